@@ -1,26 +1,30 @@
 //! HTTP as the clients of the SDK speak it: requests that are signed for a service of AWS, and whole answers.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use aws_config::SdkConfig;
-use aws_credential_types::provider::ProvideCredentials;
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings,
     UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4::SigningParams;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
-use aws_smithy_runtime_api::client::identity::Identity;
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use ringfence_dynamo::Clock;
+use tokio::sync::Mutex;
 
 use crate::machine::trust;
 
 /// The service that signs the bytes of its paths as they are sent, and its bodies by a header.
 const S3: &str = "s3";
+
+/// Credentials are renewed if they expire in less time, so that they hold until the request is there.
+const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
 /// A client. With a signer, each request is signed.
 pub(crate) struct Http {
@@ -51,7 +55,8 @@ impl Http {
         request.set_method(method)?;
         request.set_uri(url).with_context(|| format!("{url} is not a URL"))?;
         if let Some(signer) = &self.signer {
-            let signed = signer.sign(method, url, headers, body, Clock::system().now_ms());
+            let now_ms = Clock::system().now_ms();
+            let signed = signer.sign(method, url, headers, body, now_ms).await;
             for (name, value) in signed.with_context(|| format!("signing the request to {url}"))? {
                 request.headers_mut().try_insert(name, value)?;
             }
@@ -72,7 +77,9 @@ impl Http {
 
 /// Signs requests to one service.
 pub(crate) struct Signer {
-    identity: Identity,
+    provider: SharedCredentialsProvider,
+    /// Those of the last request.
+    credentials: Mutex<Credentials>,
     region: String,
     service: &'static str,
 }
@@ -82,13 +89,21 @@ impl Signer {
         let region = config.region().context("no Region: set AWS_REGION")?.to_string();
         let provider =
             config.credentials_provider().context("the environment has no credentials")?;
-        let credentials =
-            provider.provide_credentials().await.context("reading the credentials")?;
-        Ok(Self { identity: credentials.into(), region, service })
+        let credentials = Mutex::new(of_provider(&provider).await?);
+        Ok(Self { provider, credentials, region, service })
+    }
+
+    /// The credentials for a request at this time. A program may run for longer than they are valid.
+    async fn credentials(&self, now: SystemTime) -> Result<Credentials> {
+        let mut credentials = self.credentials.lock().await;
+        if credentials.expiry().is_some_and(|end| end < now + RENEWED_BEFORE) {
+            *credentials = of_provider(&self.provider).await?;
+        }
+        Ok(credentials.clone())
     }
 
     /// The headers that sign a request at this time, in milliseconds since 1970.
-    fn sign(
+    async fn sign(
         &self,
         method: &str,
         url: &str,
@@ -102,11 +117,13 @@ impl Signer {
             settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
             settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
         }
+        let now = UNIX_EPOCH + Duration::from_millis(now_ms);
+        let identity = self.credentials(now).await?.into();
         let parameters = SigningParams::builder()
-            .identity(&self.identity)
+            .identity(&identity)
             .region(&self.region)
             .name(self.service)
-            .time(UNIX_EPOCH + Duration::from_millis(now_ms))
+            .time(now)
             .settings(settings)
             .build()?
             .into();
@@ -118,24 +135,66 @@ impl Signer {
     }
 }
 
+async fn of_provider(provider: &SharedCredentialsProvider) -> Result<Credentials> {
+    provider.provide_credentials().await.context("reading the credentials")
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    use aws_credential_types::Credentials;
+    use aws_config::Region;
+    use aws_credential_types::provider::future;
 
     use super::*;
 
+    async fn signer(
+        provider: impl ProvideCredentials + 'static,
+        region: &'static str,
+        service: &'static str,
+    ) -> Signer {
+        let config = SdkConfig::builder().region(Region::new(region));
+        let config = config.credentials_provider(SharedCredentialsProvider::new(provider)).build();
+        Signer::of(&config, service).await.expect("a Region and credentials")
+    }
+
+    /// Credentials for an hour each: the first ones until 01:00, the second ones until 02:00.
+    #[derive(Debug)]
+    struct Hourly(AtomicU64);
+
+    impl ProvideCredentials for Hourly {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            let hour = self.0.fetch_add(1, Ordering::Relaxed);
+            let end = Some(UNIX_EPOCH + Duration::from_secs(hour * 3_600));
+            let key = format!("AKID{hour}");
+            future::ProvideCredentials::ready(Ok(Credentials::new(key, "s", None, end, "test")))
+        }
+    }
+
+    #[tokio::test]
+    async fn credentials_are_renewed_a_minute_before_they_expire() {
+        let signer = signer(Hourly(AtomicU64::new(1)), "eu-central-1", "execute-api").await;
+        for (seconds, key) in [(0, "AKID1"), (3_540, "AKID1"), (3_541, "AKID2"), (7_000, "AKID2")] {
+            let signed = signer.sign("GET", "https://a.com/", &[], "", seconds * 1_000).await;
+            let signed: BTreeMap<_, _> = signed.unwrap().into_iter().collect();
+            let begin = format!("AWS4-HMAC-SHA256 Credential={key}/");
+            assert!(signed["authorization"].starts_with(&begin), "{seconds} {signed:?}");
+        }
+    }
+
     /// The signature was computed by hand, as the documentation of AWS says.
-    #[test]
-    fn a_request_to_aws_is_signed_with_all_its_headers() {
+    #[tokio::test]
+    async fn a_request_to_aws_is_signed_with_all_its_headers() {
         let credentials =
             Credentials::new("AKIDEXAMPLE", "secret", Some("token".to_owned()), None, "test");
-        let region = "eu-central-1".to_owned();
-        let signer = Signer { identity: credentials.into(), region, service: "execute-api" };
+        let signer = signer(credentials, "eu-central-1", "execute-api").await;
         let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
         let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
-        let signed = signer.sign("POST", url, &headers, "{}", 1_719_100_800_000).unwrap();
+        let signed = signer.sign("POST", url, &headers, "{}", 1_719_100_800_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(signed["x-amz-date"], "20240623T000000Z");
         assert_eq!(signed["x-amz-security-token"], "token");
@@ -148,15 +207,14 @@ mod tests {
     }
 
     /// The example "GET Object" of the documentation of S3.
-    #[test]
-    fn a_request_to_s3_is_signed_with_the_hash_of_its_body() {
+    #[tokio::test]
+    async fn a_request_to_s3_is_signed_with_the_hash_of_its_body() {
         let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
         let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", secret, None, None, "test");
-        let region = "us-east-1".to_owned();
-        let signer = Signer { identity: credentials.into(), region, service: S3 };
+        let signer = signer(credentials, "us-east-1", S3).await;
         let url = "https://examplebucket.s3.amazonaws.com/test.txt";
         let headers = [("range", "bytes=0-9")];
-        let signed = signer.sign("GET", url, &headers, "", 1_369_353_600_000).unwrap();
+        let signed = signer.sign("GET", url, &headers, "", 1_369_353_600_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(
             signed["authorization"],

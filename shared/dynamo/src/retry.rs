@@ -196,16 +196,11 @@ impl Attempts {
         until_known(self, send)
     }
 
-    /// Counts another attempt, without a wait; false if there is none left.
-    pub fn at_once(&mut self) -> bool {
-        let left = self.made < self.retry.attempts_max;
-        self.made += u32::from(left);
-        left
-    }
-
     /// Waits, then counts another attempt; false at once if there is none left.
     pub async fn again(&mut self) -> bool {
-        self.made < self.retry.attempts_max && self.retry.pause(self.made).await && self.at_once()
+        let again = self.made < self.retry.attempts_max && self.retry.pause(self.made).await;
+        self.made += u32::from(again);
+        again
     }
 }
 
@@ -214,6 +209,7 @@ mod tests {
     use std::future::ready;
 
     use super::*;
+    use crate::seed_thread;
 
     fn throttled() -> Failure {
         Failure::Throttled { source: "slow down".into() }
@@ -221,13 +217,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_transient_failure_is_tried_again_until_the_attempts_are_used_up() {
-        let mut calls = 0;
+        seed_thread(1);
+        let (mut calls, begun) = (0, Instant::now());
         let outcome: Result<(), _> = Retry::default()
             .run(|| {
                 calls += 1;
                 ready(Err(throttled()))
             })
             .await;
+        // The waits grow.
+        assert!(begun.elapsed() > WAIT_FIRST * ATTEMPTS_MAX, "{:?}", begun.elapsed());
         let gave_up = outcome.expect_err("it never succeeds");
         assert!(matches!(gave_up.failure, Failure::Throttled { .. }));
         assert_eq!((calls, gave_up.attempts), (ATTEMPTS_MAX, ATTEMPTS_MAX));

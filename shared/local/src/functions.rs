@@ -83,7 +83,7 @@ impl Functions {
                 invocations: Arc::default(),
                 binary: program.binary.clone(),
                 most,
-                free: Semaphore::new(most),
+                free: Arc::new(Semaphore::new(most)),
                 processes: watch::Sender::new(0),
             };
             let wanted = running.processes.subscribe();

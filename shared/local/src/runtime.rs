@@ -39,7 +39,7 @@ pub(crate) struct Running {
     pub(crate) binary: PathBuf,
     /// The most invocations at once; further ones wait, where AWS refuses them.
     pub(crate) most: usize,
-    pub(crate) free: Semaphore,
+    pub(crate) free: Arc<Semaphore>,
     /// How many processes it has.
     pub(crate) processes: watch::Sender<usize>,
 }
@@ -199,14 +199,20 @@ impl Running {
             return Err(InvokeError::TooLarge { bytes: payload.len() });
         }
         // The semaphore is never closed. If it were, there would be no limit.
-        let _place = self.free.acquire().await.ok();
+        let place = self.free.clone().acquire_owned().await.ok();
         let busy = self.most - self.free.available_permits();
         self.processes.send_if_modified(|processes| {
             let more = busy > *processes;
             *processes = busy.max(*processes);
             more
         });
-        match self.invocations.invoke(payload, self.timeout).await {
+        // If the caller leaves, the function still runs, and has no more time than otherwise.
+        let (invocations, timeout) = (self.invocations.clone(), self.timeout);
+        let invocation = async move {
+            let _place = place;
+            invocations.invoke(payload, timeout).await
+        };
+        match tokio::spawn(invocation).await.expect("it does not panic") {
             Outcome::Answered(Ok(answer)) => serde_json::from_slice(&answer).map_err(|_| {
                 let error = json!(String::from_utf8_lossy(&answer));
                 InvokeError::Function { function: function(), error }

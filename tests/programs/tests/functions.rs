@@ -100,13 +100,26 @@ async fn a_process_that_is_late_is_killed_and_another_takes_its_place() {
     let (folder, functions) = start(Duration::from_secs(2)).await;
     let place = folder.path().join("place");
     fs::create_dir(&place).expect("a folder");
-    // It waits for two others, which do not come.
-    let late = functions.invoke("echo", &json!({ "do": "meet", "at": place })).await;
+    let processes = || fs::read_dir(&place).expect("a folder").map(|file| file.expect("a process"));
+    let pause = || tokio::time::sleep(Duration::from_millis(5));
+    // They wait for a third one, which does not come.
+    let meet = json!({ "do": "meet", "at": place });
+    let left = async {
+        tokio::select! {
+            answer = functions.invoke("echo", &meet) => panic!("{answer:?}"),
+            () = async { while processes().count() < 2 { pause().await } } => {}
+        }
+    };
+    let (late, ()) = tokio::join!(functions.invoke("echo", &meet), left);
     assert!(matches!(late, Err(InvokeError::TimedOut { .. })), "{late:?}");
-    let process = fs::read_dir(&place).expect("a folder").next().expect("a process").expect("it");
-    let process = std::path::Path::new("/proc").join(process.file_name());
-    while process.exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
+    for process in processes() {
+        let process = std::path::Path::new("/proc").join(process.file_name());
+        let ended = async {
+            while process.exists() {
+                pause().await
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("it is killed");
     }
     for n in 0..4 {
         assert_eq!(functions.invoke("echo", &json!(n)).await.expect("an answer")["payload"], n);

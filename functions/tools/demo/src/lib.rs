@@ -7,6 +7,7 @@
 use std::{
     env, fs,
     io::{self, BufReader, IsTerminal, Read, Write},
+    os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     thread::available_parallelism,
@@ -23,22 +24,29 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// Builds and walks.
 #[must_use]
 pub fn demo() -> ExitCode {
-    match build_and_walk() {
-        Ok(true) => ExitCode::SUCCESS,
-        // What failed has said why.
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
+    match build() {
+        Ok(Some((stack, root))) => {
+            eprintln!("error: {}: {}", stack.display(), walk(&stack, &root));
         }
+        // Cargo has said why.
+        Ok(None) => {}
+        Err(error) => eprintln!("error: {error}"),
     }
+    ExitCode::FAILURE
 }
 
-fn build_and_walk() -> io::Result<bool> {
+/// Becomes the program of the stack, so that a signal that ends this process ends the stack. Returns only if that fails.
+fn walk(stack: &Path, root: &Path) -> io::Error {
+    // The stack is that of the folder, and not that of the package of this program.
+    Command::new(stack).arg("demo").current_dir(root).env_remove("CARGO_MANIFEST_DIR").exec()
+}
+
+/// Builds all programs, and returns the one of the stack and the stack's folder; `None` if the build fails.
+fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
     let folder = env::args().nth(1).unwrap_or_default();
     let own = |program: &str| [&*folder, program].join(if folder.is_empty() { "" } else { "-" });
-    let local = env::current_exe()?.with_file_name(own("ringfence-local"));
-    if !local.exists() {
+    let stack = env::current_exe()?.with_file_name(own("ringfence-local"));
+    if !stack.exists() {
         eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
@@ -61,10 +69,7 @@ fn build_and_walk() -> io::Result<bool> {
     for program in tools.iter().map(String::as_str).chain(binaries(&template)) {
         build.args(["--bin", program]);
     }
-    let mut walk = Command::new(local);
-    // The stack is that of the folder, and not that of the package of this program.
-    walk.arg("demo").current_dir(&root).env_remove("CARGO_MANIFEST_DIR");
-    Ok(run(build)? && walk.status()?.success())
+    Ok(run(build)?.then_some((stack, root)))
 }
 
 /// How long the first build takes with so many processors.
@@ -140,7 +145,31 @@ fn progress(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufRead;
+
     use super::*;
+
+    /// This program is started once more, with this test alone, and walks. In place of a stack it has `yes`, which says
+    /// `demo` until it ends.
+    #[test]
+    fn the_stack_ends_with_the_process_that_has_started_it() {
+        const AGAIN: &str = "RINGFENCE_WALKS";
+        if env::var_os(AGAIN).is_some() {
+            panic!("{}", walk(Path::new("yes"), Path::new(".")));
+        }
+        let mut again = Command::new(env::current_exe().expect("this program"));
+        let name = "tests::the_stack_ends_with_the_process_that_has_started_it";
+        again.args([name, "--exact", "--nocapture"]).env(AGAIN, "1").stdout(Stdio::piped());
+        let mut again = again.spawn().expect("it starts");
+        let mut said = BufReader::new(again.stdout.take().expect("a pipe"));
+        let walks = said.by_ref().lines().any(|line| line.is_ok_and(|line| line == "demo"));
+        assert!(walks, "it does not walk");
+        again.kill().expect("it runs");
+        again.wait().expect("it has ended");
+        let more_than_a_pipe_holds = 1 << 24;
+        let rest = io::copy(&mut said.take(more_than_a_pipe_holds), &mut io::sink());
+        assert!(rest.expect("text") < more_than_a_pipe_holds, "the stack goes on");
+    }
 
     #[test]
     fn the_first_build_is_announced_for_the_processors_of_the_machine() {

@@ -21,6 +21,8 @@ pub(crate) struct Faulty {
     lags: Mutex<VecDeque<Hidden>>,
     /// Appended by others, one just before each append and each look.
     intruders: Mutex<VecDeque<NewEvent>>,
+    /// No time is left for a further attempt.
+    is_late: bool,
     calls: Mutex<Vec<String>>,
 }
 
@@ -29,7 +31,7 @@ impl Faulty {
         let log = MemoryLog::new(catalog().unwrap());
         given.into_iter().for_each(|event| append(&log, event));
         let (lags, intruders, calls) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self { log, lags, intruders, calls }
+        Self { log, lags, intruders, is_late: false, calls }
     }
 
     /// The next reads miss these.
@@ -115,7 +117,7 @@ impl EventLog for Faulty {
 
     fn pause<'a>(&'a self, _: u32, _: &'a Envelope) -> BoxFuture<'a, bool> {
         self.note("pause");
-        ready(true).boxed()
+        ready(!self.is_late).boxed()
     }
 }
 
@@ -197,6 +199,15 @@ fn a_changed_fence_makes_a_full_read() {
     // So it does where a partition changed as well.
     let log = Faulty::new([]).meeting(events![booked("r1", "g1")]);
     check_booking(&log, ("nothing", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
+    // The conflicts of all attempts are told.
+    let log = Faulty::new(events![booked("r2", "g1")])
+        .meeting(events![booked("r3", "g1"), cleaned("r1", 1)]);
+    let handled = run(&log, &book("r1", "g1"), None).unwrap();
+    let conflicts: Vec<_> = handled.conflicts.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        (code(&handled), conflicts),
+        ("TwoRooms", vec!["guestId:g1".into(), "roomId:r1".into()])
+    );
 }
 
 #[test]
@@ -219,24 +230,28 @@ fn an_answer_that_appends_nothing_is_given_once_a_look_shows_nothing_new() {
 }
 
 #[test]
-fn who_always_loses_gives_up_and_names_what_changed() {
-    let contention = |log: &Faulty| {
+fn who_always_loses_or_has_no_time_gives_up_and_names_what_changed() {
+    let contention = |log: &Faulty, expected: u32| {
         let error = run(log, &book("r1", "g1"), None).unwrap_err();
         let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error
         else {
             panic!("{error:?}");
         };
-        assert_eq!(attempts, ATTEMPTS_MAX);
+        assert_eq!(attempts, expected);
         assert!(
             log.log.events().iter().all(|event| event.event_type != "Booked" || !is_of_r1(event))
         );
         over.unwrap().downcast::<Conflict>().unwrap().to_string()
     };
     let log = Faulty::new([]).meeting((1..9).map(|shift| cleaned("r1", shift).into()));
-    assert_eq!(contention(&log), "roomId:r1 has Cleaned in slot 8, which was free");
+    let expected = "roomId:r1 has Cleaned in slot 8, which was free";
+    assert_eq!(contention(&log, ATTEMPTS_MAX), expected);
     // The index never shows what its fence counts.
     let log = Faulty::new(events![booked("r2", "g1")]).lagging([ALL; 9]);
-    assert_eq!(contention(&log), "guestId:g1 holds 1 Booked, seen 0");
+    assert_eq!(contention(&log, ATTEMPTS_MAX), "guestId:g1 holds 1 Booked, seen 0");
+    let log = Faulty::new([]).meeting(events![cleaned("r1", 1)]);
+    let log = Faulty { is_late: true, ..log };
+    assert_eq!(contention(&log, 1), "roomId:r1 has Cleaned in slot 1, which was free");
 }
 
 /// Notes that a room was cleaned, as often as it is told.
@@ -312,6 +327,17 @@ fn a_warm_handler_appends_without_reading() {
     append(&log.log, cleaned("r1", 4).into());
     note((5, 2), "append pause read!(roomId:r1 after 3) append");
     note((6, 1), "append");
+}
+
+#[test]
+fn a_warm_handler_needs_no_read_for_a_key_that_another_slice_has_had() {
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    run(&log, &book("r1", "g1"), Some("k")).unwrap();
+    log.calls();
+    for (key, calls) in [(None, "read append"), (Some("k"), "append"), (Some("k"), "read verify")] {
+        run_warm(&log, &Note { room_id: id("r1") }, key, &decisions).unwrap();
+        assert_eq!(log.calls(), calls, "{key:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use ringfence::{
     Access, Append, Appended, Consistency, Decisions, Envelope, Event, EventLog, LogError,
     MemoryLog, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen, SequencedEvent, Tag,
-    handle, prelude::*,
+    TagSchema, handle, prelude::*,
 };
 
 #[derive(Clone, Debug, PartialEq, Event)]
@@ -156,11 +156,14 @@ fn an_event_has_one_value_of_its_partition() {
     }
     let swapped = Swapped { one: "1".to_owned(), other: "2".to_owned() };
     assert_eq!(swapped.tags().len(), 2);
-    let error = Catalog::new("seats", [Swapped::SCHEMA]).unwrap_err();
-    assert_eq!(
-        error,
-        CatalogError::PartitionNotSingle { key: "seat".into(), event_type: "Swapped".into() }
-    );
+    // The macro refuses an optional one, which a list that is made by hand may have.
+    let mut optional = Swapped::SCHEMA;
+    optional.tags = vec![TagSchema { required: false, ..optional.tags[0].clone() }].into();
+    for schema in [Swapped::SCHEMA, optional] {
+        let error = Catalog::new("seats", [schema]).unwrap_err();
+        let (key, event_type) = ("seat".into(), "Swapped".into());
+        assert_eq!(error, CatalogError::PartitionNotSingle { key, event_type });
+    }
 }
 
 #[test]

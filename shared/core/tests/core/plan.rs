@@ -139,6 +139,13 @@ fn what_no_read_returns_is_refused() {
         refused(&[item(&[("roomId", &format!("{long}x"))], &["Booked"])]),
         "tag roomId makes a boundary of 2037 bytes, limit 2036"
     );
+    // An event with such a tag is not filed either, also if its partition is short.
+    let mut booked = NewEvent::from(booked("r1", "g1"));
+    booked.tags[1] = Tag::new("guestId", long);
+    assert_eq!(
+        catalog().unwrap().filing(&booked).unwrap_err().to_string(),
+        "tag guestId makes a boundary of 2037 bytes, limit 2036"
+    );
 }
 
 #[test]
@@ -162,6 +169,8 @@ fn an_event_is_filed_where_it_can_be_read() {
     assert_eq!(filed(booked("r1", "g1").into()), filing("roomId:r1", "guestId:g1"));
     let rated = |review: &str| Rated { room_id: id("r1"), review_id: review.to_owned() };
     assert_eq!(filed(rated("v1").into()), filing("roomId:r1", "reviewId:v1#roomId:r1"));
+    // A control character beyond ASCII.
+    assert_eq!(filed(rated("\u{9b}").into()), filing("roomId:r1", "reviewId:%C2%9B#roomId:r1"));
     assert_eq!(filed(rated("").into()), filing("roomId:r1", ""));
     let priced = Priced { room_id: id("r1"), night: "n/1".to_owned() };
     assert_eq!(filed(priced.into()), filing("roomId+night:r1|n%2F1", ""));

@@ -77,9 +77,15 @@ fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
     assert!(seen.observe(&plan, &event(booked("r1", "g1"), 1, 10, 0)));
     assert!(!seen.observe(&plan, &event(booked("r1", "g1"), 3, 12, 0)));
     assert_eq!((guest(&seen), seen.newest_ms(0)), ((1, 0), 10));
+    let of_elsewhere = |seen: &Seen| match seen.of(&BoundaryId::tag("guestId", "g1")) {
+        Some(Extent::Fence { at, .. }) => *at,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of_elsewhere(&seen), 0);
     // A partition that is not read as such shows what the guest's read returns of it.
     assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
     assert_eq!((guest(&seen), seen.newest_ms(0)), ((2, 0), 13));
+    assert_eq!(of_elsewhere(&seen), 13);
     // What was missed of the partition is taken in afterwards, whenever it was recorded.
     assert!(seen.observe(&plan, &event(cleaned("r1", 1), 2, 12, 0)));
     assert_eq!(seen.newest_ms(0), 13);

@@ -244,6 +244,12 @@ async fn an_event_far_ahead_moves_its_own_boundaries_and_no_other() {
         let next = both.append(None, vec![placed("other")], None).await;
         let after = if expected > far { NOW_MS } else { expected + 1 };
         assert_eq!(next, Ok(vec![after]), "{case}");
+        if expected > far {
+            // Nor does a further one there make it forget that event.
+            both.append(None, vec![stocked("far")], None).await.expect("it is appended");
+            let last = both.append(None, vec![placed("last")], None).await;
+            assert_eq!(last, Ok(vec![NOW_MS + 1]), "{case}");
+        }
         both.stack.check_fences().await;
     }
 }

@@ -294,6 +294,11 @@ async fn a_clock_behind_the_fence_is_raised_without_deciding_again() {
     // The writer remembers: its next time needs no second request.
     committed(append(&slow, events![ordered("o3")], &envelope()).await);
     assert_eq!(stack.take(TRANSACTION).len(), 1);
+    // A slot that is taken then does not make it forget the head.
+    let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
+    stack.wire.inject(TRANSACTION, 1, Fault::cancelled(&["ConditionalCheckFailed", "None"]));
+    committed(append(&slow, events![ordered("o4")], &envelope()).await);
+    assert_eq!(stack.take(TRANSACTION).len(), 3);
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use ringfence::{
     SNAPSHOT_BYTES_MAX, Tag, handle, prelude::*,
 };
 use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, seed_thread};
+use ringfence_dynamo::{Clock, Item, seed_thread};
 use serde::{Deserialize, Serialize};
 
 use crate::faults::stale;
@@ -207,12 +207,13 @@ fn operations(stack: &Stack) -> String {
     names.collect::<Vec<_>>().join(" ")
 }
 
-/// Waits until a snapshot that was sent has come.
+/// Waits until a snapshot that was sent has come. It is kept for ninety days.
 async fn kept(stack: &Stack) {
-    let is_snapshot = |id: &str| id.starts_with("snapshot#");
+    let is_snapshot = |item: &Item| item["id"].as_s().is_ok_and(|id| id.starts_with("snapshot#"));
     for _ in 0..10_000 {
-        let items = stack.items().await;
-        if items.iter().any(|item| item["id"].as_s().is_ok_and(|id| is_snapshot(id))) {
+        if let Some(item) = stack.items().await.into_iter().find(is_snapshot) {
+            let expires = (stack.clock.now_ms() / 1_000 + 90 * 24 * 3_600).to_string();
+            assert_eq!(item["expiresAt"].as_n(), Ok(&expires));
             stack.wire.forget();
             return;
         }

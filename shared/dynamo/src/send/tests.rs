@@ -216,6 +216,8 @@ async fn a_connection_that_failed_is_not_used_again() {
         (Does::Answer(400, coded("ValidationException")), true),
         (Does::Answer(500, coded("InternalServerError")), false),
         (Does::Answer(503, String::new()), false),
+        // All of it came, but it is not what was sent.
+        (Does::Answer(200, "{".to_owned()), false),
         (Does::Tear, false),
     ] {
         let server = Server::start().await;

@@ -198,11 +198,19 @@ fn one_poison_record_does_not_hold_up_the_others() {
 #[test]
 fn an_entry_that_stays_refused_is_reported_by_its_number() {
     let world = Scripted::default();
-    // Of three entries the second is put off for longer than there is time.
-    *world.script.lock().unwrap() =
-        [vec![Answer::Later; 1_000], vec![Answer::Sent, Answer::Later, Answer::Sent]].concat();
-    let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
-    assert_eq!((report.published, report.failed_from.as_deref()), (2, Some("2")));
+    // The second entry is put off for longer than there is time.
+    *world.script.lock().unwrap() = [
+        vec![Answer::Later; 1_000],
+        vec![Answer::Sent; CALL_ENTRIES_MAX - 2],
+        vec![Answer::Later, Answer::Sent],
+    ]
+    .concat();
+    let records: Vec<_> = (1..=CALL_ENTRIES_MAX + 2).map(|n| record(n, 1)).collect();
+    let report = publish(&world, &records);
+    let published = CALL_ENTRIES_MAX - 1;
+    assert_eq!((report.published, report.failed_from.as_deref()), (published, Some("2")));
+    // Later entries do not overtake it.
+    assert!(world.calls.lock().unwrap()[1..].iter().all(|entries| *entries == 1));
     assert_eq!(report.cause.as_deref(), Some("ThrottlingException"));
 }
 
