@@ -74,7 +74,7 @@ pub enum Rejection {
 }
 
 impl Cart {
-    /// Refuses changes to a cart that is checked out.
+    /// Rejects changes to a cart that is checked out.
     ///
     /// # Errors
     /// [`Rejection::CartCheckedOut`].
@@ -83,7 +83,7 @@ impl Cart {
     }
 }
 
-/// Refuses a quantity outside of 1 to [`QUANTITY_MAX`].
+/// Rejects a quantity outside of 1 to [`QUANTITY_MAX`].
 ///
 /// # Errors
 /// [`Rejection::QuantityOutOfRange`].

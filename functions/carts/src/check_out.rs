@@ -1,7 +1,7 @@
 //! CheckOut: checks out a cart, which leads to an order.
 //!
 //! The ordering context reacts to the event and places the order under the cart's id. The cart stays
-//! closed even if ordering refuses the order.
+//! closed even if ordering rejects the order.
 
 use crate::{Cart, CartId, Carts, CheckedOut, CustomerId, Rejection, facts};
 use ringfence::prelude::*;

@@ -3,7 +3,7 @@
 //! The boundary is the order (placed once) and each of its products (still known at the commit).
 //!
 //! It is also an automation: a cart that is checked out leads to an order under the cart's id. Nobody
-//! waits for that answer. A refusal, for example of a product that ordering does not know, is written to
+//! waits for that answer. A rejection, for example of a product that ordering does not know, is written to
 //! the function's log, and the cart stays closed. To order it anyway, send this command with the
 //! products that are available.
 

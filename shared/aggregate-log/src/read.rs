@@ -59,7 +59,7 @@ struct Look {
 /// then read a later event without an earlier one. So where a version is missing, a read in the order of
 /// versions looks again. A version that stays missing was never there: other writers of this layout
 /// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
-/// becoming visible, so the looks begin anew.
+/// becoming visible, so it gets as many looks as a new one.
 pub(crate) fn events(
     table: Table,
     key: AggregateKey,

@@ -61,8 +61,8 @@ pub struct Report {
 
 impl Table {
     /// Looks at every item, while others may write. It reads (and pays for) the whole table once. To be
-    /// sure, it reads each aggregate that looks wrong once more, strongly and alone. `progress` is told
-    /// how many events were looked at.
+    /// sure, it reads each aggregate that looks wrong once more, strongly and alone. `progress` gets
+    /// the number of events that were looked at.
     ///
     /// # Errors
     /// A page that can't be read.
@@ -109,7 +109,7 @@ impl Table {
     }
 }
 
-/// The last event of an aggregate, as far as it was looked at.
+/// The last event that was looked at in an aggregate.
 struct Run {
     key: AggregateKey,
     version: u64,

@@ -1,4 +1,4 @@
-//! The HTTP API of a stack, as those use it who give commands.
+//! The HTTP API of a stack, as a caller that gives commands uses it.
 
 use std::process::ExitCode;
 use std::time::Duration;

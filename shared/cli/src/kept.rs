@@ -202,8 +202,8 @@ async fn next_key(
     Ok(keys.pop_front())
 }
 
-/// Returns only messages that this run has not seen; none when the queue has no others. A message that failed comes
-/// back when the queue no longer hides it. Then it is hidden again, and the others are looked for behind it.
+/// Returns messages that this run has not seen. If the queue has no others, the list is empty. A message that failed
+/// comes back when the queue no longer hides it. Then it is hidden again, and the search goes on after it.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,

@@ -1,4 +1,4 @@
-//! The services of AWS of which commands need an operation or two: CloudFormation, CloudWatch Logs and S3. Their SDKs
+//! Three services of AWS from which commands need an operation or two: CloudFormation, CloudWatch Logs and S3. Their SDKs
 //! would take a sixth of a first build.
 
 use std::time::Duration;

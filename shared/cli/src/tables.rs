@@ -82,7 +82,7 @@ pub struct LogTables {
     pub streams: StreamTables,
 }
 
-/// The logs of a stack, to be read, as far as their tables are named.
+/// Those logs of a stack whose tables are named, to be read.
 pub struct StackLogs {
     /// The client that reads them.
     pub client: Client,
@@ -138,7 +138,7 @@ impl StreamTables {
         Ok(())
     }
 
-    /// The logs of the stack, as far as their tables are named.
+    /// Those logs of the stack whose tables are named.
     pub fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
         let documents = self.documents(&client);
         let table = |table| Table::new(client, table, Clock::system());

@@ -76,7 +76,7 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds a view; with `anew` it first gives up the rows of an unfinished rebuild. It tells in words how far it is
+/// Rebuilds a view; with `anew` it first gives up the rows of an unfinished rebuild. It says in words how far it is
 /// on its way to `end`, the end of the index.
 pub async fn run(
     projector: &Projector,

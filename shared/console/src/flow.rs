@@ -56,7 +56,7 @@ pub(crate) fn around(parameters: &[(String, String)]) -> Result<usize, Problem> 
 }
 
 impl Flow {
-    /// The flow of an entry, as far as its events are among so many before and after it.
+    /// The flow of an entry: those of its events that are among so many entries before and after it.
     pub(crate) async fn of(index: &Index, entry: &Entry, around: usize) -> Result<Self, FeedError> {
         let Some(flow) = entry.event.metadata.text("correlationId") else {
             return Ok(Self::new(vec![entry.clone()], around, false));

@@ -26,7 +26,7 @@ const PAGES: [(&str, &str); 5] = [
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
-/// What a page has asked of DynamoDB, as far as it is known.
+/// What is known of the requests that a page has sent to DynamoDB.
 #[derive(Default)]
 pub(crate) struct Cost {
     requests: u32,
@@ -150,7 +150,7 @@ pub(crate) fn encoded(part: &str) -> String {
     utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()
 }
 
-/// A path with these parameters, as far as they have a value.
+/// A path with those of these parameters that have a value.
 pub(crate) fn url<'a>(
     path: &str,
     parameters: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -57,7 +57,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     };
     let views = site.lists.stack.views();
     let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
-    // Read after the checkpoints, of which none may be beyond it.
+    // Read after the checkpoints, so that no checkpoint is beyond it.
     let end = index.end().await?;
     let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
     let rows = try_join_all(rows).await?;

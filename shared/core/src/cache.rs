@@ -23,7 +23,7 @@ pub(crate) struct Model<S: Slice> {
     keys: Keys,
     /// The events that an earlier run of the command under way has appended, in fold order.
     first_run: BTreeMap<Place, EventRef>,
-    /// Why that run was refused, if it was.
+    /// Why that run was rejected, if it was.
     refusal: Option<Refusal>,
     /// How many events were taken in since the last snapshot.
     taken: u64,
@@ -123,7 +123,7 @@ impl<S: Slice> Model<S> {
     }
 }
 
-/// Why the command was refused that left the event, if it was.
+/// If the event was left by a rejection: why its command was rejected.
 fn refusal_of(event: &SequencedEvent) -> Result<Option<Refusal>, LogError> {
     let refusal = event.metadata.text(CommandRecord::REFUSAL).map(serde_json::from_str);
     let refusal = refusal.transpose();

@@ -32,7 +32,7 @@ impl Envelope {
             .fold(self.clone(), |marked, (mark, text)| marked.with(mark, text))
     }
 
-    /// The same for the events that a refusal leaves.
+    /// The same for the events that a rejection leaves.
     #[must_use]
     pub fn refused(&self, refusal: &Refusal) -> Self {
         let refusal = serde_json::to_string(refusal).expect("texts are keys of its maps");
@@ -94,7 +94,7 @@ impl CommandRecord {
     /// keys; the hash of the command.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
-    /// The mark of events that a refusal left: why the command was refused, as JSON.
+    /// The mark of events that a rejection left: why the command was rejected, as JSON.
     pub const REFUSAL: &'static str = "refusal";
 
     /// Whether an event is the command's whose metadata has these texts.

@@ -1,4 +1,4 @@
-//! Slices on the DCB log: what a decision reads, its fold, and whether the catalog agrees.
+//! What a slice reads and writes, and whether command, events and catalog agree.
 
 use crate::{
     Catalog, CatalogError, EventError, EventSchema, Name, NewEvent, Plan, PlanError, Query,
@@ -238,8 +238,8 @@ pub(crate) fn made_up<S: Slice>(
     plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
 }
 
-/// The tags of a made-up command of this shape, as far as it `has` the places of the shape. Of the values,
-/// routes depend only on whether two values of a key differ.
+/// The tags of a made-up command of this shape, for those places of the shape that it `has`. A route does not depend on
+/// the values, but only on whether two values of a key differ.
 pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag> {
     let places = (0..shape.len()).filter(|n| has(*n));
     places.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect()

@@ -56,8 +56,8 @@ pub enum HandleError {
         /// The partition.
         partition: BoundaryId,
     },
-    /// With an idempotency key, a refusal leaves events, and the record of the key is an item, which does not
-    /// say that the command was refused; nothing is written.
+    /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
+    /// say that the command was rejected; nothing is written.
     #[error(
         "{slice} leaves events when it refuses, so a repeat under an idempotency key has to find them: give the \
          command the tags of every partition that it writes, and read there what it writes"
@@ -281,8 +281,8 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     /// The model with what it lacks. Where only partitions changed, their tails are read, and the rest of
-    /// what was seen stays. A fence does not say which events are new, so then all is read again. So it is
-    /// if a missed event belongs before one that was folded.
+    /// what was seen stays. A fence does not say which events are new, so after a conflict on a fence
+    /// everything is read again. Everything is also read again if a missed event sorts before a folded one.
     async fn catch_up(&self, model: Model<S>, conflict: &Conflict) -> Result<Model<S>, LogError> {
         let partition = |change: &Change| match change {
             Change::Slot { partition, .. } => Some(partition.clone()),
@@ -340,7 +340,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         Ok(Ok(Decided { outcome, model: Some(model), repeated }))
     }
 
-    /// Why the command is refused, if it is, and the events that follow.
+    /// Why the command is rejected, if it is, and the events that follow.
     fn decision(&self, model: &Model<S>) -> (Option<Refusal>, Vec<S::Writes>) {
         let context = self.context(&model.seen);
         match self.command.decide(&model.state, &context) {
@@ -369,9 +369,9 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
                 let outcome = Outcome::of(refusal, events.iter().map(EventRef::from).collect());
-                // Committed is committed: a slice that can't fold what it wrote loses its warm model here, and
-                // learns of it at its next read. So does one that has folded an event far ahead of its clock,
-                // which comes after its own events.
+                // Committed is committed. A slice that can't fold what it wrote loses its warm model here, and its
+                // next read fails. A slice that has folded an event far ahead of its clock also loses it, because
+                // its own events sort before that one.
                 let follow =
                     |model: Model<S>, event| model.catch_up(self.plan, None, event).ok()?.ok();
                 let model = events.iter().try_fold(model, follow);

@@ -154,8 +154,8 @@ pub enum LogError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// A partition that the decision reads has an event of the decision's own context, of a type that the context's
-    /// catalog does not have: a newer function has written it, or the type was renamed. What the decision would make
-    /// of it nobody can say, so it is not made; nothing is written.
+    /// catalog does not have: a newer function has written it, or the type was renamed. Nobody can say
+    /// what the event means for the decision, so nothing is decided and nothing is written.
     #[error(
         "event {event} is of the type {event_type}, which the catalog of {context} does not have"
     )]

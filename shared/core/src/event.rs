@@ -31,7 +31,7 @@ pub struct EventSchema {
     pub read_as_composite: bool,
     /// Whether some decision reads the type alone, whatever the tags, because its command has no tag that
     /// the type carries. All events of the type then share one hot fence. It takes at most about a thousand
-    /// appends a second, each of which conflicts with every decision under way.
+    /// appends a second, and each append conflicts with every decision under way.
     pub read_by_type: bool,
     /// Whether a fence of its partition counts the type. A decision that writes to other partitions, and
     /// reads nothing else of this one, then depends on that fence and not on the partition's other events.

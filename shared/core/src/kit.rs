@@ -3,8 +3,8 @@
 //! A case is data, so the same case runs in memory in the slice's own tests and on DynamoDB in the
 //! checks of a stack.
 //!
-//! In memory, a case of the DCB log also has to be decided alike in other orders of its facts: those that
-//! keep the order within every boundary, up to 100 of them. No log promises the order of events of
+//! In memory, a case on the DCB log or the aggregate log also has to be decided alike in other orders of its facts:
+//! those that keep the order within every boundary, up to 100 of them. No log promises the order of events of
 //! different boundaries ([`State::evolve`](crate::State::evolve) says what a fold can rest on). A
 //! case that waits between two facts keeps their order. And its command is run twice under an idempotency
 //! key: what it appends the first time is the answer to the second.
@@ -79,20 +79,20 @@ enum Then<S: Slice> {
 /// What came of a command, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Came {
-    /// Why it was refused, if it was.
+    /// Why it was rejected, if it was.
     pub rejection: Option<Value>,
     /// The events that are now in the log.
     pub events: Vec<Value>,
 }
 
 impl Came {
-    /// Events, and no refusal.
+    /// Events, and no rejection.
     #[must_use]
     pub fn accepted(events: Vec<Value>) -> Self {
         Self { rejection: None, events }
     }
 
-    /// A refusal and the events that it left.
+    /// A rejection and the events that it left.
     #[must_use]
     pub fn refused(rejection: &impl Rejection, events: Vec<Value>) -> Self {
         Self { rejection: Some(Refusal::of(rejection).rejection), events }
@@ -179,13 +179,13 @@ impl<S: Slice> When<S> {
         self.case(Then::Events(Vec::new()))
     }
 
-    /// The command is refused for exactly this reason, and nothing is left of it.
+    /// The command is rejected for exactly this reason, and leaves nothing.
     #[track_caller]
     pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
         self.then_rejected_leaving(rejection, [])
     }
 
-    /// The command is refused for exactly this reason, and leaves exactly these events.
+    /// The command is rejected for exactly this reason, and leaves exactly these events.
     #[track_caller]
     pub fn then_rejected_leaving(
         self,

@@ -12,8 +12,9 @@ use crate::{
 
 /// How many actions one append may have: as many as a transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// How many event types the condition on one boundary may name. DynamoDB's condition expressions have at most 4,096
-/// bytes and 300 operators, of which a type takes up to 32 and 2, and the guard of the fence's head 48 and 4.
+/// How many event types the condition on one boundary may name. A condition expression of
+/// DynamoDB has at most 4,096 bytes and 300 operators. A type takes up to 32 bytes and 2 operators, and the guard of the
+/// fence's head takes 48 and 4.
 pub const TYPES_MAX: usize = 100;
 /// The items of one append together, in bytes.
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;

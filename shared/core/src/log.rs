@@ -48,19 +48,19 @@ pub enum Appended {
 /// The outcome of a command, as it is answered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Accepted; these are its events, none when what was asked for was already so.
+    /// Accepted. These are its events; it has none if what was asked for was already so.
     Accepted(Vec<EventRef>),
-    /// Refused by the domain.
+    /// The slice rejects the command.
     Rejected {
         /// Why.
         refusal: Refusal,
-        /// The events that the refusal left.
+        /// The events that the rejection left.
         events: Vec<EventRef>,
     },
 }
 
 impl Outcome {
-    /// Refused, if there is a refusal, with these events.
+    /// Rejected, if there is a reason, with these events.
     #[must_use]
     pub fn of(refusal: Option<Refusal>, events: Vec<EventRef>) -> Self {
         match refusal {
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Why a command is refused, as it is answered.
+/// Why a command is rejected, as it is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Refusal {
     /// For a person.

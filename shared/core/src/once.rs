@@ -1,7 +1,7 @@
 //! Once: where a command with an idempotency key leaves its record (rule 10).
 //!
-//! Where a decision reads the partitions that it writes, its events are the record. They carry the key, and
-//! whoever decides the command again either sees them, or is refused for the slots that they took. All other
+//! Where a decision reads the partitions that it writes, its events are the record. They carry the key. A
+//! later run of the command either sees them, or its append is refused because they have taken its slots. All other
 //! commands leave an item.
 
 use std::collections::BTreeMap;

@@ -86,7 +86,7 @@ pub enum PlanError {
         /// The tags by which the command asks for it.
         keys: String,
     },
-    /// A clause asks for events with two values of a tag of which each event has one.
+    /// A clause asks for events with two values of a tag, but each event has one value of it.
     #[error(
         "a clause asks for {event_type} with two values of {key} at once, but each event has one, so \
          none can match; if events with either value are meant, write a clause for each"
@@ -252,7 +252,7 @@ impl Read {
     }
 }
 
-/// A key of which `tags` have two values and events of the type have one: no event carries both.
+/// A key that contradicts the type: `tags` have two values of it, but an event has one, so no event carries both.
 fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
     let mut single = schema.tags.iter().filter(|tag| !has_many(&schema.tags, tag));
     let contradicts = |key: &str| {

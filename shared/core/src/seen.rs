@@ -117,7 +117,7 @@ impl Seen {
         }
     }
 
-    /// The boundaries of which events were seen, each with the time of the last one.
+    /// The boundaries whose events were seen, each with the time of its last event.
     pub(crate) fn lasts(&self) -> BTreeMap<&BoundaryId, u64> {
         let last = |(id, extent): (_, &Extent)| match extent {
             Extent::Prefix(Prefix { at, .. }) | Extent::Fence { at, .. } => (id, *at),

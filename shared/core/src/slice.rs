@@ -26,14 +26,14 @@ pub trait Command: Serialize + DeserializeOwned + Send + Sync {
     fn tags(&self) -> Vec<Tag>;
 }
 
-/// Why a decision refuses a command, for a person (`Display`) and for a program: serialised with
+/// Why a decision rejects a command, for a person (`Display`) and for a program: serialised with
 /// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the
 /// names of its own members. The kit's cases check that.
 pub trait Rejection: std::error::Error + Serialize + Send {}
 
 impl<R: std::error::Error + Serialize + Send> Rejection for R {}
 
-/// The rejection of a slice that refuses nothing.
+/// The rejection of a slice that rejects nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub enum Never {}
 
@@ -112,7 +112,7 @@ pub trait Context {
     /// `Documents` of the crate of that log. Nothing else names the log.
     type Log;
 
-    /// Context its events.
+    /// Declares its events.
     ///
     /// # Errors
     /// The schemas contradict each other.
@@ -151,13 +151,13 @@ pub trait Slice: Command + 'static {
     type State: State;
     /// The events that it writes.
     type Writes: Writes;
-    /// Why it refuses.
+    /// Why it rejects a command.
     type Rejection: Rejection;
 
     /// The events that follow from the command; none if there is nothing to change.
     ///
     /// # Errors
-    /// The command is refused.
+    /// The command is rejected.
     fn decide(
         &self,
         state: &Self::State,
@@ -168,7 +168,7 @@ pub trait Slice: Command + 'static {
     /// that the rejection still follows from what was read. A repeat under an idempotency key is rejected alike.
     ///
     /// They belong where rejections are not conflicts for others, such as a partition of the caller's own. The slice
-    /// reads what it writes, so that the same rejection need not be told again, and so that a repeat finds it: a
+    /// reads what it writes, so that the same rejection need not be recorded again, and so that a repeat finds it: a
     /// slice that does not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
     fn leaves(
         &self,

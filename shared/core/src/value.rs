@@ -53,7 +53,7 @@ impl Id {
     }
 }
 
-/// Context an id type of a context: `id_type!(OrderId, "names an order");`
+/// Declares an id type of a context: `id_type!(OrderId, "names an order");`
 #[macro_export]
 macro_rules! id_type {
     ($name:ident, $what:literal) => {

@@ -66,8 +66,8 @@ pub(crate) async fn rehearse(
 /// Mints and sends until the outcome is known.
 ///
 /// A request that was refused for a condition stays refused: slots are never free again, counts and heads
-/// only grow, so a copy of it that arrives late fails as well. It is therefore safe to mint anew after one,
-/// also when the answer to an earlier send was lost, if that send was judged with it.
+/// only grow, so a copy of it that arrives late fails as well. So after such a refusal it is safe to
+/// mint again, also when the answer to an earlier send was lost, if that send was judged with it.
 pub(crate) async fn commit(
     log: &DcbLog,
     draft: &mut Draft<'_>,
@@ -118,8 +118,8 @@ fn committed(log: &DcbLog, draft: &Draft<'_>) -> End {
 }
 
 /// One event and nothing else is a put, at half the price of a transaction and without its conflicts. A request
-/// takes what it sends. The items of a transaction are copied, so that a repeat has the same text as its token was
-/// first sent with; a put is seldom repeated, and is then made anew.
+/// takes what it sends. The items of a transaction are copied, so that a repeat has the text that was
+/// first sent with its token. A put is seldom repeated, and is then made again.
 fn send<'a>(
     log: &'a DcbLog,
     draft: &mut Draft<'_>,
@@ -140,7 +140,7 @@ fn send<'a>(
     }
 }
 
-/// Where and when the events of a draft go, as far as the decision does not say it (rule 8).
+/// Where and when the events of a draft go, where the decision has not read it (rule 8).
 struct Place {
     /// The last slots of the partitions that it did not read.
     ends: BTreeMap<BoundaryId, u64>,

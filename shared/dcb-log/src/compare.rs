@@ -90,8 +90,8 @@ impl Found {
     }
 }
 
-/// The types of events whose boundaries can't be told. `None` stands for an event whose type can't be
-/// read, which may be of any type.
+/// The types of events whose boundaries are not known. `None` stands for an event whose type can't be
+/// read: it may be of any type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unfiled(BTreeSet<Option<String>>);
 

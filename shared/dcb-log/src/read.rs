@@ -104,7 +104,7 @@ struct Source<'a> {
     log: &'a DcbLog,
     plan: &'a Plan,
     read: &'a Read,
-    /// Of each page: the whole number of attempts, none past the command's deadline.
+    /// How each page is tried again: it has all attempts for itself, but no attempt begins after the command's deadline.
     retry: Retry,
     page: &'a Page,
     strong: bool,

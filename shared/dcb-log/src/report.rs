@@ -14,7 +14,7 @@ pub struct Options<'a> {
     pub settle: Duration,
     /// How many times the table is gone through, each time for a part of the boundaries.
     pub passes: u64,
-    /// Is told how many items of a stage are done, after each.
+    /// Is called after each item, with the number of items that are done in the stage.
     pub progress: &'a (dyn Fn(Stage, u64) + Send + Sync),
 }
 
@@ -45,9 +45,8 @@ pub struct Report {
     pub events: u64,
     /// Fences that were compared.
     pub fences: u64,
-    /// Items that say they are events and can't be understood, at most [`Report::BROKEN_MAX`] of
-    /// them: their ids, and why. If the boundaries of one can't be told either, its
-    /// type is not compared in any fence.
+    /// Events that can't be understood, at most [`Report::BROKEN_MAX`] of them: their ids, and why. If the
+    /// boundaries of one are not known either, its type is not compared in any fence.
     pub broken: BTreeMap<String, String>,
     /// Partitions that have gaps: the first slot that is missing of each. Decisions see nothing of what comes
     /// after it.

@@ -57,7 +57,7 @@
 //! type is compared, and no fence's head is lowered, whether or not it is the one.
 //!
 //! A count that is too high can only come from events that were removed, which the log never does.
-//! A warm function may remember such an event, so start the functions anew before lowering a count.
+//! A warm function may remember such an event, so restart the functions before you lower a count.
 //!
 //! **A new boundary** (a key that becomes cross-partition, a type that is read as a composite): the
 //! fences that deployed writers have begun count only what they filed, and the events before lack
@@ -286,8 +286,8 @@ impl<'a> Check<'a> {
         Ok(found)
     }
 
-    /// Where the catalog files the event of `item`; `None` if that can't be told. Whatever can't be
-    /// understood is noted.
+    /// Where the catalog files the event of `item`; `None` if nobody can say it. What can't be understood is
+    /// noted.
     fn file(&mut self, item: &Item) -> Option<Filed> {
         let catalog = &self.log.catalog;
         let error = match Filed::new(catalog, item.clone(), true) {

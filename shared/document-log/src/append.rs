@@ -11,7 +11,7 @@ use crate::{
     Write,
 };
 
-/// Metadata by which one command's events are told from another's.
+/// Metadata that names the command of an event.
 const COMMAND: &str = "commandId";
 /// Metadata that is stored beside the rest, under `x` and `y`.
 const CORRELATION: &str = "correlationId";
@@ -39,7 +39,7 @@ pub struct Append<'a> {
 pub enum Appended {
     /// It is in the stream, and this is the Tip after it.
     Written(Batch),
-    /// Another writer was first. This is the Tip that was found, if the refusal brought it.
+    /// Another writer was first. This is its Tip, if the refused write returned it.
     Conflict(Option<Batch>),
 }
 

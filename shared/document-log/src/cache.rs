@@ -60,8 +60,8 @@ impl<T> Loaded<T> {
         self.tip.as_ref().map_or(0, |tip| tip.version)
     }
 
-    /// The time of a decision of which the clock says `now_ms`, in milliseconds since 1970: that of the newest event or
-    /// unfold of the Tip, if that is later and no more ahead than a writer follows.
+    /// The time of a decision, in milliseconds since 1970: the clock's `now_ms`, or the time of the newest event or
+    /// unfold of the Tip, if that is later and not too far ahead to be followed.
     pub(crate) fn newest_ms(&self, now_ms: u64) -> u64 {
         let times = self.tip.iter().flat_map(|tip| {
             let events = tip.events.iter().map(|event| &event.time);

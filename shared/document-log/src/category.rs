@@ -66,7 +66,7 @@ pub enum Outcome<R> {
     Accepted(Vec<NewEvent>),
     /// The command was accepted before, under the same idempotency key; these are its events.
     Repeated(Vec<Recorded>),
-    /// Refused by the domain.
+    /// The slice rejects the command.
     Rejected(R),
 }
 
@@ -74,7 +74,7 @@ pub enum Outcome<R> {
 pub(crate) struct Decision<R> {
     pub(crate) rejection: Option<R>,
     pub(crate) events: Vec<NewEvent>,
-    /// The refusal that leaves the events, which bear it as a mark.
+    /// The rejection that leaves the events, which have it as a mark.
     pub(crate) left_by: Option<Refusal>,
 }
 
@@ -109,7 +109,7 @@ impl<R> From<Settled<R>> for Transacted<R> {
 enum Synced {
     /// The stream's version after it.
     Written(u64),
-    /// The Tip that refused it, if the refusal brought it.
+    /// Another writer was first. This is its Tip, if the refused write returned it.
     Conflict(Option<Batch>),
 }
 

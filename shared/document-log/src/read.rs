@@ -230,7 +230,7 @@ struct Reading<'a, S> {
 }
 
 impl<S: Store> DocumentLog<S> {
-    /// The events with these indexes, as far as the stream has them.
+    /// Those events with these indexes that the stream has.
     ///
     /// # Errors
     /// A request failed, the first of them were pruned, or others are missing.

@@ -17,7 +17,7 @@ use crate::{
 /// Carries out `command` on the state in the category's cache, or else on the one in the store.
 ///
 /// With an idempotency key its events are the record: if the stream has them, they are the answer and
-/// nothing is decided. A command that leaves no event leaves no record: a repeat is decided anew.
+/// nothing is decided. A command that leaves no event leaves no record: a repeat is decided again.
 ///
 /// # Errors
 /// As [`Category::transact_once`].
@@ -90,7 +90,7 @@ fn decision<C: OfDocument, S: Store>(
     Ok(Decision { left_by: rejection.clone(), rejection, events })
 }
 
-/// Why the command was refused that left the events, if it was.
+/// If the events were left by a rejection: why their command was rejected.
 fn refusal_of(stream: &StreamName, found: &[Recorded]) -> Result<Option<Refusal>, DocumentError> {
     let Some(Recorded { index, event }) = found.first() else { return Ok(None) };
     let (stream, event_type) = (stream.clone(), event.event_type.clone());

@@ -146,8 +146,8 @@ impl Doorbell {
     }
 }
 
-/// Calves say nothing of `a`, how many events a write of the Tip has appended. A Tip that can't be read
-/// still says of which stream it is.
+/// A calf does not have `a`, the number of events that a write of the Tip has appended. A Tip that can't be read
+/// still names its stream.
 fn of_tip(image: Item) -> Result<Option<Doorbell>, EntryError> {
     let appended = image.get("a").and_then(|appended| appended.as_n().ok());
     if appended.is_none_or(|appended| appended == "0") {

@@ -98,7 +98,7 @@ pub(crate) fn checkpoint(epoch: u64, offset: u64) -> Result<Checkpoint, FeedErro
 }
 
 impl Progress {
-    /// The progress that an item holds, and of which partition.
+    /// The progress that an item holds, and its partition.
     pub(crate) fn of(item: &Item) -> Result<(Partition, Self), FeedError> {
         let p = item.get(P).and_then(|p| p.as_s().ok()?.strip_prefix(PROGRESS));
         let partition = Partition::named(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));

@@ -18,7 +18,7 @@ pub(crate) const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
 #[derive(Clone, Debug)]
 pub(crate) struct Fresh {
     pub(crate) slot: u64,
-    /// When it was recorded, as far as that is known: older events come first.
+    /// When it was recorded, or 0 if that is not known: older events come first.
     pub(crate) at: u64,
     /// Its size on a page, in bytes.
     pub(crate) bytes: usize,
@@ -69,7 +69,7 @@ impl News {
     }
 }
 
-/// The items from `wanted` on as far as they have no gap; those after a gap stay in `items`.
+/// The items from `wanted` up to the first gap; those after it stay in `items`.
 pub(crate) fn dense(items: &mut BTreeMap<u64, Item>, wanted: u64) -> BTreeMap<u64, Item> {
     let mut dense = items.split_off(&wanted);
     let gap = (wanted..).zip(dense.keys()).find(|(n, slot)| n != *slot).map(|(n, _)| n);

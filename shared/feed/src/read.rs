@@ -19,7 +19,7 @@ use crate::error::{FeedError, failed};
 use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
-/// Answers that wait for the reader, besides the one that it has and the one under way.
+/// How many answers wait for the reader. It has one more, and another one is under way.
 const AHEAD_MAX: usize = 1;
 /// The first pause of a reader that has everything; doubled as long as nothing comes.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -186,7 +186,7 @@ impl Place {
         })
     }
 
-    /// The pages of one answer from here on, as far as each begins where the last ends.
+    /// The pages of one answer from here on, up to the first that does not begin where the one before it ends.
     async fn next(&mut self, index: &Index, strong: bool) -> Result<Answer, FeedError> {
         let query = || query(index, self.epoch, self.i, Direction::Forward { strong });
         let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;

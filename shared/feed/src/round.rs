@@ -253,8 +253,8 @@ impl<'a> Round<'a> {
         done
     }
 
-    /// Takes the known events that continue the progress. A partition that has others, or of which none
-    /// is known, stays to be read.
+    /// Takes the known events that continue the progress. A partition stays to be read if it has other events, or
+    /// if none of its events is known.
     fn take_known(&mut self) {
         for (partition, mut known) in std::mem::take(&mut self.open) {
             let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());

@@ -76,7 +76,7 @@ impl Problem {
         Self::too_large(LimitExceeded { subject, ..limit.clone() }.to_string())
     }
 
-    /// 422: the domain refuses. The kit's cases refuse a rejection that has fields with the names of the
+    /// 422: the slice rejects the command. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
     pub fn rejected(refusal: Refusal) -> Self {
         let Refusal { message, rejection } = refusal;
@@ -143,7 +143,7 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether a reaction is done with its command: the domain refuses it, or an earlier version of the
+    /// Whether a reaction is done with its command: the slice rejects it, or an earlier version of the
     /// reaction has taken effect in its place. After any other problem the command has no answer yet.
     pub fn settles_reaction(&self) -> bool {
         matches!(self.kind, "rejected" | "key-reused")

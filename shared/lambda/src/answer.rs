@@ -4,7 +4,7 @@ use ringfence::{Handled, Outcome};
 use ringfence_function::Problem;
 use serde_json::{Value, json};
 
-/// The answer to a command: a document, or the domain's refusal as a problem.
+/// The answer to a command: a document, or the slice's rejection as a problem.
 pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
     match handled.outcome {
         Outcome::Accepted(events) => {

@@ -13,7 +13,7 @@ pub(crate) trait Handler {
     /// Why a command was not carried out.
     type Error: Explain;
 
-    /// Carries out one command. A refusal is an outcome too.
+    /// Carries out one command. A rejection is an outcome too.
     fn handle(
         &self,
         command: &Self::Slice,
@@ -21,7 +21,7 @@ pub(crate) trait Handler {
     ) -> impl Future<Output = Result<Handled, Self::Error>>;
 }
 
-/// An error, of which the caller of a function learns a part and the function's log everything.
+/// An error: the caller sees a summary, the log the full cause.
 pub(crate) trait Explain: Error + From<StoreError> + 'static {
     /// What the caller learns; `request_id` leads to the rest in the log.
     fn problem(&self, request_id: &str) -> Problem;
@@ -29,6 +29,6 @@ pub(crate) trait Explain: Error + From<StoreError> + 'static {
     /// How often the command was tried.
     fn attempts(&self) -> u32;
 
-    /// The boundaries to which others added something at the last attempts, as far as the error says it.
+    /// The boundaries in which others appended during the last attempts, if the error names them.
     fn conflicts(&self) -> Vec<BoundaryId>;
 }

@@ -32,7 +32,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Notes conflicts, as far as they fit.
+    /// Notes as many conflicts as fit into the line.
     pub(crate) fn met(&mut self, boundaries: &[BoundaryId]) {
         for boundary in boundaries {
             let noted: usize = self.conflicts.iter().map(String::len).sum();

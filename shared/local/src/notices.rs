@@ -24,7 +24,7 @@ pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>
 pub enum Notice {
     /// An event on the bus, in EventBridge's envelope.
     Event(Arc<Value>),
-    /// Something went wrong of which no caller learns.
+    /// Something went wrong, and no caller learns it.
     Trouble(Arc<str>),
 }
 

@@ -21,7 +21,7 @@ pub fn workspace_root() -> PathBuf {
     nearest(&stack_root(), |folder| manifest(folder).is_ok_and(is_workspace))
 }
 
-/// The nearest folder of which this holds, from `here` upwards. If there is none, `here`.
+/// The nearest folder that `is_it` accepts, from `here` upwards. If there is none, `here`.
 fn nearest(here: &Path, is_it: impl Fn(&Path) -> bool) -> PathBuf {
     here.ancestors().find(|folder| is_it(folder)).unwrap_or(here).to_owned()
 }

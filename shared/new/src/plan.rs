@@ -117,7 +117,7 @@ impl Plan {
     fn take_back(&self, before: Vec<Option<Vec<u8>>>) {
         for (path, before) in self.files.keys().zip(before) {
             let file = self.root.join(path);
-            // What can't be put back either is told by `git status`.
+            // If a file can't be put back either, `git status` shows it.
             let _ = match before {
                 Some(bytes) => fs::write(file, bytes),
                 None => fs::remove_file(file),
@@ -138,7 +138,7 @@ fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-/// What is written is easily told from what was there, and taken back, only if the rest is committed.
+/// A person sees what is written, and can take it back, only if everything else is committed.
 fn check_clean(root: &Path) -> Result<()> {
     let mut git = Command::new("git");
     // Cargo writes its lock file whenever it builds this command.

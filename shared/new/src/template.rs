@@ -27,7 +27,7 @@ fn resources(text: &str) -> Vec<(&str, usize, usize)> {
     found
 }
 
-/// Where the last resource ends of which `is_one` holds.
+/// The end of the last resource that `is_one` accepts.
 fn end_of_last(text: &str, is_one: impl Fn(&str, &str) -> bool) -> Option<usize> {
     let found = resources(text);
     let last = found.iter().rev().find(|(id, begin, end)| is_one(id, &text[*begin..*end]));

@@ -40,10 +40,10 @@ pub struct Account {
     pub balance: Option<u64>,
 }
 
-/// Why a command is refused.
+/// Why a command is rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
-pub enum Refusal {
+pub enum Rejection {
     /// The account was never opened.
     #[error("there is no such account")]
     NoAccount,
@@ -78,17 +78,17 @@ impl Account {
     ///
     /// # Errors
     /// The account was never opened.
-    pub fn balance(&self) -> Result<u64, Refusal> {
-        self.balance.ok_or(Refusal::NoAccount)
+    pub fn balance(&self) -> Result<u64, Rejection> {
+        self.balance.ok_or(Rejection::NoAccount)
     }
 
-    /// Refuses an amount that the account does not have.
+    /// Rejects an amount that the account does not have.
     ///
     /// # Errors
     /// The account has less, or was never opened.
-    pub fn check_covers(&self, amount: u32) -> Result<(), Refusal> {
+    pub fn check_covers(&self, amount: u32) -> Result<(), Rejection> {
         let balance = self.balance()?;
-        if balance < amount.into() { Err(Refusal::TooLittle { balance }) } else { Ok(()) }
+        if balance < amount.into() { Err(Rejection::TooLittle { balance }) } else { Ok(()) }
     }
 }
 

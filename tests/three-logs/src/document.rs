@@ -22,8 +22,7 @@ impl Context for Accounts {
     type Log = Documents<Account>;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        let schemas = [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA];
-        Catalog::new(Self::NAME, schemas)
+        Catalog::new(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Two agents that each add a dependency could close a circle together. So the boundary is everything that the new
 //! dependency leads to. A query follows from the command alone, so the command names these features. If it lacks one,
-//! it is refused.
+//! it is rejected.
 
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 //!
 //! The boundary is the edge, where claims and work constrain each other, the feature, and the features that it waits
 //! for. A query follows from the command alone; therefore the command names the latter, and the decision checks
-//! them. An agent that does not get the edge is told once for each claim that bars it, in a partition of its own:
-//! who asks again and again disturbs no holder.
+//! them. If an agent does not get the edge, an event says so, once for each claim that bars the agent. The event is in
+//! a partition of the agent's own, so repeated attempts do not conflict with the holder.
 
 use std::collections::BTreeSet;
 

@@ -285,8 +285,8 @@ pub struct EdgeReopened {
     pub reopens_feature: bool,
 }
 
-/// An agent did not get an edge, because another one holds it. It lies in a partition of the loser's own, where it
-/// disturbs no holder.
+/// An agent did not get an edge, because another one holds it. It is in a partition of the loser's own, so it
+/// does not conflict with the holder.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "attempt", partition, value = format!("{edge}/{agent}"))]
 pub struct ClaimRejected {

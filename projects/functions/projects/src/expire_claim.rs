@@ -13,7 +13,7 @@ use crate::{About, AgentId, ClaimExpired, DetectedBy, EdgeRef, OfEdge, Projects}
 pub struct ExpireClaim {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
-    /// Who has looked. The event names the agent whose claim it was.
+    /// The agent that noticed the expiry. The event names the agent whose claim it was.
     pub agent: AgentId,
     /// Of the claim that looks overdue.
     pub epoch: u64,

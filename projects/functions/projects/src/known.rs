@@ -105,7 +105,7 @@ impl Told {
     }
 }
 
-/// Context what a slice or a view reads, by groups of events.
+/// Declares what a slice or a view reads, by groups of events.
 macro_rules! reads {
     ($(#[$doc:meta])* $name:ident: $($group:ident)*) => {
         $(#[$doc])*

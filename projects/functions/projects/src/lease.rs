@@ -1,4 +1,4 @@
-//! The lease of a claim: how long an edge stays with a holder who is not heard of.
+//! The lease of a claim: how long an edge stays with a holder who is silent.
 //!
 //! Decisions and views follow the events of an edge by these rules. All times are in milliseconds since 1970, and
 //! all of them are times of events: a lease is over when a reader's own clock says so.

@@ -2,8 +2,8 @@
 //!
 //! A project has features, and a feature goes through the edges of the project's graph, once each. An agent claims an
 //! edge, works on it in iterations, and converges it. A claim is the sole right to work on an edge. It has a lease:
-//! the next agent may take an edge over whose holder is not heard of. The number of the claim, its epoch, is the
-//! fencing token for effects outside of the log.
+//! if the holder stays silent beyond it, another agent may take over the edge. The number of the claim, its epoch, is
+//! the fencing token for effects outside of the log.
 
 pub mod add_dependency;
 pub mod claim_edge;

@@ -1,6 +1,6 @@
 //! What can be worked on now, and how a project stands: pure functions over rows of project-features.
 //!
-//! Rows may be older than the log. An edge that is not ready any more costs its claimer a refusal, no more.
+//! Rows may be older than the log. An edge that is not ready any more costs its claimer a rejection, no more.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

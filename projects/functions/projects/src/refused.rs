@@ -1,4 +1,4 @@
-//! Why a command is refused.
+//! Why a command is rejected.
 //!
 //! Each slice checks in the order that its page names, and the first check that fails answers. What must exist is
 //! asked for first.
@@ -10,7 +10,7 @@ use crate::{
     AgentId, ClaimId, EdgeName, EdgeRef, FeatureRef, ProjectId, Reviewed, RoleName, Sha256, Version,
 };
 
-/// Why a command is refused.
+/// Why a command is rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Refused {

@@ -1,4 +1,4 @@
-//! Cases on the DCB log.
+//! Cases on the DCB log and the aggregate log.
 
 mod once;
 mod orders;
@@ -14,7 +14,7 @@ use crate::{
     Plan, Seen, SequencedEvent, Slice, handle,
 };
 
-/// A DCB log for cases, with what sets its clock to milliseconds since 1970.
+/// An event log for cases, with what sets its clock to milliseconds since 1970.
 pub struct OnEvents<'l, L, F> {
     /// The log.
     pub log: &'l L,

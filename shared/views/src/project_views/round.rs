@@ -31,7 +31,7 @@ struct Outcome {
     /// `None` if the generations could not be read.
     generation: Option<Generation>,
     live: bool,
-    /// How many rows of the generation are parked, as far as that is known.
+    /// How many rows of the generation are parked, if that is known.
     parked: Option<u64>,
     ran: Ran,
     error: Option<ViewError>,
@@ -203,8 +203,8 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
     line
 }
 
-/// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and its
-/// lag and how many of its rows are parked, as far as these are known.
+/// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and,
+/// if they are known, its lag and how many of its rows are parked.
 fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
     let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
     line["view_failed"] = u8::from(line["outcome"] == "failed").into();

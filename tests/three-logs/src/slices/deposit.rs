@@ -4,7 +4,7 @@ use ringfence::prelude::*;
 
 use super::Accounts;
 use super::facts::history;
-use crate::account::{Account, AccountId, Deposited, Refusal};
+use crate::account::{Account, AccountId, Deposited, Rejection};
 
 /// Puts money into an account.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -21,9 +21,9 @@ impl Slice for Deposit {
     type Context = Accounts;
     type State = Account;
     type Writes = Deposited;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
-    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Deposited>, Refusal> {
+    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Deposited>, Rejection> {
         let Self { account_id, amount } = self.clone();
         account.balance()?;
         Ok(if amount == 0 { vec![] } else { vec![Deposited { account_id, amount }] })
@@ -33,7 +33,7 @@ impl Slice for Deposit {
         let deposit = |amount| Deposit { account_id: id("ada"), amount };
         let deposited = |amount| Deposited { account_id: id("ada"), amount };
         vec![
-            given([]).when(deposit(1)).then_rejected(Refusal::NoAccount),
+            given([]).when(deposit(1)).then_rejected(Rejection::NoAccount),
             given(history(&[])).when(deposit(5)).then([deposited(5)]),
             given(history(&[100])).when(deposit(5)).then([deposited(5)]),
             given(history(&[100])).when(deposit(0)).then_nothing(),

@@ -6,7 +6,7 @@ use ringfence::prelude::*;
 
 use super::Accounts;
 use super::facts::{history, history_of};
-use crate::account::{Account, AccountEvent, AccountId, Deposited, Refusal, Withdrawn};
+use crate::account::{Account, AccountEvent, AccountId, Deposited, Rejection, Withdrawn};
 
 /// Moves money from one account to another.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -52,12 +52,12 @@ impl Slice for Transfer {
     type Context = Accounts;
     type State = Both;
     type Writes = Written;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
-    fn decide(&self, Both(accounts): &Both, _: &CommandContext) -> Result<Vec<Written>, Refusal> {
+    fn decide(&self, Both(accounts): &Both, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
         let Self { from, to, amount } = self.clone();
         if from == to {
-            return Err(Refusal::SameAccount);
+            return Err(Rejection::SameAccount);
         }
         let account = |id| accounts.get(id).copied().unwrap_or_default();
         account(&from).check_covers(amount)?;
@@ -76,13 +76,13 @@ impl Slice for Transfer {
         let withdrawn = Withdrawn { account_id: id("ada"), amount: 70 };
         let deposited = Deposited { account_id: id("bob"), amount: 70 };
         let moved = [Written::Withdrawn(withdrawn), Written::Deposited(deposited)];
-        let too_little = |balance| Refusal::TooLittle { balance };
+        let too_little = |balance| Rejection::TooLittle { balance };
         vec![
             both().when(transfer("ada", "bob", 70)).then(moved),
             both().when(transfer("ada", "bob", 101)).then_rejected(too_little(100)),
-            both().when(transfer("eve", "bob", 1)).then_rejected(Refusal::NoAccount),
-            both().when(transfer("ada", "eve", 1)).then_rejected(Refusal::NoAccount),
-            both().when(transfer("ada", "ada", 1)).then_rejected(Refusal::SameAccount),
+            both().when(transfer("eve", "bob", 1)).then_rejected(Rejection::NoAccount),
+            both().when(transfer("ada", "eve", 1)).then_rejected(Rejection::NoAccount),
+            both().when(transfer("ada", "ada", 1)).then_rejected(Rejection::SameAccount),
             both().when(transfer("ada", "bob", 0)).then_nothing(),
         ]
     }

@@ -4,7 +4,7 @@ use ringfence::prelude::*;
 
 use super::Accounts;
 use super::facts::history;
-use crate::account::{Account, AccountId, Refusal, Withdrawn};
+use crate::account::{Account, AccountId, Rejection, Withdrawn};
 
 /// Takes money out of an account.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -21,9 +21,9 @@ impl Slice for Withdraw {
     type Context = Accounts;
     type State = Account;
     type Writes = Withdrawn;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
-    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Withdrawn>, Refusal> {
+    fn decide(&self, account: &Account, _: &CommandContext) -> Result<Vec<Withdrawn>, Rejection> {
         let Self { account_id, amount } = self.clone();
         account.check_covers(amount)?;
         Ok(if amount == 0 { vec![] } else { vec![Withdrawn { account_id, amount }] })
@@ -32,9 +32,9 @@ impl Slice for Withdraw {
     fn cases() -> Vec<Case<Self>> {
         let withdraw = |amount| Withdraw { account_id: id("ada"), amount };
         let withdrawn = |amount| Withdrawn { account_id: id("ada"), amount };
-        let too_little = |balance| Refusal::TooLittle { balance };
+        let too_little = |balance| Rejection::TooLittle { balance };
         vec![
-            given([]).when(withdraw(1)).then_rejected(Refusal::NoAccount),
+            given([]).when(withdraw(1)).then_rejected(Rejection::NoAccount),
             given(history(&[100])).when(withdraw(100)).then([withdrawn(100)]),
             given(history(&[100])).when(withdraw(101)).then_rejected(too_little(100)),
             given(history(&[100, -60])).when(withdraw(40)).then([withdrawn(40)]),

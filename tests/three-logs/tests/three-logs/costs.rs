@@ -40,7 +40,7 @@ pub(crate) const ROWS: [Row; 6] = [
     ("withdraw", [cost(1, 1, 2.5, 1.0), cost(1, 1, 4.0, 1.0), cost(1, 1, 0.5, 1.0)]),
     ("withdraw, warm", [cost(0, 1, 0.0, 1.0), cost(0, 1, 0.0, 1.0), cost(0, 1, 0.0, 1.0)]),
     (
-        "withdraw too much: refused",
+        "withdraw too much: rejected",
         [cost(2, 0, 3.5, 0.0), cost(1, 0, 4.0, 0.0), cost(2, 0, 1.5, 0.0)],
     ),
     ("transfer", [cost(2, 1, 5.0, 4.0), cost(2, 1, 8.0, 4.0), None]),
