@@ -116,7 +116,7 @@ async fn reads_are_tried_again_and_say_when_they_give_up() {
     assert_eq!(versions(&stack.table(), &customer("1"), Range::default()).await, [1]);
     let log = stack.table().retrying(Retry::default().attempts_max(1));
     stack.wire.inject("Query", 0, Fault::LostBefore);
-    let error = log.get_aggregate::<Customer>(&customer("1"), None).await.err().expect("no answer");
+    let error = log.get_aggregate::<Customer>(&customer("1"), None).await.expect_err("no answer");
     assert_eq!(error.to_string(), "reading events: no answer after 1 attempts");
 }
 
@@ -306,7 +306,7 @@ async fn without_time_to_look_again_a_gap_is_not_believed() {
     // No pause between two looks is as short as that.
     let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
     let read =
-        hasty.get_aggregate::<Customer>(&customer("1"), None).await.err().expect("it is not known");
+        hasty.get_aggregate::<Customer>(&customer("1"), None).await.expect_err("it is not known");
     let AggregateError::Store(StoreError::Unavailable { source, .. }) = read else {
         panic!("{read:?}");
     };
