@@ -107,6 +107,7 @@ mod decide;
 mod effect;
 mod error;
 mod event;
+mod filing;
 pub mod kit;
 pub mod limits;
 mod lock;
@@ -130,7 +131,7 @@ mod visible;
 
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
-pub use catalog::{Catalog, CatalogError, Filing, FilingError, Scope};
+pub use catalog::{Catalog, CatalogError, Scope};
 pub use command::{
     CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json, reaction_key,
 };
@@ -139,6 +140,7 @@ pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target};
 pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError, chain};
 pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use filing::{Filing, FilingError};
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, SNAPSHOT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX,
 };

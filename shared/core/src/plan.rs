@@ -7,7 +7,8 @@ use serde::Serialize;
 use crate::{
     BoundaryId, Catalog, EventSchema, Extent, FilingError, Name, Query, QueryItem, Scope, Seen,
     SequencedEvent, Tag,
-    catalog::{check_length, has_composite, has_many},
+    catalog::{has_composite, has_many},
+    filing::check_length,
 };
 
 /// A query with its reads. The route of each (clause, type) follows from the catalog and the

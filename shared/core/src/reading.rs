@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Catalog, Clause, Name, Place, Plan, PlanError, Query, QueryItem, Read, SequencedEvent,
-    catalog::check_length,
+    filing::check_length,
     plan::{add, route},
     query::can_carry,
 };

@@ -69,20 +69,20 @@ impl Clock {
     }
 }
 
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 thread_local! {
     static SEEDED: std::cell::RefCell<Option<crate::Random>> = const { std::cell::RefCell::new(None) };
 }
 
 /// From now on this thread's UUIDs and waits follow from `seed`, so that a run can be repeated exactly.
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 pub fn seed_thread(seed: u64) {
     SEEDED.set(Some(crate::Random::new(&[seed])));
 }
 
 #[allow(clippy::disallowed_methods, reason = "the one module that may")]
 fn random_uuid() -> Uuid {
-    #[cfg(feature = "test-util")]
+    #[cfg(any(test, feature = "test-util"))]
     if let Some((high, low)) =
         SEEDED.with_borrow_mut(|seeded| seeded.as_mut().map(|r| (r.next(), r.next())))
     {

@@ -10,7 +10,7 @@ mod intent;
 mod item;
 mod layout;
 mod meter;
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 mod random;
 mod retry;
 mod send;
@@ -21,7 +21,7 @@ mod trust;
 pub mod wire;
 
 pub use client::{client_from_env, client_of, open, sdk_config, sdk_config_of};
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 pub use clock::seed_thread;
 pub use clock::{Clock, ms_of_rfc3339};
 pub use codec::{CodecError, LEVELS_MAX, Problem, from_attribute, item_of_image, to_attribute};
@@ -30,7 +30,7 @@ pub use intent::{Action, Intent};
 pub use item::Item;
 pub use layout::{IndexLayout, Key, TableLayout, number_key, text_key};
 pub use meter::{Meter, Units, Usage};
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
 pub use size::{

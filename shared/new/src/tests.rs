@@ -149,8 +149,8 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
     let events = folder.path().join("functions/parcels/src/events.rs");
     let text = fs::read_to_string(&events).unwrap();
     let commented = text.replacen(
-        "ParcelsOpened {",
-        "/// It begins.\n    #[allow(dead_code)]\n    ParcelsOpened {",
+        "pub struct ParcelsOpened {",
+        "/// It begins.\n#[allow(dead_code)]\npub struct ParcelsOpened {",
         1,
     );
     assert_ne!(commented, text);

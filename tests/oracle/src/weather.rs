@@ -335,7 +335,9 @@ impl Director for Weather {
         match operation {
             // The items of commands and snapshots say nothing of what a decision rests on.
             "GetItem" if request["Key"]["id"]["S"].as_str().is_some_and(is_beside) => {}
-            "GetItem" | "TransactGetItems" => {
+            // Which command may rest on a strong query alone is for the check of its answer.
+            "Query" if request["ConsistentRead"] != true => {}
+            "GetItem" | "TransactGetItems" | "Query" => {
                 if let Ok(caller) = CALLER.try_get() {
                     history.snapshots.insert(caller, history.commits.len());
                 }

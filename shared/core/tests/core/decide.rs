@@ -164,14 +164,14 @@ pub(crate) fn is_of_r1(event: &SequencedEvent) -> bool {
 #[test]
 fn a_stale_read_costs_a_retry_and_no_wrong_write() {
     let log = Faulty::new(events![booked("r1", "g2")]).lagging([ALL]);
-    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1)");
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1) verify");
 }
 
 #[test]
 fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
     let given = || events![cleaned("r1", 1), booked("r2", "g1")];
     let log = Faulty::new(given()).meeting(events![booked("r1", "g2")]);
-    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1)");
+    check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1) verify");
     // What does not concern the decision is passed over: it decides the same.
     let log = Faulty::new(given()).meeting(events![cleaned("r1", 2), cleaned("r1", 3)]);
     let calls = "read append pause read!(roomId:r1 after 1) append pause \

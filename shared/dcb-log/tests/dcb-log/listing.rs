@@ -1,5 +1,7 @@
 //! Slices of the shop that depend on fenced types of other partitions, or on a pair that is the partition.
 
+use std::marker::PhantomData;
+
 use ringfence::prelude::*;
 
 use crate::shop::*;
@@ -133,5 +135,22 @@ impl Slice for StockProduct {
             true => Ok(vec![ProductStocked { product_id }]),
             false => Err(Rejection::ProductNotFound),
         }
+    }
+}
+
+/// How many of the events that it reads there are.
+pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
+
+impl<R> Default for Count<R> {
+    fn default() -> Self {
+        Self(0, PhantomData)
+    }
+}
+
+impl<R: Reads> State for Count<R> {
+    type Reads = R;
+
+    fn evolve(self, _: R) -> Self {
+        Self(self.0 + 1, PhantomData)
     }
 }

@@ -2,12 +2,11 @@
 //! composite, and a tag read across partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::marker::PhantomData;
 
 use ringfence::{id_type, prelude::*};
 use serde::Serialize;
 
-pub(crate) use crate::listing::{FindPair, ListProduct, OrderListed};
+pub(crate) use crate::listing::{Count, FindPair, ListProduct, OrderListed};
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
@@ -394,22 +393,5 @@ impl Slice for OrderProduct {
             return Err(Rejection::LimitExceeded);
         }
         Ok(vec![ProductOrdered { order_id, customer_id, product_id, quantity }])
-    }
-}
-
-/// How many of the events that it reads there are.
-pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
-
-impl<R> Default for Count<R> {
-    fn default() -> Self {
-        Self(0, PhantomData)
-    }
-}
-
-impl<R: Reads> State for Count<R> {
-    type Reads = R;
-
-    fn evolve(self, _: R) -> Self {
-        Self(self.0 + 1, PhantomData)
     }
 }
