@@ -308,7 +308,7 @@ fn write_function(
     let (role, table, actions, key) = match found.log {
         Log::Dcb => ("DcbLogRole", "", "", String::new()),
         Log::Aggregate => {
-            (&*own, "AggregateTable", "dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
+            (&*own, "AggregateTable", "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
         }
         Log::Document => (&*own, "DocumentTable", CREATES, format!("{context}-")),
     };
