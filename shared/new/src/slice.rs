@@ -307,9 +307,12 @@ fn write_function(
     let own = role(context);
     let (role, table, actions, key) = match found.log {
         Log::Dcb => ("DcbLogRole", "", "", String::new()),
-        Log::Aggregate => {
-            (&*own, "AggregateTable", "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query", format!("{context}#"))
-        }
+        Log::Aggregate => (
+            &*own,
+            "AggregateTable",
+            "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query",
+            format!("{context}#"),
+        ),
         Log::Document => (&*own, "DocumentTable", CREATES, format!("{context}-")),
     };
     let of_role = [

@@ -17,4 +17,5 @@ mod queries;
 mod seen;
 mod shop;
 mod snapshots;
+mod state;
 mod written;

@@ -1,0 +1,54 @@
+//! States that slices compose.
+
+use ringfence::prelude::*;
+
+use crate::decide::Faulty;
+use crate::shop::{booked, cleaned, closed};
+
+#[derive(Clone, Copy, Debug, PartialEq, Reads)]
+enum Use {
+    Booked,
+    Cleaned,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Reads)]
+enum Care {
+    Cleaned,
+    Closed,
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Uses(Vec<Use>);
+
+impl State for Uses {
+    type Reads = Use;
+
+    fn evolve(mut self, event: Use) -> Self {
+        self.0.push(event);
+        self
+    }
+}
+
+#[derive(Debug, Default, PartialEq)]
+struct Cares(Vec<Care>);
+
+impl State for Cares {
+    type Reads = Care;
+
+    fn evolve(mut self, event: Care) -> Self {
+        self.0.push(event);
+        self
+    }
+}
+
+#[test]
+fn a_tuple_of_states_reads_what_each_reads_and_each_folds_its_own_events() {
+    type Both = (Uses, Cares);
+    assert_eq!(<Both as State>::Reads::TYPES, ["Booked", "Cleaned", "Closed"]);
+    let given = events![booked("r1", "g1"), cleaned("r1", 1), closed("r1")];
+    let events = Faulty::new(given).log.events();
+    let read = events.iter().map(|event| <Both as State>::Reads::decode(event).unwrap());
+    let (uses, cares) = read.fold(Both::default(), State::evolve);
+    assert_eq!(uses.0, [Use::Booked, Use::Cleaned]);
+    assert_eq!(cares.0, [Care::Cleaned, Care::Closed]);
+}
