@@ -182,22 +182,24 @@ impl Run<'_> {
         if handled.repeated {
             return wrong(format!("{refused:?} is answered as a repeat"));
         }
-        // It is the serial decision at the snapshot that it was checked with.
-        let Some(&snapshot) = self.history.snapshots.get(&(end.job, end.copy)) else {
+        // It is the serial decision as of the look that it rests on.
+        let Some(look) = self.history.looks.get(&(end.job, end.copy)).cloned() else {
             return wrong(format!("answered {refused:?} without a look at what it rests on"));
         };
         // Another copy may take effect later.
-        if effect.is_some_and(|effect| effect < snapshot) {
+        if effect.is_some_and(|effect| effect < *look.start()) {
             return wrong(format!("answered {refused:?}, and yet effect {effect:?}"));
         }
-        let serial = self.serial(job, snapshot)?;
-        match serial == refused {
-            true => Ok(()),
-            false => wrong(format!(
-                "{:?}: answered {refused:?}; after {snapshot} effects a serial run decides {serial:?}",
-                job.command
-            )),
+        for commits in look.clone() {
+            if self.serial(job, commits)? == refused {
+                return Ok(());
+            }
         }
+        let serial = self.serial(job, *look.end())?;
+        wrong(format!(
+            "{:?}: answered {refused:?}; after {look:?} effects a serial run decides {serial:?}",
+            job.command
+        ))
     }
 
     /// What the command comes to after the first `commits` effects.

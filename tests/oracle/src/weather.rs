@@ -1,6 +1,7 @@
 //! What happens to each request, and what the store does in which order.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -136,8 +137,9 @@ pub(crate) struct Commit {
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) commits: Vec<Commit>,
-    /// How many commits each caller's last look at what it had seen had before it.
-    pub(crate) snapshots: BTreeMap<(usize, usize), usize>,
+    /// How many commits each caller's last look at what it had seen had before it: all of the first number, and some of
+    /// those up to the last one, because a query can come between the items of a transaction.
+    pub(crate) looks: BTreeMap<(usize, usize), RangeInclusive<usize>>,
     pub(crate) tally: Tally,
     pub(crate) trace: Vec<String>,
 }
@@ -149,6 +151,8 @@ struct State {
     requests: BTreeMap<(usize, usize), u64>,
     /// When each event took effect.
     effects: Vec<(Instant, String)>,
+    /// How many commits each caller's query that is under way shows in whole, where it hides some of the later ones.
+    torn: BTreeMap<(usize, usize), usize>,
     /// How many snapshots were sent.
     snapshots: u64,
 }
@@ -249,11 +253,16 @@ impl Weather {
 }
 
 impl State {
-    /// Hides some of what took effect a moment ago.
-    fn torn(&self, seed: u64) -> Fault {
+    /// The events that took effect a moment ago.
+    fn recent(&self) -> BTreeSet<String> {
         let shown = Duration::from_millis(TORN_MAX_MS);
         let recent = self.effects.iter().filter(|(at, _)| at.elapsed() < shown);
-        let recent: BTreeSet<String> = recent.map(|(_, event)| event.clone()).collect();
+        recent.map(|(_, event)| event.clone()).collect()
+    }
+
+    /// Hides some of what took effect a moment ago.
+    fn torn(&self, seed: u64) -> Fault {
+        let recent = self.recent();
         Fault::Reply(Edit::new(move |answer| {
             let mut random = Random::new(&[seed]);
             let mut hide = |items: &mut Value| {
@@ -311,6 +320,14 @@ impl Director for Weather {
         let (there, back) = (wait(), wait());
         let wrong = self.wrong(operation, request, &mut random, &state);
         let kinds: Vec<Kind> = wrong.iter().map(|(kind, _)| *kind).collect();
+        state.torn.remove(&caller);
+        if kinds.contains(&Kind::Torn) {
+            let recent = state.recent();
+            let is_whole =
+                |commit: &&Commit| !commit.events.iter().any(|event| recent.contains(event));
+            let whole = state.history.commits.iter().take_while(is_whole).count();
+            state.torn.insert(caller, whole);
+        }
         state.history.tally.requests += 1;
         state.history.tally.faults += u64::from(!kinds.is_empty());
         state.history.trace.push(format!("  {caller:?} {operation} {kinds:?}"));
@@ -338,9 +355,16 @@ impl Director for Weather {
             // Which command may rest on a strong query alone is for the check of its answer.
             "Query" if request["ConsistentRead"] != true => {}
             "GetItem" | "TransactGetItems" | "Query" => {
-                if let Ok(caller) = CALLER.try_get() {
-                    history.snapshots.insert(caller, history.commits.len());
+                let Ok(caller) = CALLER.try_get() else { return };
+                let last = history.commits.len();
+                let mut whole = state.torn.remove(&caller).unwrap_or(last);
+                // The next page of the same read.
+                if request.get("ExclusiveStartKey").is_some()
+                    && let Some(look) = history.looks.get(&caller)
+                {
+                    whole = whole.min(*look.start());
                 }
+                history.looks.insert(caller, whole..=last);
             }
             "PutItem" | "TransactWriteItems" => {
                 let Some(commit) = commit(request) else { return };
