@@ -17,7 +17,7 @@ use ringfence_dynamo::Clock;
 use serde_json::Value;
 
 use crate::commands::{Decision, Job};
-use crate::weather::History;
+use crate::history::History;
 use crate::world::{End, World};
 use crate::{claims, recount};
 

@@ -14,6 +14,7 @@ mod claims;
 mod commands;
 pub mod contention;
 mod gates;
+mod history;
 pub mod import;
 mod market;
 mod mutant;

@@ -16,8 +16,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::commands::{Caches, Delivery, Job, WRITERS};
+use crate::history::History;
 use crate::mutant::Broken;
-use crate::weather::{CALLER, History, STRAY_MAX_MS, Weather};
+use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
 use crate::{Kind, Mutant, Schedule, Tally, check, claims};
 
 pub(crate) const TABLE: &str = "events";

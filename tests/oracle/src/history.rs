@@ -1,0 +1,51 @@
+//! What took effect in a schedule, as the store carried it out.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use serde_json::Value;
+
+use crate::Tally;
+
+/// One append that took effect.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// The metadata `commandId` of its events.
+    pub(crate) command: String,
+    /// The ids of its events.
+    pub(crate) events: Vec<String>,
+    /// When the last of them was recorded, in milliseconds since 1970.
+    pub(crate) at: u64,
+}
+
+/// What took effect, in that order.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    pub(crate) commits: Vec<Commit>,
+    /// How many commits each caller's last look at what it had seen had before it: all of the first number, and some of
+    /// those up to the last one, because a query can come between the items of a transaction.
+    pub(crate) looks: BTreeMap<(usize, usize), RangeInclusive<usize>>,
+    pub(crate) tally: Tally,
+    pub(crate) trace: Vec<String>,
+}
+
+/// The append that a put or a transaction is.
+pub(crate) fn commit(request: &Value) -> Option<Commit> {
+    let items = match request["TransactItems"].as_array() {
+        Some(actions) => actions.iter().map(|action| &action["Put"]["Item"]).collect(),
+        None => vec![&request["Item"]],
+    };
+    let events: Vec<_> = items.into_iter().filter(|item| item.get("event").is_some()).collect();
+    let command = events.first()?["commandId"]["S"].as_str().unwrap_or_default().to_owned();
+    let at = events.last()?["at"]["N"].as_str()?.parse().ok()?;
+    Some(Commit { command, events: events.into_iter().filter_map(event_of).collect(), at })
+}
+
+/// The id of the event of an item, its own or an index item.
+pub(crate) fn event_of(item: &Value) -> Option<String> {
+    let (partition, slot) = match item.get("indexOf") {
+        Some(_) => (&item["partition"], &item["slot"]),
+        None => (&item["id"], &item["position"]),
+    };
+    Some(format!("{}/{}", partition["S"].as_str()?, slot["N"].as_str()?))
+}
