@@ -165,7 +165,7 @@ fn of_slice<S: ringfence_document_log::OfDocument>() -> String {
 }
 
 #[test]
-fn an_event_or_a_command_that_does_not_name_one_document_is_an_error_with_the_way_out() {
+fn whoever_names_no_document_or_several_hears_the_way_out() {
     assert_eq!((of_context::<Shelves>(), of_slice::<Fill>()), (String::new(), String::new()));
     for (error, said) in [
         (of_context::<Labels>(), ["Labelled has the tag labelId", "mark the field #[tag(skip)]"]),

@@ -125,7 +125,7 @@ async fn work_offline(walker: &mut Walker<'_>) -> Result<()> {
     bob.pulls_until("edge_converged", &of).await?;
     let copy = bob.events()?;
     bob.runs(&["reconstruct"], 0).await?;
-    ensure!(bob.events()? == copy, "the copy that was made anew is another one");
+    ensure!(bob.events()? == copy, "the new copy differs from the old one");
     Ok(())
 }
 
