@@ -8,8 +8,8 @@ use lru::LruCache;
 
 use crate::{
     BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Reads,
-    ReadsOf, Refusal, Seen, SequencedEvent, Slice, Snapshots, State,
-    once::{Keys, events_are_record},
+    ReadsOf, Refusal, Seen, SequencedEvent, Slice, Snapshots, State, keys::Keys,
+    once::events_are_record,
 };
 
 /// A folded state with what was seen of the log: enough to append without reading. A wrong entry costs a
@@ -156,7 +156,7 @@ impl<S: Slice> Recalled<S> {
         &self.model.seen
     }
 
-    /// Takes in the next event of [`Plan::rest`].
+    /// Takes in the next event of [`Seen::rest`].
     pub(crate) fn apply(
         mut self,
         plan: &Plan,

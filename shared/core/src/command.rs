@@ -4,7 +4,20 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{CommandContext, LimitExceeded, Metadata, Name, Refusal, escape, limits};
+use crate::{LimitExceeded, Metadata, Name, Refusal, escape, limits};
+
+/// What a decision may know besides the events: a decision that needs the time takes it from here.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandContext {
+    /// The time of the writer's clock, in milliseconds since 1970, or that of the newest event that the decision has
+    /// read, if that is later. An event more than a minute ahead of the clock ([`AHEAD_MAX_MS`](crate::AHEAD_MAX_MS))
+    /// does not count. It lies in the future of the decision, so take an age with `saturating_sub`.
+    pub now_ms: u64,
+    /// Names this command.
+    pub command_id: String,
+    /// Who gives it, if known.
+    pub principal: Option<String>,
+}
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
 #[derive(Clone, Debug, Default)]

@@ -12,7 +12,7 @@ use crate::{
     Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, Slice, State,
     StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
-    dcb::plan,
+    shapes::plan,
 };
 
 pub use self::size::BOUNDARIES_MAX;
@@ -238,7 +238,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
                 .all(|(context, event_type)| self.is_known(context, event_type))
         };
         let Some(recalled) = recalled.filter(is_known) else { return Ok(None) };
-        let rest = self.plan.rest(recalled.seen());
+        let rest = recalled.seen().rest(self.plan);
         let events = self.read(&rest, S::CONSISTENCY).map_err(Missed::Log);
         let read = events.try_fold(recalled, async |recalled, event| {
             let taken = recalled.apply(self.plan, self.marks, &event).map_err(Missed::Log)?;
@@ -290,7 +290,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         };
         if let Some(partitions) = conflict.0.iter().map(partition).collect::<Option<BTreeSet<_>>>()
         {
-            let tails = self.plan.tails(&model.seen, &partitions);
+            let tails = model.seen.tails(self.plan, &partitions);
             let missed = self.read(&tails, Consistency::Strong);
             let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
                 let folded = model.catch_up(self.plan, self.marks, &event).map_err(Missed::Log)?;

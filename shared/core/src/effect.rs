@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen, limits,
-    tag::distinct,
+    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen,
+    is_followed, limits, tag::distinct,
 };
 
 /// An append before its events have slots.
@@ -118,4 +118,29 @@ impl Effect {
             }
         }
     }
+}
+
+/// The earliest time of an append's first event, by the writer's clock, by what was seen, by the cause and by the
+/// writer's own last event ([`own_ms`](crate::own_ms)). It is later than the last event seen of each boundary that the append writes
+/// to, and than those of all other boundaries, the cause and the own one, if these are followed. In milliseconds since
+/// 1970.
+#[must_use]
+pub fn earliest_ms(
+    now_ms: u64,
+    own_ms: u64,
+    cause_ms: Option<u64>,
+    seen: Option<&Seen>,
+    targets: &BTreeMap<BoundaryId, Target>,
+    fences: &BTreeMap<BoundaryId, FenceEffect>,
+) -> u64 {
+    let is_written = |boundary: &BoundaryId| {
+        targets.contains_key(boundary)
+            || fences.get(boundary).is_some_and(|fence| !fence.adds.is_empty())
+    };
+    let lasts = seen.into_iter().flat_map(Seen::lasts);
+    let lasts = lasts.filter(|(id, at)| is_followed(*at, now_ms) || is_written(id));
+    let led = cause_ms.into_iter().chain([own_ms]);
+    let led = led.filter(|at| is_followed(*at, now_ms));
+    let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
+    now_ms.max(after)
 }

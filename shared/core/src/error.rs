@@ -1,9 +1,8 @@
 //! Why a log did not do what it was asked to.
 
 use std::error::Error;
-use std::fmt;
 
-use crate::{BoundaryId, FilingError, KeyReused, Name};
+use crate::{BoundaryId, FilingError, KeyReused, LimitExceeded, Name};
 
 /// An error with its causes, as one text.
 #[must_use]
@@ -52,70 +51,6 @@ pub enum Change {
         /// How many the fence counts.
         found: u64,
     },
-}
-
-/// Which limit is exceeded, for a program that handles one differently from another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LimitKind {
-    /// The boundaries of one decision.
-    Boundaries,
-    /// A partition key, made of tags.
-    Key,
-    /// One event.
-    Event,
-    /// What one append writes: its events and what goes with them.
-    Append,
-    /// The condition on one boundary.
-    Condition,
-    /// A snapshot of a slice's state.
-    Snapshot,
-    /// The versions of one stream.
-    Version,
-    /// The item that holds a stream's latest events and unfolds.
-    Tip,
-    /// A view's row.
-    Row,
-    /// The id of a view's row.
-    RowId,
-}
-
-/// Input that is larger than a limit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{subject}: {found} {unit}, limit {limit}; {advice}")]
-pub struct LimitExceeded {
-    /// Which limit.
-    pub kind: LimitKind,
-    /// What is too large, by its name: a field, a tag, an event type.
-    pub subject: String,
-    /// How large it is.
-    pub found: u64,
-    /// How large it may be.
-    pub limit: u64,
-    /// In what.
-    pub unit: &'static str,
-    /// The way out.
-    pub advice: &'static str,
-}
-
-impl LimitExceeded {
-    /// Checks `found`, in `unit`, against `limit`; at the limit is allowed.
-    ///
-    /// # Errors
-    /// `found` is larger than `limit`.
-    pub fn check(
-        kind: LimitKind,
-        subject: impl fmt::Display,
-        unit: &'static str,
-        found: usize,
-        limit: usize,
-        advice: &'static str,
-    ) -> Result<(), Self> {
-        if found <= limit {
-            return Ok(());
-        }
-        let (subject, found, limit) = (subject.to_string(), found as u64, limit as u64);
-        Err(Self { kind, subject, found, limit, unit, advice })
-    }
 }
 
 /// Why a log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.

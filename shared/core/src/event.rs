@@ -1,4 +1,4 @@
-//! Events: what a context declares, what a decision writes, what a log returns.
+//! Events: what a context declares, what a slice reads and writes, what a log returns.
 
 use std::borrow::Cow;
 
@@ -99,6 +99,28 @@ impl<E: Event> From<E> for NewEvent {
     fn from(event: E) -> Self {
         Self::new(&event).unwrap_or_else(|error| panic!("{error}: {}", error.source))
     }
+}
+
+/// The events that a slice reads. Derive it for an enum of type names, each with the fields that
+/// the fold needs.
+pub trait Reads: Sized {
+    /// The type names.
+    const TYPES: &'static [&'static str];
+
+    /// Decodes an event of one of the types.
+    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
+}
+
+/// The events that a slice writes: one event type, or a derived enum of several.
+pub trait Writes: Send {
+    /// Their schemas.
+    const SCHEMAS: &'static [EventSchema];
+
+    /// The event, ready for a log.
+    ///
+    /// # Errors
+    /// It can't be read back.
+    fn to_event(&self) -> Result<NewEvent, EventError>;
 }
 
 /// An event with its place in a log, whichever log that is.

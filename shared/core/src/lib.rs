@@ -100,14 +100,16 @@ extern crate self as ringfence;
 
 mod boundary;
 mod cache;
+mod case;
 mod catalog;
+mod check;
 mod command;
-mod dcb;
 mod decide;
 mod effect;
 mod error;
 mod event;
 mod filing;
+mod keys;
 pub mod kit;
 pub mod limits;
 mod lock;
@@ -119,7 +121,9 @@ mod place;
 mod plan;
 mod query;
 mod reading;
+mod rejection;
 mod seen;
+mod shapes;
 mod slice;
 mod snapshot;
 mod state;
@@ -132,20 +136,24 @@ mod visible;
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Scope};
+pub use check::{SliceError, check, plans};
 pub use command::{
-    CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json, reaction_key,
+    CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
+    reaction_key,
 };
-pub use dcb::{Aggregates, Dcb, Reads, SliceError, Writes, check, plans};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
-pub use effect::{Effect, FenceEffect, Target};
-pub use error::{Change, Conflict, LimitExceeded, LimitKind, LogError, StoreError, chain};
-pub use event::{Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema};
+pub use effect::{Effect, FenceEffect, Target, earliest_ms};
+pub use error::{Change, Conflict, LogError, StoreError, chain};
+pub use event::{
+    Event, EventError, EventRef, EventSchema, NewEvent, Reads, SequencedEvent, TagSchema, Writes,
+};
 pub use filing::{Filing, FilingError};
 pub use limits::{
-    ACTIONS_MAX, EVENT_BYTES_MAX, SNAPSHOT_BYTES_MAX, TRANSACTION_BYTES_MAX, TYPES_MAX,
+    ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
+    TRANSACTION_BYTES_MAX, TYPES_MAX,
 };
 pub use lock::{Lock, Released};
-pub use log::{Append, Appended, Consistency, EventLog, Outcome, Refusal};
+pub use log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
 pub use once::events_are_record;
@@ -153,15 +161,14 @@ pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
 pub use query::{Query, QueryItem};
 pub use reading::{Page, Reading};
+pub use rejection::{Never, Refusal, Rejection};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::{Counts, Extent, Prefix, Seen};
-pub use slice::{
-    Cause, Command, CommandContext, Context, LogOf, Never, ReadsOf, Rejection, Slice, TopicEvent,
-};
+pub use slice::{Aggregates, Cause, Command, Context, Dcb, LogOf, ReadsOf, Slice, TopicEvent};
 pub use snapshot::Snapshots;
 pub use state::State;
 pub use tag::{Name, Tag, TagValue};
-pub use time::{AHEAD_MAX_MS, earliest_ms, is_followed, own_ms};
+pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use visible::{visible, visible_lines};
 

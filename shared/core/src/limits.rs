@@ -5,10 +5,69 @@
 
 use std::fmt;
 
-use crate::{
-    BoundaryId, Filing, LimitExceeded, LimitKind, SequencedEvent,
-    storable::{bytes, number_bytes},
-};
+/// Which limit is exceeded, for a program that handles one differently from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LimitKind {
+    /// The boundaries of one decision.
+    Boundaries,
+    /// A partition key, made of tags.
+    Key,
+    /// One event.
+    Event,
+    /// What one append writes: its events and what goes with them.
+    Append,
+    /// The condition on one boundary.
+    Condition,
+    /// A snapshot of a slice's state.
+    Snapshot,
+    /// The versions of one stream.
+    Version,
+    /// The item that holds a stream's latest events and unfolds.
+    Tip,
+    /// A view's row.
+    Row,
+    /// The id of a view's row.
+    RowId,
+}
+
+/// Input that is larger than a limit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{subject}: {found} {unit}, limit {limit}; {advice}")]
+pub struct LimitExceeded {
+    /// Which limit.
+    pub kind: LimitKind,
+    /// What is too large, by its name: a field, a tag, an event type.
+    pub subject: String,
+    /// How large it is.
+    pub found: u64,
+    /// How large it may be.
+    pub limit: u64,
+    /// In what.
+    pub unit: &'static str,
+    /// The way out.
+    pub advice: &'static str,
+}
+
+impl LimitExceeded {
+    /// Checks `found`, in `unit`, against `limit`; at the limit is allowed.
+    ///
+    /// # Errors
+    /// `found` is larger than `limit`.
+    pub fn check(
+        kind: LimitKind,
+        subject: impl fmt::Display,
+        unit: &'static str,
+        found: usize,
+        limit: usize,
+        advice: &'static str,
+    ) -> Result<(), Self> {
+        if found <= limit {
+            return Ok(());
+        }
+        let (subject, found, limit) = (subject.to_string(), found as u64, limit as u64);
+        Err(Self { kind, subject, found, limit, unit, advice })
+    }
+}
 
 /// How many actions one append may have: as many as a transaction.
 pub const ACTIONS_MAX: usize = 100;
@@ -39,7 +98,7 @@ pub fn actions(found: usize) -> Result<(), LimitExceeded> {
 ///
 /// # Errors
 /// There are more than the limit.
-pub(crate) fn types(boundary: &BoundaryId, found: usize) -> Result<(), LimitExceeded> {
+pub(crate) fn types(boundary: &impl fmt::Display, found: usize) -> Result<(), LimitExceeded> {
     let (unit, advice) = ("event types", "read fewer event types in one decision");
     let subject = fmt::from_fn(|f| write!(f, "the condition on {boundary}"));
     LimitExceeded::check(LimitKind::Condition, subject, unit, found, TYPES_MAX, advice)
@@ -84,60 +143,6 @@ pub fn snapshot(text: &str) -> Result<(), LimitExceeded> {
 pub fn key(subject: &str, id: &str) -> Result<(), LimitExceeded> {
     let advice = "use a shorter one";
     LimitExceeded::check(LimitKind::Key, subject, "bytes", id.len(), KEY_BYTES_MAX, advice)
-}
-
-/// The size of an event's item in bytes.
-#[must_use]
-pub fn event_bytes(event: &SequencedEvent, filing: &Filing) -> usize {
-    let indexed = filing.indexed.iter().map(|tag| "tag_".len() + tag.key.len() + tag.value.len());
-    let composite = filing.composite.iter().map(|id| "tag_composite".len() + id.as_str().len());
-    shared_bytes(event)
-        + text("id", event.partition.as_str())
-        + number("position", event.slot)
-        + text("event", &event.event_type)
-        + indexed.chain(composite).sum::<usize>()
-}
-
-/// The size in bytes of the index item that repeats an event under a boundary.
-#[must_use]
-pub fn index_item_bytes(event: &SequencedEvent, boundary: &BoundaryId) -> usize {
-    shared_bytes(event)
-        + text("id", "tag#")
-        + boundary.as_str().len()
-        + "position".len()
-        + number_bytes(&event.place().index_position())
-        + text("indexOf", &event.event_type)
-        + text("partition", event.partition.as_str())
-        + number("slot", event.slot)
-}
-
-/// What an event's item and its index items have alike.
-fn shared_bytes(event: &SequencedEvent) -> usize {
-    let metadata = event.metadata.iter().map(|(name, value)| name.len() + bytes(value));
-    // A list of maps of two texts each.
-    let tag = |key: &str, value: &str| 1 + 3 + 1 + text("key", key) + 1 + text("value", value);
-    let tags = event.tags.iter().map(|of| tag(&of.key, &of.value));
-    let rest = if event.rest > 0 { number("rest", event.rest) } else { 0 };
-    text("context", &event.context)
-        + "data".len()
-        + bytes(&event.data)
-        + number("at", event.at)
-        + text("appendId", APPEND_ID)
-        + "tags".len()
-        + 3
-        + tags.chain(metadata).sum::<usize>()
-        + rest
-}
-
-/// Any UUID.
-const APPEND_ID: &str = "00000000-0000-0000-0000-000000000000";
-
-fn text(name: &str, value: &str) -> usize {
-    name.len() + value.len()
-}
-
-fn number(name: &str, value: u64) -> usize {
-    name.len() + number_bytes(&value.to_string())
 }
 
 #[cfg(test)]

@@ -7,11 +7,9 @@ use futures::{
     future::{BoxFuture, ready},
     stream::BoxStream,
 };
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::{
-    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Rejection, Seen,
+    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Refusal, Seen,
     SequencedEvent,
 };
 
@@ -67,23 +65,6 @@ impl Outcome {
             None => Self::Accepted(events),
             Some(refusal) => Self::Rejected { refusal, events },
         }
-    }
-}
-
-/// Why a command is rejected, as it is answered.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Refusal {
-    /// For a person.
-    pub message: String,
-    /// For a program: an object with `code`.
-    pub rejection: Value,
-}
-
-impl Refusal {
-    /// A rejection as it is answered.
-    pub fn of(rejection: &impl Rejection) -> Self {
-        let message = rejection.to_string();
-        Self { message, rejection: serde_json::to_value(rejection).unwrap_or_default() }
     }
 }
 

@@ -179,9 +179,9 @@ fn check(events: &[SequencedEvent], effect: &Effect) -> Result<(), LogError> {
         for (name, value) in event.metadata.iter().chain([("data", &event.data)]) {
             storable::check(name, value)?;
         }
-        let bytes = limits::event_bytes(event, filing);
+        let bytes = storable::event_bytes(event, filing);
         limits::event(&event.event_type, bytes)?;
-        let copies = filing.items.iter().map(|id| limits::index_item_bytes(event, id));
+        let copies = filing.items.iter().map(|id| storable::index_item_bytes(event, id));
         all += bytes + copies.sum::<usize>();
     }
     Ok(limits::transaction(all)?)

@@ -4,14 +4,9 @@
 //! later run of the command either sees them, or its append is refused because they have taken its slots. All other
 //! commands leave an item.
 
-use std::collections::BTreeMap;
-
-use serde::{Deserialize, Serialize};
-
 use crate::{
-    BoundaryId, Catalog, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, Slice, Writes,
-    dcb::{made_up, omissions, tags},
-    place::hash,
+    Catalog, Slice, Writes,
+    shapes::{made_up, omissions, tags},
 };
 
 /// Whether the events of a command of the slice are its record: whatever the command looks like, and whichever
@@ -32,124 +27,4 @@ pub fn events_are_record<S: Slice>(catalog: &Catalog) -> bool {
             Err(_) => true,
         })
     })
-}
-
-/// The keys of a slice's commands whose events were read. A key is remembered for as long as a repeat has to be
-/// recognized.
-///
-/// A snapshot has them too, so they are kept short: half of each key's hash, under the partition and the day of its
-/// event. Two keys can have the same. Then everything is read.
-///
-/// What is forgotten follows from the events alone, since a handler's clock may be wrong. A writer whose clock is ahead
-/// leads its partition to a later time, and the events that follow come after that time. So the time that has passed
-/// between two events is not known. But the times of a partition grow. Therefore the days count on which it has such
-/// events: however far a clock is ahead, it adds one day.
-#[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Keys(BTreeMap<BoundaryId, BTreeMap<u64, Vec<u32>>>);
-
-impl Keys {
-    /// Remembers the key of an event of this slice.
-    pub(crate) fn note(&mut self, slice: &str, event: &SequencedEvent) {
-        let [key, of, _] = CommandRecord::MARKS;
-        if event.metadata.text(of) == Some(slice)
-            && let Some(key) = event.metadata.text(key)
-        {
-            let days = self.0.entry(event.partition.clone()).or_default();
-            let (of_day, key) = (days.entry(event.at / DAY_MS).or_default(), short(key));
-            // The events of one command come one after the other.
-            of_day.pop_if(|last| *last == key);
-            of_day.push(key);
-            if days.len() as u64 > DAYS_KEPT {
-                days.pop_first();
-            }
-        }
-    }
-
-    /// Whether an event of the key may have been read.
-    pub(crate) fn may_have(&self, key: &str) -> bool {
-        let key = short(key);
-        self.0.values().flat_map(BTreeMap::values).flatten().any(|known| *known == key)
-    }
-}
-
-const DAY_MS: u64 = 24 * 3_600 * 1_000;
-/// Of how many such days the keys of a partition are remembered: the days that a repeat takes, the one that has begun,
-/// and four more, so that the clocks of four writers may be ahead.
-const DAYS_KEPT: u64 = KEY_KEPT_SECONDS * 1_000 / DAY_MS + 1 + 4;
-
-fn short(key: &str) -> u32 {
-    let [a, b, c, d, ..] = hash(key.bytes()).to_be_bytes();
-    u32::from_be_bytes([a, b, c, d])
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-    use crate::Metadata;
-
-    fn noted<'a>(events: impl IntoIterator<Item = (u64, &'a str)>) -> Keys {
-        let mut keys = Keys::default();
-        note(&mut keys, "p", events);
-        keys
-    }
-
-    /// Notes events of a partition, each with its time and the key of its command.
-    fn note<'a>(
-        keys: &mut Keys,
-        partition: &str,
-        events: impl IntoIterator<Item = (u64, &'a str)>,
-    ) {
-        for (at, key) in events {
-            let [marked, of, _] = CommandRecord::MARKS;
-            let mut metadata = Metadata::default();
-            metadata.insert(marked, key).expect("not a key of the log");
-            metadata.insert(of, "rename").expect("not a key of the log");
-            let event = SequencedEvent {
-                partition: BoundaryId::stored(partition),
-                slot: at,
-                at,
-                rest: 0,
-                event_type: "Renamed".to_owned(),
-                context: "shop".to_owned(),
-                tags: Vec::new(),
-                data: Value::Null,
-                metadata,
-            };
-            keys.note("rename", &event);
-        }
-    }
-
-    #[test]
-    fn a_key_is_kept_once_for_the_events_of_a_command() {
-        let next_day = [(DAY_MS - 1, "a"), (DAY_MS, "a")];
-        let keys = noted([(1, "a"), (2, "a"), (3, "b"), (4, "a")].into_iter().chain(next_day));
-        let [a, b] = ["a", "b"].map(short);
-        let days = BTreeMap::from([(0, vec![a, b, a]), (1, vec![a])]);
-        assert_eq!(keys.0, BTreeMap::from([(BoundaryId::stored("p"), days)]));
-        assert!(keys.may_have("a") && keys.may_have("b") && !keys.may_have("c"));
-    }
-
-    #[test]
-    fn a_key_is_forgotten_after_as_many_later_days_of_its_partition_as_are_kept() {
-        let days = |days: std::ops::Range<u64>| days.map(|day| (day * DAY_MS, "later"));
-        let mut keys = noted([(0, "first"), (DAY_MS - 1, "last")].into_iter().chain(days(1..20)));
-        // Another partition may be as far ahead as it wants, and a clock that is years ahead is one day.
-        note(&mut keys, "q", [(0, "of q")].into_iter().chain(days(1_000..1_019)));
-        assert!(["first", "last", "of q"].iter().all(|key| keys.may_have(key)));
-        note(&mut keys, "p", [(5_000 * DAY_MS, "ahead")]);
-        assert_eq!(["first", "last", "of q"].map(|key| keys.may_have(key)), [false, false, true]);
-        assert!(keys.may_have("later") && keys.may_have("ahead"));
-    }
-
-    #[test]
-    fn a_key_takes_eleven_bytes_of_a_snapshot() {
-        let names: Vec<String> = (0..3_000).map(|key| format!("key {key}")).collect();
-        let keys = noted(names.iter().map(|key| (1, &**key)));
-        let text = serde_json::to_string(&keys).expect("it has a JSON");
-        assert!(text.len() < 11 * names.len(), "{}", text.len());
-        let read: Keys = serde_json::from_str(&text).expect("it is one");
-        assert!(names.iter().all(|key| read.may_have(key)) && !read.may_have("key"));
-    }
 }

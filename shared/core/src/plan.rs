@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use crate::{
-    BoundaryId, Catalog, EventSchema, Extent, FilingError, Name, Query, QueryItem, Scope, Seen,
-    SequencedEvent, Tag,
+    BoundaryId, Catalog, EventSchema, FilingError, Name, Query, QueryItem, Scope, SequencedEvent,
+    Tag,
     catalog::{has_composite, has_many},
     filing::check_length,
 };
@@ -194,30 +194,6 @@ impl Plan {
                 && read.boundary == *partition
                 && (!read.fenced || read.types.contains(event_type))
         })
-    }
-
-    /// The reads of the tails of those partitions among `boundaries` that the plan reads, each after the
-    /// last slot seen.
-    pub(crate) fn tails(&self, seen: &Seen, boundaries: &BTreeSet<BoundaryId>) -> Self {
-        let changed = self.reads.iter().filter(|read| boundaries.contains(&read.boundary));
-        let tail = |read: &Read| {
-            let after = seen.prefix(&read.boundary).map_or(0, |prefix| prefix.slot);
-            Read { after, ..read.clone() }
-        };
-        Self { clauses: self.clauses.clone(), reads: changed.map(tail).collect() }
-    }
-
-    /// The same reads, each from the last event seen on, so that a read shows whether it is still there.
-    pub(crate) fn rest(&self, seen: &Seen) -> Self {
-        let rest = |read: &Read| {
-            let last = match seen.of(&read.boundary) {
-                Some(Extent::Prefix(prefix)) => prefix.slot,
-                Some(Extent::Fence { at, .. }) => *at,
-                None => 0,
-            };
-            Read { after: last.saturating_sub(1), ..read.clone() }
-        };
-        Self { clauses: self.clauses.clone(), reads: self.reads.iter().map(rest).collect() }
     }
 
     /// Whether the query asks for `event`; a read can return more than that.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, BoundaryId, Name, Plan, SequencedEvent, is_followed};
+use crate::{Access, BoundaryId, Name, Plan, Read, SequencedEvent, is_followed};
 
 /// How many events of each type.
 pub type Counts = BTreeMap<Name, u64>;
@@ -149,6 +149,30 @@ impl Seen {
             Extent::Prefix(prefix) => Some(prefix),
             Extent::Fence { .. } => None,
         }
+    }
+
+    /// Of a plan, the reads of the tails of those partitions among `boundaries` that it reads, each after the last slot
+    /// seen.
+    pub(crate) fn tails(&self, plan: &Plan, boundaries: &BTreeSet<BoundaryId>) -> Plan {
+        let changed = plan.reads.iter().filter(|read| boundaries.contains(&read.boundary));
+        let tail = |read: &Read| {
+            let after = self.prefix(&read.boundary).map_or(0, |prefix| prefix.slot);
+            Read { after, ..read.clone() }
+        };
+        Plan { clauses: plan.clauses.clone(), reads: changed.map(tail).collect() }
+    }
+
+    /// The reads of a plan, each from the last event seen on, so that a read shows whether it is still there.
+    pub(crate) fn rest(&self, plan: &Plan) -> Plan {
+        let rest = |read: &Read| {
+            let last = match self.of(&read.boundary) {
+                Some(Extent::Prefix(prefix)) => prefix.slot,
+                Some(Extent::Fence { at, .. }) => *at,
+                None => 0,
+            };
+            Read { after: last.saturating_sub(1), ..read.clone() }
+        };
+        Plan { clauses: plan.clauses.clone(), reads: plan.reads.iter().map(rest).collect() }
     }
 
     /// The time of the newest event seen that a writer follows whose clock says `now_ms`

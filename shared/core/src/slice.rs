@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, Catalog, CatalogError, Consistency, Query, Reads, SequencedEvent, State, Tag,
-    TagSchema, Writes, kit::Case,
+    BoundaryId, Catalog, CatalogError, CommandContext, Consistency, Query, Reads, Rejection,
+    SequencedEvent, State, Tag, TagSchema, Writes, case::Case,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -24,30 +24,6 @@ pub trait Command: Serialize + DeserializeOwned + Send + Sync {
 
     /// The tags of this command, in the order of its fields.
     fn tags(&self) -> Vec<Tag>;
-}
-
-/// Why a decision rejects a command, for a person (`Display`) and for a program: serialised with
-/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the
-/// names of its own members. The kit's cases check that.
-pub trait Rejection: std::error::Error + Serialize + Send {}
-
-impl<R: std::error::Error + Serialize + Send> Rejection for R {}
-
-/// The rejection of a slice that rejects nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
-pub enum Never {}
-
-/// What a decision may know besides the events: a decision that needs the time takes it from here.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CommandContext {
-    /// The time of the writer's clock, in milliseconds since 1970, or that of the newest event that the decision has
-    /// read, if that is later. An event more than a minute ahead of the clock ([`AHEAD_MAX_MS`](crate::AHEAD_MAX_MS))
-    /// does not count. It lies in the future of the decision, so take an age with `saturating_sub`.
-    pub now_ms: u64,
-    /// Names this command.
-    pub command_id: String,
-    /// Who gives it, if known.
-    pub principal: Option<String>,
 }
 
 /// An event as the EventTopic delivers it: the `detail` of the bus's entry.
@@ -108,7 +84,7 @@ pub trait Context {
     /// Name in kebab case: the first part of its slices' HTTP paths, and the source of its events on the
     /// EventTopic.
     const NAME: &'static str;
-    /// The log that its events are on, by its name: [`Dcb`](crate::Dcb), [`Aggregates`](crate::Aggregates), or the
+    /// The log that its events are on, by its name: [`Dcb`], [`Aggregates`], or the
     /// `Documents` of the crate of that log. Nothing else names the log.
     type Log;
 
@@ -118,6 +94,12 @@ pub trait Context {
     /// The schemas contradict each other.
     fn catalog() -> Result<Catalog, CatalogError>;
 }
+
+/// Names the DCB log as the log of a context.
+pub enum Dcb {}
+
+/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
+pub enum Aggregates {}
 
 /// The log of a slice's context.
 pub type LogOf<S> = <<S as Slice>::Context as Context>::Log;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Place, Plan, Seen, canonical_json, command::sha256, once::Keys};
+use crate::{Place, Plan, Seen, canonical_json, command::sha256, keys::Keys};
 
 /// How a slice keeps its states in the log. A handler that starts then reads the last state that was kept and
 /// the events after it, instead of all events. It pays where a decision reads hundreds of events: a snapshot costs

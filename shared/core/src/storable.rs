@@ -1,5 +1,5 @@
-//! What a store can hold of JSON, and how large it is there, by DynamoDB's rules. What DynamoDB would refuse,
-//! or store as something else, is refused before any request, with the path of the field.
+//! What a store can hold of JSON, how large it is there, and how large an event's items are, by DynamoDB's rules. What
+//! DynamoDB would refuse, or store as something else, is refused before any request, with the path of the field.
 //!
 //! Sources: "Quotas in Amazon DynamoDB" and "DynamoDB item sizes and formats" in the Amazon DynamoDB Developer
 //! Guide.
@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde_json::{Number, Value};
 
-use crate::{LogError, StoreError};
+use crate::{BoundaryId, Filing, LogError, SequencedEvent, StoreError};
 
 /// A number has at most this many significant digits.
 const NUMBER_DIGITS_MAX: usize = 38;
@@ -182,6 +182,60 @@ pub fn number_bytes(number: &str) -> usize {
     let digits = mantissa.trim_matches(|c: char| c == '0' || !c.is_ascii_digit());
     let significant = digits.bytes().filter(u8::is_ascii_digit).count();
     significant.div_ceil(2) + 1 + usize::from(number.starts_with('-'))
+}
+
+/// The size of an event's item in bytes.
+#[must_use]
+pub fn event_bytes(event: &SequencedEvent, filing: &Filing) -> usize {
+    let indexed = filing.indexed.iter().map(|tag| "tag_".len() + tag.key.len() + tag.value.len());
+    let composite = filing.composite.iter().map(|id| "tag_composite".len() + id.as_str().len());
+    shared_bytes(event)
+        + text("id", event.partition.as_str())
+        + number("position", event.slot)
+        + text("event", &event.event_type)
+        + indexed.chain(composite).sum::<usize>()
+}
+
+/// The size in bytes of the index item that repeats an event under a boundary.
+#[must_use]
+pub fn index_item_bytes(event: &SequencedEvent, boundary: &BoundaryId) -> usize {
+    shared_bytes(event)
+        + text("id", "tag#")
+        + boundary.as_str().len()
+        + "position".len()
+        + number_bytes(&event.place().index_position())
+        + text("indexOf", &event.event_type)
+        + text("partition", event.partition.as_str())
+        + number("slot", event.slot)
+}
+
+/// What an event's item and its index items have alike.
+fn shared_bytes(event: &SequencedEvent) -> usize {
+    let metadata = event.metadata.iter().map(|(name, value)| name.len() + bytes(value));
+    // A list of maps of two texts each.
+    let tag = |key: &str, value: &str| 1 + 3 + 1 + text("key", key) + 1 + text("value", value);
+    let tags = event.tags.iter().map(|of| tag(&of.key, &of.value));
+    let rest = if event.rest > 0 { number("rest", event.rest) } else { 0 };
+    text("context", &event.context)
+        + "data".len()
+        + bytes(&event.data)
+        + number("at", event.at)
+        + text("appendId", APPEND_ID)
+        + "tags".len()
+        + 3
+        + tags.chain(metadata).sum::<usize>()
+        + rest
+}
+
+/// Any UUID.
+const APPEND_ID: &str = "00000000-0000-0000-0000-000000000000";
+
+fn text(name: &str, value: &str) -> usize {
+    name.len() + value.len()
+}
+
+fn number(name: &str, value: u64) -> usize {
+    name.len() + number_bytes(&value.to_string())
 }
 
 #[cfg(test)]

@@ -272,7 +272,7 @@ fn tag(value: AttributeValue) -> Result<Tag, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{Event, NewEvent, limits};
+    use ringfence::{Event, NewEvent, storable};
     use ringfence_dynamo::item_bytes;
 
     use super::*;
@@ -315,12 +315,12 @@ mod tests {
             };
             let append_id = "8a3b0a1e-5f61-4a3e-9d83-0f3c1b2a4d5e";
             let item = encode(&event, &filing, append_id).expect("it can be stored");
-            assert_eq!(limits::event_bytes(&event, &filing), item_bytes(&item), "{item:?}");
+            assert_eq!(storable::event_bytes(&event, &filing), item_bytes(&item), "{item:?}");
             assert_eq!((filing.items.len(), filing.indexed.len()), (2, 1));
             for boundary in &filing.items {
                 let copy = index_item(&item, &filing, boundary);
                 assert_eq!(
-                    limits::index_item_bytes(&event, boundary),
+                    storable::index_item_bytes(&event, boundary),
                     item_bytes(&copy),
                     "{copy:?}"
                 );

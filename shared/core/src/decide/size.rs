@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    Access, HandleError, LimitExceeded, LimitKind, LogError, Plan,
+    Access, LimitExceeded, LimitKind, LogError, Plan,
     limits::{self, ACTIONS_MAX},
 };
 
@@ -13,9 +13,9 @@ pub const BOUNDARIES_MAX: usize = ACTIONS_MAX;
 
 /// Refuses, before any read, a command whose append no log could take. If it has too many boundaries, the error names
 /// the tag that most of them are of.
-pub(super) fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError> {
+pub(super) fn check_size(plan: &Plan, recorded: bool) -> Result<(), LogError> {
     for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
-        limits::types(&read.boundary, read.types.len()).map_err(LogError::from)?;
+        limits::types(&read.boundary, read.types.len())?;
     }
     let found = plan.reads.len();
     let limit = BOUNDARIES_MAX - usize::from(recorded);
@@ -30,8 +30,7 @@ pub(super) fn check_size(plan: &Plan, recorded: bool) -> Result<(), HandleError>
     let subject = most.map_or_else(String::new, |(key, count)| format!("{count} values of {key}"));
     let unit = "boundaries of one decision";
     let advice = "split the command; its transaction has 100 actions";
-    let checked = LimitExceeded::check(LimitKind::Boundaries, subject, unit, found, limit, advice);
-    checked.map_err(|exceeded| LogError::from(exceeded).into())
+    Ok(LimitExceeded::check(LimitKind::Boundaries, subject, unit, found, limit, advice)?)
 }
 
 #[test]
@@ -53,7 +52,7 @@ fn too_many_event_types_of_a_fence_are_refused_before_any_read() {
     let error = of_fence(TYPES_MAX + 1).expect_err("above the limit");
     assert!(matches!(
         error,
-        HandleError::Log(LogError::Limit(it)) if it.kind == LimitKind::Condition && it.found == 101
+        LogError::Limit(it) if it.kind == LimitKind::Condition && it.found == 101
     ));
     // What is read of a partition is conditioned on its next slot alone.
     assert!(check_size(&read(TYPES_MAX + 1, Access::Partition), false).is_ok());

@@ -3,9 +3,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, OnEvents};
-use crate::kit::assert_same;
-use crate::{Catalog, Decisions, Envelope, Handled, MemoryLog, Outcome, Slice, handle};
+use super::{on_events::OnEvents, same::assert_same};
+use crate::{Catalog, Decisions, Envelope, Handled, MemoryLog, Outcome, Slice, case::Case, handle};
 
 /// Runs the command twice under a key, on a log with the case's facts. Panics if the repeat takes effect too, or
 /// if the command writes what a repeat would not find.

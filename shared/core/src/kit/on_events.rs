@@ -1,17 +1,19 @@
-//! Cases on the DCB log and the aggregate log.
-
-mod once;
-mod orders;
+//! Cases on an event log: the DCB log or the aggregate log.
 
 use std::sync::Mutex;
 
 use futures::{FutureExt, future::BoxFuture, stream::BoxStream};
 
-use super::{Came, Case, CaseLog, CaseResult, Fact, InMemory, event_json, fail};
+use super::{
+    run::{CaseLog, CaseResult},
+    same::fail,
+};
 use crate::{
-    Aggregates, Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency,
-    Context, Dcb, Decisions, Envelope, EventLog, EventRef, LogError, MemoryLog, NewEvent, Outcome,
-    Plan, Seen, SequencedEvent, Slice, handle,
+    Append, Appended, Catalog, CommandContext, CommandRecord, Conflict, Consistency, Context,
+    Decisions, Envelope, EventLog, EventRef, LogError, NewEvent, Outcome, Plan, Seen,
+    SequencedEvent, Slice,
+    case::{Came, Fact, event_json},
+    handle,
 };
 
 /// An event log for cases, with what sets its clock to milliseconds since 1970.
@@ -57,27 +59,6 @@ impl<S: Slice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
 pub fn catalog<C: Context>() -> Catalog {
     C::catalog().unwrap_or_else(|error| fail(format!("the catalog of {}", C::NAME), error))
 }
-
-macro_rules! in_memory {
-    ($($log:ident),*) => {$(
-        impl<S: Slice> InMemory<S> for $log {
-            async fn check(case: &Case<S>) {
-                let catalog = catalog::<S::Context>();
-                let log = MemoryLog::new(catalog.clone());
-                // The log in memory takes the time from the envelope.
-                case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
-                orders::check(case, &catalog, log.events());
-                once::check(case, &catalog).await;
-            }
-
-            fn check_slice() {
-                ringfence::check::<S>(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
-            }
-        }
-    )*};
-}
-
-in_memory!(Dcb, Aggregates);
 
 /// A log that notes what is committed through it.
 struct Spy<'l, L> {

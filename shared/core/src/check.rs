@@ -1,37 +1,11 @@
-//! What a slice reads and writes, and whether command, events and catalog agree.
+//! Whether a slice's command, its events and the catalog agree: what a function checks when it starts.
 
 use crate::{
-    Catalog, CatalogError, EventError, EventSchema, Name, NewEvent, Plan, PlanError, Query,
-    ReadsOf, SequencedEvent, Slice, Tag, TagSchema, once::events_are_record,
+    Catalog, CatalogError, EventSchema, Name, Plan, PlanError, Reads, ReadsOf, Slice, TagSchema,
+    Writes,
+    once::events_are_record,
+    shapes::{made_up, omissions},
 };
-
-/// Names the DCB log as the log of a context.
-pub enum Dcb {}
-
-/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
-pub enum Aggregates {}
-
-/// The events that a slice reads. Derive it for an enum of type names, each with the fields that
-/// the fold needs.
-pub trait Reads: Sized {
-    /// The type names.
-    const TYPES: &'static [&'static str];
-
-    /// Decodes an event of one of the types.
-    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
-}
-
-/// The events that a slice writes: one event type, or a derived enum of several.
-pub trait Writes: Send {
-    /// Their schemas.
-    const SCHEMAS: &'static [EventSchema];
-
-    /// The event, ready for a log.
-    ///
-    /// # Errors
-    /// It can't be read back.
-    fn to_event(&self) -> Result<NewEvent, EventError>;
-}
 
 /// Checks, when a function starts, that command, events and catalog agree and that every consumed type has a route.
 ///
@@ -189,60 +163,6 @@ fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), 
         }
     }
     Ok(())
-}
-
-/// With up to this many options and lists, a command is tried with each set of them left out. With more, it
-/// is tried with nothing left out, with each option or list alone left out, and with all left out.
-const OMITTED_SETS_MAX: usize = 6;
-
-/// The sets of tags, by their places, for which a command of this shape may lack values.
-pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
-    let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
-    if optional.len() > OMITTED_SETS_MAX {
-        let each = optional.iter().map(|n| vec![*n]);
-        return each.chain([vec![], optional.clone()]).collect();
-    }
-    let mut sets = vec![vec![]];
-    for n in optional {
-        sets.extend(sets.clone().iter().map(|set| [&set[..], &[n]].concat()));
-    }
-    sets
-}
-
-/// The query of a command of this shape with these tags, and its plan.
-///
-/// # Errors
-/// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
-/// the tags that its types are read by.
-pub(crate) fn plan<S: Slice>(
-    shape: &[TagSchema],
-    tags: Vec<Tag>,
-    catalog: &Catalog,
-) -> Result<(Query, Plan), PlanError> {
-    let names_nothing = !shape.is_empty() && tags.is_empty();
-    let query = S::query(shape, tags, catalog);
-    match Plan::new(&query, catalog) {
-        Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
-        Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
-        planned => Ok((query, planned?)),
-    }
-}
-
-/// The plan of a made-up command of this shape without some of its options and lists.
-pub(crate) fn made_up<S: Slice>(
-    shape: &[TagSchema],
-    omitted: &[usize],
-    catalog: &Catalog,
-) -> Result<Plan, PlanError> {
-    let tags = tags(shape, |n| !omitted.contains(&n));
-    plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
-}
-
-/// The tags of a made-up command of this shape, for those places of the shape that it `has`. A route does not depend on
-/// the values, but only on whether two values of a key differ.
-pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag> {
-    let places = (0..shape.len()).filter(|n| has(*n));
-    places.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect()
 }
 
 /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without

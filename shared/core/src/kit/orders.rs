@@ -13,13 +13,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::{Came, Case, CaseResult};
-use crate::kit::written;
+use super::same::difference;
 use crate::{
-    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, Reads, ReadsOf, Seen, SequencedEvent, Slice,
-    State,
-    dcb::plan,
-    kit::{Fact, same::difference},
+    AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, EventError, Reads, ReadsOf, Seen,
+    SequencedEvent, Slice, State,
+    case::{Came, Case, Fact, written},
+    shapes::plan,
 };
 
 /// How many orders of a case's facts are tried at most.
@@ -106,7 +105,8 @@ fn decide<S: Slice>(
         kept(state.evolve(read))
     });
     let context = CommandContext { now_ms, ..case.context.clone() };
-    let wrote = |events: CaseResult<_>| events.unwrap_or_else(|e| case.fail("a new event", e));
+    let wrote =
+        |events: Result<_, EventError>| events.unwrap_or_else(|e| case.fail("a new event", e));
     match case.command.decide(&state, &context) {
         Ok(events) => Came::accepted(wrote(written(&events))),
         Err(rejection) => {

@@ -1,0 +1,137 @@
+//! The words of a case: `given`, `when`, `then`.
+
+use std::panic::Location;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::same::fail;
+use crate::{
+    CommandContext, NewEvent, Slice,
+    case::{Came, Case, Fact, written},
+};
+
+/// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
+pub const BEGIN_MS: u64 = 1_719_100_800_000;
+
+/// Facts before a command.
+pub struct Given {
+    facts: Vec<Fact>,
+    now_ms: u64,
+}
+
+/// Facts and a command.
+pub struct When<S: Slice> {
+    given: Vec<Fact>,
+    command: S,
+    context: CommandContext,
+}
+
+/// Starts a case with the events that are in the log; without any: `given([])`.
+pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
+    Given { facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
+}
+
+impl Given {
+    /// Further events, now.
+    #[must_use]
+    pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {
+        let at_ms = self.now_ms;
+        self.facts.extend(events.into_iter().map(|event| Fact { at_ms, event }));
+        self
+    }
+
+    /// Lets time pass before what follows, in milliseconds.
+    #[must_use]
+    pub fn wait(self, ms: u64) -> Self {
+        Self { now_ms: self.now_ms + ms, ..self }
+    }
+
+    /// The command under test.
+    pub fn when<S: Slice>(self, command: S) -> When<S> {
+        let context = CommandContext { now_ms: self.now_ms, ..CommandContext::default() };
+        When { given: self.facts, command, context }
+    }
+}
+
+/// Members of the problem document that answers a rejection.
+const PROBLEM_MEMBERS: [&str; 7] =
+    ["type", "title", "status", "detail", "instance", "events", "repeated"];
+
+/// The rejection as it is answered: its fields beside a problem document's own members. Panics when it
+/// has no `code`, or when a field meets such a member.
+#[track_caller]
+fn check_rejection(rejection: &impl Serialize) -> Value {
+    let rejection = serde_json::to_value(rejection).expect("a rejection is a map");
+    assert!(
+        rejection["code"].is_string(),
+        "a rejection is an object with a `code`: derive Serialize for an enum of struct variants and \
+         mark it #[serde(tag = \"code\")]; this one is {rejection}"
+    );
+    for member in PROBLEM_MEMBERS {
+        assert!(
+            rejection.get(member).is_none(),
+            "field `{member}` of the rejection {rejection} is a member of the problem document that \
+             answers it: give the field another name"
+        );
+    }
+    rejection
+}
+
+impl<S: Slice> When<S> {
+    /// Says who gives the command.
+    #[must_use]
+    pub fn by(mut self, principal: &str) -> Self {
+        self.context.principal = Some(principal.to_owned());
+        self
+    }
+
+    /// The writer's clock shows this time, in milliseconds since 1970, and not that of the last fact.
+    #[must_use]
+    pub fn at(mut self, now_ms: u64) -> Self {
+        self.context.now_ms = now_ms;
+        self
+    }
+
+    /// The command is accepted and writes exactly these events.
+    #[track_caller]
+    pub fn then(self, events: impl IntoIterator<Item = S::Writes>) -> Case<S> {
+        let events: Vec<_> = events.into_iter().collect();
+        assert!(!events.is_empty(), "no events: say then_nothing()");
+        self.case(None, &events)
+    }
+
+    /// The command is accepted, and what it asks for is already so.
+    #[track_caller]
+    pub fn then_nothing(self) -> Case<S> {
+        self.case(None, &[])
+    }
+
+    /// The command is rejected for exactly this reason, and leaves nothing.
+    #[track_caller]
+    pub fn then_rejected(self, rejection: S::Rejection) -> Case<S> {
+        self.then_rejected_leaving(rejection, [])
+    }
+
+    /// The command is rejected for exactly this reason, and leaves exactly these events.
+    #[track_caller]
+    pub fn then_rejected_leaving(
+        self,
+        rejection: S::Rejection,
+        events: impl IntoIterator<Item = S::Writes>,
+    ) -> Case<S> {
+        let events: Vec<_> = events.into_iter().collect();
+        self.case(Some(check_rejection(&rejection)), &events)
+    }
+
+    #[track_caller]
+    fn case(self, rejection: Option<Value>, events: &[S::Writes]) -> Case<S> {
+        let Self { given, command, context } = self;
+        let events = match written(events) {
+            Ok(events) => events,
+            Err(error) => fail("an expected event", error),
+        };
+        let then = Came { rejection, events };
+        Case { given, command, context, then, at: Location::caller() }
+    }
+}

@@ -1,0 +1,32 @@
+//! Why a command is rejected: as a slice says it, and as it is answered.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Why a decision rejects a command, for a person (`Display`) and for a program: serialised with
+/// `#[serde(tag = "code")]`. Its fields become members of the problem document, so they can't have the
+/// names of its own members. The kit's cases check that.
+pub trait Rejection: std::error::Error + Serialize + Send {}
+
+impl<R: std::error::Error + Serialize + Send> Rejection for R {}
+
+/// The rejection of a slice that rejects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+pub enum Never {}
+
+/// Why a command is rejected, as it is answered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// For a person.
+    pub message: String,
+    /// For a program: an object with `code`.
+    pub rejection: Value,
+}
+
+impl Refusal {
+    /// A rejection as it is answered.
+    pub fn of(rejection: &impl Rejection) -> Self {
+        let message = rejection.to_string();
+        Self { message, rejection: serde_json::to_value(rejection).unwrap_or_default() }
+    }
+}

@@ -1,0 +1,57 @@
+//! The commands of a slice by their shapes: the tags that they can have, and how they are planned.
+
+use crate::{Catalog, Plan, PlanError, Query, Slice, Tag, TagSchema};
+
+/// With up to this many options and lists, a command is tried with each set of them left out. With more, it
+/// is tried with nothing left out, with each option or list alone left out, and with all left out.
+const OMITTED_SETS_MAX: usize = 6;
+
+/// The sets of tags, by their places, for which a command of this shape may lack values.
+pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
+    let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
+    if optional.len() > OMITTED_SETS_MAX {
+        let each = optional.iter().map(|n| vec![*n]);
+        return each.chain([vec![], optional.clone()]).collect();
+    }
+    let mut sets = vec![vec![]];
+    for n in optional {
+        sets.extend(sets.clone().iter().map(|set| [&set[..], &[n]].concat()));
+    }
+    sets
+}
+
+/// The query of a command of this shape with these tags, and its plan.
+///
+/// # Errors
+/// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
+/// the tags that its types are read by.
+pub(crate) fn plan<S: Slice>(
+    shape: &[TagSchema],
+    tags: Vec<Tag>,
+    catalog: &Catalog,
+) -> Result<(Query, Plan), PlanError> {
+    let names_nothing = !shape.is_empty() && tags.is_empty();
+    let query = S::query(shape, tags, catalog);
+    match Plan::new(&query, catalog) {
+        Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
+        Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
+        planned => Ok((query, planned?)),
+    }
+}
+
+/// The plan of a made-up command of this shape without some of its options and lists.
+pub(crate) fn made_up<S: Slice>(
+    shape: &[TagSchema],
+    omitted: &[usize],
+    catalog: &Catalog,
+) -> Result<Plan, PlanError> {
+    let tags = tags(shape, |n| !omitted.contains(&n));
+    plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
+}
+
+/// The tags of a made-up command of this shape, for those places of the shape that it `has`. A route does not depend on
+/// the values, but only on whether two values of a key differ.
+pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag> {
+    let places = (0..shape.len()).filter(|n| has(*n));
+    places.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect()
+}
