@@ -3,9 +3,8 @@
 use std::error::Error;
 
 use ringfence::{BoundaryId, Change, LimitExceeded, LogError, StoreError};
-use ringfence_dynamo::{CodecError, Item};
+use ringfence_dynamo::CodecError;
 
-use crate::item::event_type;
 use crate::{AggregateKey, KeyError, Version};
 
 /// The place of a new event is taken.
@@ -18,13 +17,6 @@ pub struct Conflict {
     pub version: u64,
     /// The type of the event that is there.
     pub event_type: String,
-}
-
-impl Conflict {
-    pub(crate) fn new(key: AggregateKey, version: u64, found: Option<&Item>) -> Self {
-        let event_type = found.and_then(event_type).unwrap_or("something else").to_owned();
-        Self { key, version, event_type }
-    }
 }
 
 /// Why an operation failed. Only [`StoreError::OutcomeUnknown`] leaves open whether events were written.

@@ -227,7 +227,7 @@ impl AggregateLog {
             return Err(StoreError::Failed { operation: OPERATION, source }.into());
         }
         let taken = next.into_iter().zip(found).filter_map(|((key, version), item)| {
-            Some(Change::from(crate::Conflict::new(key, version, Some(&item?))))
+            Some(Change::from(item::conflict(key, version, Some(&item?))))
         });
         let changes: Vec<Change> = taken.collect();
         Ok((!changes.is_empty()).then_some(Conflict(changes)))

@@ -11,9 +11,11 @@
 //! Architecture invariant: only the modules `item` and `list` name the attributes of the table.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod adapter;
 mod error;
 mod event;
 mod event_log;
+mod gaps;
 mod image;
 mod item;
 mod key;
@@ -25,9 +27,11 @@ mod merge;
 mod push;
 mod read;
 mod scan;
+mod send;
 mod table;
 mod verify;
 
+pub use adapter::Aggregate;
 pub use error::{AggregateError, Conflict};
 pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,
@@ -39,5 +43,5 @@ pub use key::{AggregateKey, KeyError};
 pub use layout::table_layout;
 pub use legacy::{Imported, LegacyTable};
 pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
-pub use table::{Aggregate, Table};
+pub use table::Table;
 pub use verify::{Report, Wrong};

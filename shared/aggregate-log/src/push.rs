@@ -6,7 +6,7 @@ use ringfence::rfc3339;
 use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 
 use crate::error::Conflict;
-use crate::item::{decode_named, encode, is_of_push};
+use crate::item::{conflict, decode_named, encode, is_of_push};
 use crate::{AggregateError, AggregateKey, NewEvent, Place, Push, StoredEvent, Version, limits};
 
 /// One version that has to be free.
@@ -117,7 +117,7 @@ impl Prepared {
         let mut conflicts: Vec<Conflict> = Vec::new();
         for (entry, found) in found {
             if conflicts.iter().all(|conflict| conflict.key != entry.key) {
-                conflicts.push(Conflict::new(entry.key.clone(), entry.version, found));
+                conflicts.push(conflict(entry.key.clone(), entry.version, found));
             }
         }
         (!conflicts.is_empty()).then_some(Verdict::Conflicts(conflicts))

@@ -1,48 +1,17 @@
 //! Reading the items of one partition, page by page, strongly.
 
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard};
-
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use lru::LruCache;
 use ringfence::StoreError;
 use ringfence_dynamo::{Attempts, Item};
 
+use crate::gaps::Gap;
 use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
 use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
 
 /// How often a read looks at a gap before it believes it.
 const LOOKS_MAX: u32 = 4;
-/// How many gaps a table remembers; the one met least recently is forgotten first.
-const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
-
-/// Gaps that stayed: later reads do not look again for what an earlier one has looked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
-
-/// An aggregate, the first version that is missing, and the first one after the gap.
-type Gap = (AggregateKey, u64, u64);
-
-impl Gaps {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(LruCache::new(GAPS_MAX))))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruCache<Gap, ()>> {
-        self.0.lock().expect("no code panics while it holds the lock")
-    }
-
-    fn has(&self, gap: &Gap) -> bool {
-        self.lock().get(gap).is_some()
-    }
-
-    fn remember(&self, gap: Gap) {
-        self.lock().put(gap, ());
-    }
-}
-
 /// A read that is under way.
 struct Look {
     items: BoxStream<'static, Result<Item, AggregateError>>,

@@ -1,0 +1,147 @@
+//! The operations of Castore's storage adapter.
+
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use ringfence::{Reads, SequencedEvent, State, StoreError};
+
+use crate::item::{EVENT_STORE_ID, text};
+use crate::key::check_store;
+use crate::list::{self, Of};
+use crate::push::{Prepared, check};
+use crate::{
+    AggregateError, AggregateKey, List, Listed, NewEvent, Place, Push, Range, StoredEvent, Table,
+    Version, read,
+};
+
+impl Table {
+    /// The events in `range`, in the order of their versions. It shows every event that was
+    /// acknowledged before it began. Fails with the first page that can't be read, and with an
+    /// item that can't be decoded. Needs `dynamodb:Query` on the table.
+    pub fn get_events(
+        &self,
+        key: &AggregateKey,
+        range: Range,
+    ) -> BoxStream<'static, Result<StoredEvent, AggregateError>> {
+        read::events(self.clone(), key.clone(), range).boxed()
+    }
+
+    /// The aggregate, folded from its events up to `max_version` if there is one. Events that the state does not read
+    /// are passed over.
+    ///
+    /// # Errors
+    /// As [`Table::get_events`], and an event that the state can't decode.
+    pub async fn get_aggregate<S: State>(
+        &self,
+        key: &AggregateKey,
+        max_version: Option<u64>,
+    ) -> Result<Aggregate<S>, AggregateError> {
+        let range = Range { max_version, ..Range::default() };
+        let mut events = self.get_events(key, range);
+        let mut aggregate = Aggregate { version: Version::NONE, state: S::default() };
+        while let Some(event) = events.try_next().await? {
+            aggregate.version = event.version;
+            let event = SequencedEvent::from(event);
+            if S::Reads::TYPES.contains(&&*event.event_type) {
+                let read = S::Reads::decode(&event);
+                let read =
+                    read.map_err(|source| AggregateError::undecodable(event.id(), source))?;
+                aggregate.state = aggregate.state.evolve(read);
+            }
+        }
+        Ok(aggregate)
+    }
+
+    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`Place::At`] and
+    /// [`Place::End`] also `dynamodb:Query`.
+    ///
+    /// # Errors
+    /// [`AggregateError::Conflict`] if another event is there, [`AggregateError::Gap`] if its
+    /// predecessor is not; then nothing is written.
+    pub async fn push_event(
+        &self,
+        key: &AggregateKey,
+        place: Place,
+        event: NewEvent,
+    ) -> Result<StoredEvent, AggregateError> {
+        let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
+        Ok(pushed.into_iter().next().expect("one event was pushed"))
+    }
+
+    /// Adds all of the events or none, with one timestamp. The group names each aggregate once, of any stores. The
+    /// answer is in the order of the group. Needs what [`Table::push_event`] needs: a transaction of puts needs
+    /// `dynamodb:PutItem` alone.
+    ///
+    /// # Errors
+    /// As [`Table::push_event`], for the first aggregate of the group that refuses, gaps before
+    /// conflicts. [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has
+    /// two timestamps.
+    pub async fn push_event_group(
+        &self,
+        group: Vec<Push>,
+    ) -> Result<Vec<StoredEvent>, AggregateError> {
+        self.push(&group).await
+    }
+
+    /// One page of a store's aggregates, by the time of their first events. A new aggregate may appear late. Needs
+    /// `dynamodb:Query` on the index `initialEvents`.
+    ///
+    /// # Errors
+    /// The store can't be named so, the token is not of a list, or the request failed.
+    pub async fn list_aggregate_ids(
+        &self,
+        store: &str,
+        list: &List,
+    ) -> Result<Listed, AggregateError> {
+        check_store(store)?;
+        list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await
+    }
+
+    async fn newest(&self, key: &AggregateKey) -> Result<Version, AggregateError> {
+        let newest = self.get_events(key, Range::NEWEST).next().await.transpose()?;
+        Ok(newest.map_or(Version::NONE, |event| event.version))
+    }
+
+    async fn first(&self, push: &Push) -> Result<u64, AggregateError> {
+        let newest = match push.place.needs_newest() {
+            true => self.newest(&push.key).await?,
+            false => Version::NONE,
+        };
+        push.place.first(&push.key, newest)
+    }
+
+    async fn push(&self, group: &[Push]) -> Result<Vec<StoredEvent>, AggregateError> {
+        check(group)?;
+        let mut attempts = self.retry.start();
+        loop {
+            let firsts = join_all(group.iter().map(|push| self.first(push))).await;
+            // The error is of the first in the group that is refused, not of the first to answer.
+            let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
+            let (now_ms, push_id) = (self.clock.now_ms(), self.clock.uuid().simple().to_string());
+            let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
+            let conflict = match self.send(&prepared).await {
+                Err(AggregateError::Conflict(conflict)) => conflict,
+                sent => return sent.and_then(|()| prepared.events()),
+            };
+            // No decision rests on the end of an aggregate, so its end by now will do as well.
+            let anywhere =
+                group.iter().any(|push| push.key == conflict.key && push.place == Place::End);
+            if !anywhere {
+                return Err(AggregateError::Conflict(conflict));
+            }
+            if !attempts.again().await {
+                let (attempts, over) = (attempts.made(), Some(conflict.into()));
+                return Err(StoreError::Contention { attempts, over }.into());
+            }
+        }
+    }
+}
+
+/// An aggregate, folded from its events up to some version.
+#[derive(Debug)]
+pub struct Aggregate<S> {
+    /// The version of the last event.
+    pub version: Version,
+    /// The state after it.
+    pub state: S,
+}

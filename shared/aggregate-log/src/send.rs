@@ -1,0 +1,80 @@
+//! How a push is sent: one conditional put, or one transaction.
+
+use aws_sdk_dynamodb::types::{
+    ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+};
+use ringfence_dynamo::Item;
+
+use crate::item::{VERSION, key_of};
+use crate::push::{Entry, Prepared, Verdict};
+use crate::{AggregateError, Table};
+
+impl Table {
+    /// Sends until the outcome is known.
+    pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
+        match self.judged(prepared).await? {
+            Verdict::Committed => Ok(()),
+            Verdict::Conflicts(mut conflicts) => {
+                Err(AggregateError::Conflict(conflicts.swap_remove(0)))
+            }
+        }
+    }
+
+    /// The same; what is in its place is no error.
+    pub(crate) async fn judged(&self, prepared: &Prepared) -> Result<Verdict, AggregateError> {
+        let table = self.dynamo.name();
+        let send = async || match prepared.entries.as_slice() {
+            // A single event needs no transaction, which would cost twice as much.
+            [entry @ Entry { item: Some(item), .. }] => {
+                self.dynamo.put(entry.put(table, item)).await
+            }
+            entries => {
+                let actions = entries.iter().map(|entry| entry.action(table)).collect();
+                self.dynamo.transact(actions, &prepared.push_id).await
+            }
+        };
+        let Err(gave_up) = self.retry.run(send).await else { return Ok(Verdict::Committed) };
+        match prepared.verdict(&gave_up.failure) {
+            Some(verdict) => Ok(verdict),
+            None => Err(gave_up.writing("pushing events").into()),
+        }
+    }
+}
+
+impl Entry {
+    fn action(&self, table: &str) -> TransactWriteItem {
+        let action = TransactWriteItem::builder();
+        match &self.item {
+            Some(item) => action.put(self.put(table, item)).build(),
+            None => {
+                let check = ConditionCheck::builder()
+                    .table_name(table)
+                    .set_key(Some(key_of(&self.key, self.version)))
+                    .condition_expression(IS_FREE)
+                    .expression_attribute_names("#version", VERSION)
+                    .return_values_on_condition_check_failure(
+                        ReturnValuesOnConditionCheckFailure::AllOld,
+                    );
+                let check = check.build().expect("table, key and condition are set");
+                action.condition_check(check).build()
+            }
+        }
+    }
+
+    fn put(&self, table: &str, item: &Item) -> Put {
+        let put = Put::builder().table_name(table).set_item(Some(item.clone()));
+        let put = match self.forced {
+            true => put,
+            false => put
+                .condition_expression(IS_FREE)
+                .expression_attribute_names("#version", VERSION)
+                .return_values_on_condition_check_failure(
+                    ReturnValuesOnConditionCheckFailure::AllOld,
+                ),
+        };
+        put.build().expect("table and item are set")
+    }
+}
+
+/// No event has this version yet.
+const IS_FREE: &str = "attribute_not_exists(#version)";
