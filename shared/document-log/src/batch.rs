@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 
-use crate::{Body, Head, ItemError, Recorded, StreamName};
+use crate::{Body, ItemError, StreamName};
 
 /// The sort key of a Tip: above that of any calf.
 pub(crate) const TIP_KEY: i64 = 2_147_483_647;
@@ -24,6 +24,15 @@ pub struct StoredEvent {
     pub correlation_id: Option<String>,
     /// `y`: the id of the event's cause.
     pub causation_id: Option<String>,
+}
+
+/// An event and its place in the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// How many events lie before it.
+    pub index: u64,
+    /// The event.
+    pub event: StoredEvent,
 }
 
 /// A snapshot: the state after all events up to some version.
@@ -60,6 +69,17 @@ pub struct Batch {
     pub events: Vec<StoredEvent>,
     /// `u` (Tip): the unfolds, all of the Tip's version.
     pub unfolds: Vec<Unfold>,
+}
+
+/// A stream and its length.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The stream.
+    pub stream: StreamName,
+    /// The index of the first event that is left; equal to the version if none is left.
+    pub first: u64,
+    /// The index after its last event.
+    pub version: u64,
 }
 
 /// Text as the estimate counts it: in the units of the languages that the format comes from.

@@ -11,8 +11,7 @@ use serde_json::Value;
 
 use crate::cache::{Cache, Loaded};
 use crate::check::{check, declared};
-use crate::codec::{stored, whole};
-use crate::context::Stored;
+use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
     Access, Append, Appended, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,

@@ -4,7 +4,8 @@
 use ringfence::{EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Error, Map, Value};
 
-use crate::context::Stored;
+/// Type and payload of an event or unfold.
+pub(crate) type Stored = (String, Option<Value>);
 
 /// The type and payload of an event of the stream with this id, as they are stored: without the field of the partition
 /// tag, if its JSON is the id, so that [`whole`] gives it back. A tag that is computed leaves out no field. Nothing is

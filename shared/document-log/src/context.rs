@@ -6,7 +6,7 @@ use ringfence::{Context, Reads, Slice, State, Writes};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
-use crate::codec::readable;
+use crate::codec::{Stored, readable};
 
 /// Names the document log as the log of a context, and the state that its documents have. The context's name is the
 /// category: the part of a stream's name before the hyphen.
@@ -92,9 +92,6 @@ impl<D> Snapshot<D> {
         Ok((self.name.to_owned(), Some(data)))
     }
 }
-
-/// Type and payload of an event or unfold.
-pub(crate) type Stored = (String, Option<Value>);
 
 impl<D: Document> Access<D> {
     /// The type names of the snapshots that are written.

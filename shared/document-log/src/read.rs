@@ -12,28 +12,10 @@ use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Attempts, Retry};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, DocumentError, DocumentLog, Query, Store, StoredEvent, StreamName};
+use crate::{Batch, Direction, DocumentError, DocumentLog, Query, Recorded, Store, StreamName};
 
 /// How often a read with a gap is made before the gap is believed.
 pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
-
-/// The order of reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Oldest first.
-    Forward,
-    /// Newest first.
-    Backward,
-}
-
-/// An event and its place in the stream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
-    /// How many events lie before it.
-    pub index: u64,
-    /// The event.
-    pub event: StoredEvent,
-}
 
 impl DocumentError {
     /// Whether the error may be gone once the read has caught up with the writers.

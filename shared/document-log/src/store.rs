@@ -4,7 +4,16 @@ use futures::future::BoxFuture;
 use ringfence::Consistency;
 use ringfence_dynamo::{Failure, Item};
 
-use crate::{Batch, Direction, ItemError, StreamName, Write};
+use crate::{Batch, Head, ItemError, StreamName, Write};
+
+/// The order of reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Oldest first.
+    Forward,
+    /// Newest first.
+    Backward,
+}
 
 /// A page of a stream's items, Tip included, in the order of their keys.
 #[derive(Clone, Copy, Debug)]
@@ -28,17 +37,6 @@ pub struct Page {
     pub batches: Vec<Batch>,
     /// Whether others may follow.
     pub more: bool,
-}
-
-/// A stream and its length.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    /// The stream.
-    pub stream: StreamName,
-    /// The index of the first event that is left; equal to the version if none is left.
-    pub first: u64,
-    /// The index after its last event.
-    pub version: u64,
 }
 
 /// Some streams of a table, in no order.
