@@ -93,7 +93,9 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// The part of a file before its tests.
 fn production(source: &str) -> &str {
-    source.split("#[cfg(test)]\nmod ").next().unwrap_or_default()
+    let tests = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod "];
+    let begin = tests.iter().filter_map(|it| source.find(it)).min();
+    &source[..begin.unwrap_or(source.len())]
 }
 
 #[test]

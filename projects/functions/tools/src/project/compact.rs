@@ -16,10 +16,10 @@ use ringfence_cli::say;
 use ringfence_dynamo::Clock;
 
 use super::cache::is_known;
-use super::folder::{EVENTS, Folder, Writing};
+use super::folder::{EVENTS, Folder, Snapshot, Writing};
 use super::line::{named, to_text};
 use super::outbox::Outbox;
-use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES, VERSION};
+use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES, VERSION};
 
 const DAY_MS: u64 = 86_400_000;
 /// What a snapshot tells.

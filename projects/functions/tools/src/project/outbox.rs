@@ -12,11 +12,9 @@ use ringfence::Id;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::folder::{Reading, Writing};
+use super::folder::{OUTBOX, Reading, Writing};
 use super::line::About;
 
-/// The name of the file.
-pub(crate) const OUTBOX: &str = "outbox.jsonl";
 const CONFLICTS: &str = "conflicts";
 
 /// A command that waits.

@@ -8,8 +8,8 @@ use ringfence_cli::api::{Api, url};
 use ringfence_cli::{remark, say};
 
 use super::act::post;
-use super::folder::Folder;
-use super::outbox::{OUTBOX, Outbox, Queued};
+use super::folder::{Folder, OUTBOX};
+use super::outbox::{Outbox, Queued};
 
 #[derive(Args)]
 #[command(after_help = "\

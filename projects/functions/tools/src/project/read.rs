@@ -15,11 +15,11 @@ use ringfence_cli::remark;
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
-use super::folder::{EVENTS, End, Folder, Reading, TORN};
+use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};
 use super::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
-use super::standing::{CLAIMS, FEATURES, Part, STATUS, Snapshot, Standing, TRACES};
+use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES};
 
 /// From this age on, in milliseconds, an answer comes with a warning.
 const OLD_MS: u64 = 3_600_000;

@@ -9,15 +9,15 @@ use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{FeatureRow, ProjectFeatures};
 use projects::views::project_status::{ProjectStatus, StatusRow};
 use projects::views::project_trace::{ProjectTrace, Trace};
-use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, Features, ProjectId};
+use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, Features};
 use ringfence::SequencedEvent;
 use ringfence::prelude::*;
 use ringfence_views::{ViewError, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::folder::{End, Reading};
-use super::line::{Line, Place};
+use super::folder::{End, Reading, Snapshot};
+use super::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
 pub(crate) type Part = fn(&mut Standing, &SequencedEvent) -> Result<(), ViewError>;
@@ -43,28 +43,11 @@ pub(crate) struct Standing {
 /// the views fold.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 
-/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. The lines of
-/// these events that follow are there for decisions, and need not be folded again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Snapshot {
-    /// The features whose lines are gone.
-    pub(crate) folded: BTreeSet<FeatureId>,
-    /// How many lines of these events follow. If one is missing, no pull would bring it back.
-    pub(crate) kept: u64,
-    pub(crate) last: Place,
-    pub(crate) project: ProjectId,
-    /// The standing, as the version has it.
-    pub(crate) standing: Value,
-    /// [`VERSION`] of the program that has folded the events.
-    pub(crate) version: String,
-}
-
-impl Snapshot {
+impl Standing {
     /// # Errors
     /// Another version has folded the events.
-    fn standing(self) -> Result<Standing> {
-        let Self { standing, version, .. } = self;
+    fn of(snapshot: Snapshot) -> Result<Self> {
+        let Snapshot { standing, version, .. } = snapshot;
         ensure!(
             version == VERSION,
             "version {version} has compacted the copy, and this is version {VERSION}, which may read events otherwise: \
@@ -72,9 +55,7 @@ impl Snapshot {
         );
         Ok(serde_json::from_value(standing)?)
     }
-}
 
-impl Standing {
     /// Reads the file for some parts, and passes on each of its lines with its event. Says also which features are
     /// folded.
     ///
@@ -88,7 +69,7 @@ impl Standing {
         let (mut standing, mut folded, mut behind) = Default::default();
         if let Some(snapshot) = folder.snapshot()? {
             (folded, behind) = (snapshot.folded.clone(), snapshot.last.checkpoint);
-            standing = snapshot.standing()?;
+            standing = Self::of(snapshot)?;
         }
         let end = folder.lines(|line| {
             let event = line.event()?;

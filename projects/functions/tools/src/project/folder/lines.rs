@@ -1,17 +1,18 @@
 //! `events.jsonl`: the events of the project, a [`Line`] each.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, Result, anyhow};
-use projects::ProjectId;
+use projects::{FeatureId, ProjectId};
 use ringfence_cli::remark;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::super::line::{Line, Place, summed};
-use super::super::standing::Snapshot;
-use super::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
+use super::files::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
 
 /// Where the good lines end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,6 +25,23 @@ pub(crate) struct End {
     pub(crate) snapshot: Option<Place>,
     /// The number of the first line that an append has left torn, and which is cut off before the next one.
     pub(crate) torn: Option<u64>,
+}
+
+/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. The lines of
+/// these events that follow are there for decisions, and need not be folded again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Snapshot {
+    /// The features whose lines are gone.
+    pub(crate) folded: BTreeSet<FeatureId>,
+    /// How many lines of these events follow. If one is missing, no pull would bring it back.
+    pub(crate) kept: u64,
+    pub(crate) last: Place,
+    pub(crate) project: ProjectId,
+    /// The standing, as the version has it.
+    pub(crate) standing: Value,
+    /// The version of the program that has folded the events.
+    pub(crate) version: String,
 }
 
 /// What each line says of its project, in whatever version of the program.
@@ -211,11 +229,10 @@ impl Writing<'_> {
 mod tests {
     use std::fs;
 
-    use serde_json::Value;
     use tempfile::TempDir;
 
     use super::super::super::line::{tests::entry, to_text};
-    use super::super::Folder;
+    use super::super::files::Folder;
     use super::*;
 
     fn shop(root: &TempDir) -> Folder {
