@@ -17,8 +17,15 @@ use ringfence_dynamo::{Clock, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::commands::METADATA;
 use crate::store::EVENTS;
+
+/// The metadata of a traced command.
+pub(crate) const METADATA: [(&str, &str); 4] = [
+    ("causationId", "productId:product-0001/1"),
+    ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
+    ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
+    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
+];
 
 /// A writer by hand.
 pub(crate) struct Bare {

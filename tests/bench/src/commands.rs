@@ -15,21 +15,13 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Table};
 
-use crate::bare::{self, Bare, Way};
+use crate::bare::{self, Bare, METADATA, Way};
 use crate::measure::{Case, Side, runtime};
 use crate::store::{EVENTS, Store};
-use crate::{BARE, FLOOR, OURS};
+use crate::{BARE, FLOOR, OURS, tls};
 
 /// The time of every clock: 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
-/// The metadata of a traced command.
-pub(crate) const METADATA: [(&str, &str); 4] = [
-    ("causationId", "productId:product-0001/1"),
-    ("commandId", "0190f3a1-0000-7000-8000-000000000003"),
-    ("correlationId", "0190f3a1-0000-7000-8000-000000000001"),
-    ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
-];
-
 pub(crate) fn envelope() -> Envelope {
     let mut metadata = Metadata::default();
     for (key, value) in METADATA {
@@ -54,7 +46,7 @@ pub(crate) fn add_product() -> Case {
 
 /// The same over TLS. It sends one request after another, so the store knows which answer to repeat.
 pub(crate) fn add_product_over_tls() -> Case {
-    adding(Store::client_over_tls)
+    adding(tls::client)
 }
 
 fn adding(connect: Connect) -> Case {

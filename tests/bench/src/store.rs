@@ -18,8 +18,6 @@ use ringfence_dynamo::seed_thread;
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 
-use crate::tls;
-
 /// The event log.
 pub(crate) const EVENTS: &str = "events";
 /// Its index.
@@ -84,13 +82,8 @@ impl Store {
         self.client_at("http://store.invalid", http_client_fn(move |_, _| connector.clone()))
     }
 
-    /// A client of the store over TLS.
-    pub(crate) fn client_over_tls(&self) -> Client {
-        let (url, http) = tls::serve(self.clone());
-        self.client_at(&url, http)
-    }
-
-    fn client_at(&self, url: &str, http: SharedHttpClient) -> Client {
+    /// A client that finds the store at this URL.
+    pub(crate) fn client_at(&self, url: &str, http: SharedHttpClient) -> Client {
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::from_static("eu-west-1"))

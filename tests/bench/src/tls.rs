@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
 
+use aws_sdk_dynamodb::Client;
 use aws_smithy_http_client::Builder;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
@@ -20,8 +21,14 @@ const ROOT: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/private-roo
 const CERTIFICATE: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.pem");
 const KEY: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.key");
 
+/// A client of the store over TLS.
+pub(crate) fn client(store: &Store) -> Client {
+    let (url, http) = serve(store.clone());
+    store.client_at(&url, http)
+}
+
 /// Serves the store with TLS. Returns its URL, and an HTTP client that trusts it.
-pub(crate) fn serve(store: Store) -> (String, SharedHttpClient) {
+fn serve(store: Store) -> (String, SharedHttpClient) {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::world::{
     A, B, Clause, Command, F, Fence,
     Partition::{self, C1, C2, P1, S1},
-    Shape, Source, join,
+    SHAPES, Source, join,
 };
 
 /// Who does what, beside which events.
@@ -32,28 +32,6 @@ impl fmt::Display for Scenario {
         Ok(())
     }
 }
-
-const fn shape(event_type: u8, partition: Partition, fences: u8, tags: &'static str) -> Shape {
-    Shape { event_type, partition, fences, tags }
-}
-
-const BOTH: u8 = Fence::S1.bit() | Fence::S2.bit();
-
-/// The events that commands write.
-pub const SHAPES: [Shape; 12] = [
-    shape(A, C1, 0, ""),
-    shape(B, C1, 0, ""),
-    shape(A, C2, 0, ""),
-    shape(A, C1, Fence::S1.bit(), "+s1"),
-    shape(B, C2, Fence::S1.bit(), "+s1"),
-    shape(F, C2, Fence::C2.bit(), ""),
-    shape(A, C1, BOTH, "+s1+s2"),
-    shape(A, P1, Fence::O1P1.bit(), "+o1"),
-    shape(A, P1, Fence::O2P1.bit(), "+o2"),
-    shape(B, P1, 0, ""),
-    shape(F, S1, Fence::S1.bit(), ""),
-    shape(A, C2, Fence::S1.bit(), "+s1"),
-];
 
 const fn on(partition: Partition, types: u8) -> Clause {
     Clause { source: Source::Partition(partition), types }

@@ -1,13 +1,14 @@
 //! What becomes of one transaction, and which properties that breaks.
 
 use crate::{
-    catalogue::{SHAPES, Scenario},
+    catalogue::Scenario,
     environment::{AHEAD, Clocks, Environment, View},
     property::{Broken, Property},
     protocol::{Condition, Guard, Protocol},
     state::{Event, Events, Seen, State, Transaction},
     world::{
-        A, B, Clause, Command, F, Fence, Fences, Partition, Partitions, Shape, Source, TYPES, Types,
+        A, B, Clause, Command, F, Fence, Fences, Partition, Partitions, SHAPES, Shape, Source,
+        TYPES, Types,
     },
 };
 

@@ -1,7 +1,6 @@
 //! Commands with keys: where their records are, and how a repeat is answered. Each writer has one command then.
 
 use crate::{
-    catalogue::SHAPES,
     environment::Answers,
     explore::Next,
     judge::{Failed, Model, low},
@@ -9,7 +8,7 @@ use crate::{
     protocol::InEvents,
     state::{Events, State},
     step::{Step, Steps},
-    world::{Clause, Command, F, Shape},
+    world::{Clause, Command, F, SHAPES, Shape},
 };
 
 impl Model<'_> {

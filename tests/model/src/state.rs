@@ -3,10 +3,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use crate::{
-    catalogue::SHAPES,
-    world::{CLAUSES_MAX, PARTITIONS, Partition, Shape},
-};
+use crate::world::{CLAUSES_MAX, PARTITIONS, Partition, SHAPES, Shape};
 
 /// Most events of a log.
 const LOG_MAX: usize = 12;

@@ -122,6 +122,28 @@ impl fmt::Display for Shape {
     }
 }
 
+const fn shape(event_type: u8, partition: Partition, fences: u8, tags: &'static str) -> Shape {
+    Shape { event_type, partition, fences, tags }
+}
+
+const BOTH: u8 = Fence::S1.bit() | Fence::S2.bit();
+
+/// The events that commands write.
+pub const SHAPES: [Shape; 12] = [
+    shape(A, Partition::C1, 0, ""),
+    shape(B, Partition::C1, 0, ""),
+    shape(A, Partition::C2, 0, ""),
+    shape(A, Partition::C1, Fence::S1.bit(), "+s1"),
+    shape(B, Partition::C2, Fence::S1.bit(), "+s1"),
+    shape(F, Partition::C2, Fence::C2.bit(), ""),
+    shape(A, Partition::C1, BOTH, "+s1+s2"),
+    shape(A, Partition::P1, Fence::O1P1.bit(), "+o1"),
+    shape(A, Partition::P1, Fence::O2P1.bit(), "+o2"),
+    shape(B, Partition::P1, 0, ""),
+    shape(F, Partition::S1, Fence::S1.bit(), ""),
+    shape(A, Partition::C2, Fence::S1.bit(), "+s1"),
+];
+
 /// What a clause reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -174,7 +196,7 @@ pub struct Command {
     /// The query, at most [`CLAUSES_MAX`] clauses. Without any, the append is unconditional: an
     /// import.
     pub reads: &'static [Clause],
-    /// Indexes into the catalogue's shapes. Without any, the command is a refusal.
+    /// Indexes into [`SHAPES`]. Without any, the command is a refusal.
     pub writes: &'static [u8],
     /// The writer whose event caused it: it starts after that is committed.
     pub cause: Option<u8>,
@@ -219,7 +241,6 @@ pub(crate) fn join<T: fmt::Display>(
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use crate::catalogue::SHAPES;
         let events =
             |f: &mut _| join(f, "; ", self.writes.iter().map(|&n| &SHAPES[usize::from(n)]));
         if let Some(cause) = self.cause {

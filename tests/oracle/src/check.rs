@@ -16,8 +16,9 @@ use ringfence::{
 use ringfence_dynamo::Clock;
 use serde_json::Value;
 
-use crate::commands::{Decision, Job};
+use crate::commands::Decision;
 use crate::history::History;
+use crate::jobs::Job;
 use crate::world::{End, World};
 use crate::{claims, recount};
 

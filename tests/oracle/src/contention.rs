@@ -28,7 +28,7 @@ use crate::market::{
     AddProduct, Market, OrderPlaced, PlaceOrder, ProductAdded, ProductId, ProductStocked,
     StockProduct,
 };
-use crate::world::{NOW_MS, TABLE, table};
+use crate::table::{NOW_MS, TABLE, table};
 
 /// How long requests take, in milliseconds: the median and the 99th percentile.
 const PUT_MS: (f64, f64) = (7.6, 16.0);

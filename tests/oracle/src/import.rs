@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::gates::GateClosed;
 use crate::market::{Market, ProductStocked};
 use crate::recount;
-use crate::world::{NOW_MS, TABLE, table};
+use crate::table::{NOW_MS, TABLE, table};
 
 /// Partitions of the imported events, which come to one after the other.
 const PARTITIONS: u64 = 1_000;

@@ -9,6 +9,7 @@
 //! Architecture invariant: the oracle trusts the store's order of effects, the plan of a command and the pure
 //! functions of its slice, and nothing that the log under test says of itself.
 
+mod broken;
 mod check;
 mod claims;
 mod commands;
@@ -16,6 +17,7 @@ pub mod contention;
 mod gates;
 mod history;
 pub mod import;
+mod jobs;
 mod market;
 mod mutant;
 pub mod mutations;
@@ -24,6 +26,8 @@ pub mod queries;
 mod recount;
 mod seeds;
 mod specification;
+mod table;
+mod trial;
 mod weather;
 mod world;
 
@@ -34,8 +38,7 @@ pub use mutant::Mutant;
 pub use seeds::each;
 pub use weather::Kind;
 
-use crate::commands::JOBS_MAX;
-use crate::world::World;
+use crate::jobs::JOBS_MAX;
 
 /// What is tried: all of it follows from the seed, and shrinking leaves parts out.
 #[derive(Clone, Debug)]
@@ -62,7 +65,7 @@ impl Schedule {
     #[must_use]
     pub fn of_claims(n: u64) -> Self {
         let mut seeds = n * 1_000..(n + 1) * 1_000;
-        let seed = seeds.find(|seed| commands::theme(*seed) == commands::CLAIMS);
+        let seed = seeds.find(|seed| jobs::theme(*seed) == jobs::CLAIMS);
         Self::new(seed.expect("a fifth of them are about claims"))
     }
 
@@ -71,7 +74,7 @@ impl Schedule {
     /// # Errors
     /// The first difference, with what happened before it.
     pub fn run(&self, mutant: Option<Mutant>) -> Result<Tally, String> {
-        let (tally, trace) = World::run(self, mutant);
+        let (tally, trace) = trial::run(self, mutant);
         tally.map_err(|difference| format!("{difference}\n{}", trace.join("\n")))
     }
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use crate::recount;
 use crate::specification::{WORLDS, World};
-use crate::world::{NOW_MS, TABLE, table};
+use crate::table::{NOW_MS, TABLE, table};
 
 /// Pages that one seed reads, and as many conditions, half of them in each world.
 pub const SEED_QUERIES: u64 = 100;

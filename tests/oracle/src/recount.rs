@@ -6,7 +6,7 @@ use ringfence::{Catalog, Filing, NewEvent, SequencedEvent};
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 
-use crate::world::TABLE;
+use crate::table::TABLE;
 
 fn filing(catalog: &Catalog, event: &SequencedEvent) -> Filing {
     let schema = catalog.schema(&event.event_type).expect("a declared type");

@@ -1,29 +1,26 @@
-//! One schedule, from its seed to its end.
+//! A table, its writers and its weather: what a schedule runs in.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use futures::future::join_all;
 use ringfence::{
     Catalog, CommandContext, Context, Envelope, EventRef, HandleError, Handled, Metadata, Outcome,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Random, seed_thread};
+use ringfence_dynamo::{Clock, Random};
 use ringfence_local::engine::Engine;
-use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::commands::{Caches, Delivery, Job, WRITERS};
+use crate::broken::Broken;
+use crate::commands::Caches;
 use crate::history::History;
-use crate::mutant::Broken;
+use crate::jobs::{Delivery, Job, WRITERS};
+use crate::table::{NOW_MS, TABLE, table};
 use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
-use crate::{Kind, Mutant, Schedule, Tally, check, claims};
+use crate::{Kind, Mutant, Schedule, claims};
 
-pub(crate) const TABLE: &str = "events";
-/// When every schedule begins: 2024-06-23T00:00:00Z.
-pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 /// Clocks differ by at most this, either way. Less than what a log believes of a cause.
 const SKEW_MAX_MS: u64 = 20_000;
 /// From command to command a clock goes back or forth by up to this.
@@ -54,7 +51,7 @@ pub(crate) struct World {
     schedule: Schedule,
     mutant: Option<Mutant>,
     client: Client,
-    weather: Arc<Weather>,
+    pub(crate) weather: Arc<Weather>,
     writers: Vec<Writer>,
 }
 
@@ -67,45 +64,7 @@ struct Writer {
 }
 
 impl World {
-    /// Runs the schedule: what was done, or how it differs from a serial run; and what happened.
-    pub(crate) fn run(
-        schedule: &Schedule,
-        mutant: Option<Mutant>,
-    ) -> (Result<Tally, String>, Vec<String>) {
-        seed_thread(schedule.seed);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .expect("a runtime without input and output");
-        runtime.block_on(async {
-            let mut world = Self::new(schedule.clone(), mutant);
-            let ends = join_all(world.jobs.iter().flat_map(|job| {
-                let world = &world;
-                let copies = job.copies.iter().enumerate();
-                copies.map(move |(copy, delivery)| world.deliver(job, copy, *delivery))
-            }));
-            let ends = ends.await;
-            // Whatever is still on its way arrives.
-            sleep(Duration::from_millis(2 * STRAY_MAX_MS)).await;
-            let history = world.weather.take();
-            let mut tally = history.tally;
-            count(&mut tally, &ends);
-            let checked = match check::check(&world, &history, &ends).await {
-                Ok(reordered) => {
-                    tally.reordered = reordered;
-                    match world.repeats(&history).await {
-                        Ok(()) => world.lone_writer().await,
-                        doubled => doubled,
-                    }
-                }
-                Err(difference) => Err(difference),
-            };
-            (checked.map(|()| tally), history.trace)
-        })
-    }
-
-    fn new(schedule: Schedule, mutant: Option<Mutant>) -> Self {
+    pub(crate) fn new(schedule: Schedule, mutant: Option<Mutant>) -> Self {
         let catalogs = [
             catalog::ProductCatalog::catalog(),
             courses::Courses::catalog(),
@@ -159,7 +118,7 @@ impl World {
         DcbLog::new(self.client.clone(), TABLE, self.catalog.clone(), clock.clone())
     }
 
-    async fn deliver(&self, job: &Job, copy: usize, delivery: Delivery) -> End {
+    pub(crate) async fn deliver(&self, job: &Job, copy: usize, delivery: Delivery) -> End {
         sleep(Duration::from_millis(delivery.start_ms)).await;
         let writer = &self.writers[delivery.writer];
         let mut random = Random::new(&[self.schedule.seed, 5, job.number as u64, copy as u64]);
@@ -194,7 +153,7 @@ impl World {
 
     /// A writer that knows nothing sends each command with a key once more. If the command took effect, it
     /// gets the events of then.
-    async fn repeats(&self, history: &History) -> Result<(), String> {
+    pub(crate) async fn repeats(&self, history: &History) -> Result<(), String> {
         let clock = Clock::fixed(NOW_MS + STRAY_MAX_MS);
         let log = self.log(&clock);
         for job in self.jobs.iter().filter(|job| job.keyed) {
@@ -222,7 +181,7 @@ impl World {
     }
 
     /// Nothing is blocked for ever: alone, with fresh reads, every command is settled at once.
-    async fn lone_writer(&mut self) -> Result<(), String> {
+    pub(crate) async fn lone_writer(&mut self) -> Result<(), String> {
         let clock = Clock::fixed(NOW_MS + STRAY_MAX_MS);
         let log = self.log(&clock);
         for job in &self.jobs {
@@ -241,32 +200,4 @@ fn metadata(job: &Job) -> Metadata {
     let mut metadata = Metadata::default();
     metadata.insert("commandId", job.id()).expect("not a key of the log");
     metadata
-}
-
-pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
-    let mut layout = ringfence_dcb_log::table_layout(catalog);
-    if keys_only {
-        layout.indexes.iter_mut().for_each(|index| index.attributes.clear());
-    }
-    let mut properties = layout.properties();
-    // Nobody reads the stream here, and the embedded store reads all of its records at each write.
-    properties.as_object_mut().expect("a map").remove("StreamSpecification");
-    properties
-}
-
-fn count(tally: &mut Tally, ends: &[End]) {
-    tally.schedules = 1;
-    for end in ends {
-        match &end.result {
-            Some(Ok(handled)) => {
-                tally.decided_again += u64::from(handled.attempts - 1);
-                match &handled.outcome {
-                    _ if handled.repeated => tally.repeated += 1,
-                    Outcome::Accepted(events) if !events.is_empty() => tally.accepted += 1,
-                    _ => tally.refused += 1,
-                }
-            }
-            None | Some(Err(_)) => tally.unanswered += 1,
-        }
-    }
 }

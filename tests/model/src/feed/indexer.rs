@@ -1,8 +1,8 @@
 //! What an indexer knows, and what it makes of an answer.
 
 use super::{
-    PARTITIONS, Rules,
-    state::{Page, Progress, Sets, dense, partitions, until},
+    pages::{Page, Progress, Sets, dense, partitions, until},
+    rules::{PARTITIONS, Rules},
 };
 
 /// Among partitions: the look whether the last page is settled.

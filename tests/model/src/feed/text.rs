@@ -1,8 +1,9 @@
 //! What happens, in words.
 
 use super::{
-    PARTITIONS,
-    state::{Request, Sets, State, slots, until},
+    pages::{Request, Sets, slots, until},
+    rules::PARTITIONS,
+    state::State,
     steps::{Model, Step},
 };
 

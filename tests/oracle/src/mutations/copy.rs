@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use super::list::{Mutation, Run};
-use super::place::mutated;
 
 /// The variable with the switch of the mutation that is on.
 pub(super) const SWITCH: &str = "RINGFENCE_MUTATION";
@@ -155,4 +155,40 @@ fn program(message: &Value) -> Option<(String, Program)> {
         _ => return None,
     };
     Some((target, Program { file, package }))
+}
+
+/// The source of a file with its mutations, each behind its switch.
+pub(super) fn mutated(source: &str, mutations: &[&Mutation]) -> Result<String, String> {
+    let mut places: Vec<(Range<usize>, Vec<&Mutation>)> = Vec::new();
+    for mutation in mutations {
+        let place = mutation.text.find(source)?;
+        match places
+            .iter_mut()
+            .find(|(other, _)| other.start < place.end && place.start < other.end)
+        {
+            None => places.push((place, vec![mutation])),
+            Some((other, same)) if *other == place => same.push(mutation),
+            Some((_, others)) => {
+                return Err(format!(
+                    "`{}` and `{}` overlap",
+                    others[0].text.marked(),
+                    mutation.text.marked()
+                ));
+            }
+        }
+    }
+    places.sort_by_key(|(place, _)| place.start);
+    let mut written = source.to_owned();
+    for (place, mutations) in places.into_iter().rev() {
+        let original = &source[place.clone()];
+        let branch = |mutation: &&Mutation| {
+            let Mutation { switch, replacement, .. } = mutation;
+            format!("if crate::mutation::on({switch}) {{ {replacement} }} else ")
+        };
+        let branches: String = mutations.iter().map(branch).collect();
+        let statement = original.ends_with([';', '}']);
+        let [open, close] = if statement { ["", ""] } else { ["(", ")"] };
+        written.replace_range(place, &format!("{open}{branches}{{ {original} }}{close}"));
+    }
+    Ok(written)
 }

@@ -1,8 +1,6 @@
-//! Where a mutation is in its file, and how it is written there.
+//! Where a mutation is in its file.
 
 use std::ops::Range;
-
-use super::list::Mutation;
 
 /// A text in a file, of which a part is replaced.
 #[derive(Clone, Debug)]
@@ -68,39 +66,4 @@ fn follows(source: &str, at: usize, text: &str) -> Option<usize> {
         }
     }
     Some(end)
-}
-
-/// The source of a file with its mutations, each behind its switch.
-pub(super) fn mutated(source: &str, mutations: &[&Mutation]) -> Result<String, String> {
-    let mut places: Vec<(Range<usize>, Vec<&Mutation>)> = Vec::new();
-    for mutation in mutations {
-        let place = mutation.text.find(source)?;
-        match places
-            .iter_mut()
-            .find(|(other, _)| other.start < place.end && place.start < other.end)
-        {
-            None => places.push((place, vec![mutation])),
-            Some((other, same)) if *other == place => same.push(mutation),
-            Some((_, others)) => {
-                return Err(format!(
-                    "`{}` and `{}` overlap",
-                    others[0].text.replaced, mutation.text.replaced
-                ));
-            }
-        }
-    }
-    places.sort_by_key(|(place, _)| place.start);
-    let mut written = source.to_owned();
-    for (place, mutations) in places.into_iter().rev() {
-        let original = &source[place.clone()];
-        let branch = |mutation: &&Mutation| {
-            let Mutation { switch, replacement, .. } = mutation;
-            format!("if crate::mutation::on({switch}) {{ {replacement} }} else ")
-        };
-        let branches: String = mutations.iter().map(branch).collect();
-        let statement = original.ends_with([';', '}']);
-        let [open, close] = if statement { ["", ""] } else { ["(", ")"] };
-        written.replace_range(place, &format!("{open}{branches}{{ {original} }}{close}"));
-    }
-    Ok(written)
 }

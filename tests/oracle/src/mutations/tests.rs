@@ -3,9 +3,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use super::copy::mutated;
 use super::hunt;
 use super::list::read;
-use super::place::{Text, mutated};
+use super::place::Text;
 use super::root;
 
 #[test]

@@ -1,0 +1,125 @@
+//! The rules of an indexer, and what it meets.
+
+/// What an indexer does.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// A page is settled before the next one is put.
+    pub settles_first: bool,
+    /// A page is settled before its end is remembered.
+    pub remembers_settled: bool,
+    /// An indexer that finds the end settles the page before it.
+    pub settles_found: bool,
+    /// The progress is read after the end is known.
+    pub end_first: bool,
+    /// A progress moves on condition that its checkpoint grows.
+    pub grows: bool,
+    /// A page is put on condition that there is no page in its place.
+    pub place_condition: bool,
+    /// An indexer that can't put a page looks for what others have put.
+    pub finds_anew: bool,
+    /// Of the pages that others have put, it takes over all, and not only the last one.
+    pub takes_all: bool,
+    /// The progress of a page's last entry moves last.
+    pub mark_last: bool,
+    /// Images are taken without a read only if they continue the progress without a gap.
+    pub images_continue: bool,
+    /// Of what a read returns, the dense prefix after the progress is taken.
+    pub dense_prefix: bool,
+    /// An image is acknowledged when the progress has reached it.
+    pub waits: bool,
+}
+
+impl Rules {
+    /// index-events.
+    pub const FEED: Self = Self {
+        settles_first: true,
+        remembers_settled: true,
+        settles_found: true,
+        end_first: true,
+        grows: true,
+        place_condition: true,
+        finds_anew: true,
+        takes_all: true,
+        mark_last: true,
+        images_continue: true,
+        dense_prefix: true,
+        waits: true,
+    };
+}
+
+/// Rules that are wrong in one place, each with a name.
+pub const MUTANTS: [(&str, Rules); 12] = [
+    (
+        "the next page put before the last one is settled",
+        Rules { settles_first: false, ..Rules::FEED },
+    ),
+    (
+        "an end remembered before its page is settled",
+        Rules { remembers_settled: false, ..Rules::FEED },
+    ),
+    ("an end found without settling its page", Rules { settles_found: false, ..Rules::FEED }),
+    ("the progress read before the end is known", Rules { end_first: false, ..Rules::FEED }),
+    ("a progress that also moves back", Rules { grows: false, ..Rules::FEED }),
+    ("a page without a condition on its place", Rules { place_condition: false, ..Rules::FEED }),
+    ("the old end kept after a put that failed", Rules { finds_anew: false, ..Rules::FEED }),
+    ("only the last page of others taken over", Rules { takes_all: false, ..Rules::FEED }),
+    (
+        "the progress of the last entry moved before others",
+        Rules { mark_last: false, ..Rules::FEED },
+    ),
+    ("an image taken over a gap", Rules { images_continue: false, ..Rules::FEED }),
+    ("everything taken that a read returns", Rules { dense_prefix: false, ..Rules::FEED }),
+    ("an image acknowledged on sight", Rules { waits: false, ..Rules::FEED }),
+];
+
+/// How many partitions there are.
+pub(super) const PARTITIONS: usize = 2;
+/// The most indexers.
+pub(super) const INDEXERS: usize = 3;
+
+/// What is appended, and what else may happen.
+#[derive(Clone, Copy, Debug)]
+pub struct Scenario {
+    /// Of each append, how many events it puts into each partition; a partition's come in this order.
+    pub appends: &'static [[u8; PARTITIONS]],
+    /// How many indexers there are, up to three.
+    pub indexers: usize,
+    /// How many requests can be late at once.
+    pub late: usize,
+    /// Whether reads show the events of an append one by one.
+    pub torn: bool,
+    /// Whether the pages that others have put can be too many to be read, so that the progress is read again.
+    pub far: bool,
+}
+
+impl Scenario {
+    const fn new(
+        appends: &'static [[u8; PARTITIONS]],
+        (indexers, late, torn): (usize, usize, bool),
+    ) -> Self {
+        Self { appends, indexers, late, torn, far: false }
+    }
+
+    const fn far(self) -> Self {
+        Self { far: true, ..self }
+    }
+
+    /// Some in which every mutant is caught.
+    pub const SMALL: [Self; 2] =
+        [Self::new(&[[1, 1]], (2, 0, false)), Self::new(&[[2, 0]], (2, 0, true))];
+
+    /// Some with late requests.
+    pub const FEW: [Self; 3] = [
+        Self::new(&[[1, 1]], (2, 1, false)),
+        Self::new(&[[2, 0]], (2, 1, true)).far(),
+        Self::new(&[[1, 0], [1, 0]], (2, 1, false)),
+    ];
+
+    /// Larger ones.
+    pub const MORE: [Self; 4] = [
+        Self::new(&[[1, 1]], (2, 2, false)).far(),
+        Self::new(&[[1, 1], [1, 0]], (2, 0, false)).far(),
+        Self::new(&[[1, 0], [2, 0]], (2, 0, true)).far(),
+        Self::new(&[[1, 0], [1, 0]], (3, 0, false)).far(),
+    ];
+}
