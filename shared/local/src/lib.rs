@@ -33,11 +33,12 @@ mod run;
 mod runtime;
 pub mod s3;
 mod sam;
-pub mod schedule;
+mod schedule;
 pub mod services;
 pub mod stack;
 pub mod stream;
 pub mod template;
+pub mod times;
 pub mod walker;
 mod workspace;
 

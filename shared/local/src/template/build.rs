@@ -5,8 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::{Map, Value};
 
 use super::{
-    Function, Mapping, Model, Place, Retries, Route, Rule, Schedule, Table, Target, TemplateError,
-    View,
+    document::{Template, View},
+    error::TemplateError,
+    intrinsics::{Place, Resolver},
+    model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, Table, Target},
     shapes::{
         EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
@@ -14,7 +16,7 @@ use super::{
 };
 use crate::{
     pattern::{Pattern, PatternError},
-    schedule::Times,
+    times::Times,
 };
 
 /// Lambda's timeout if the template sets none.
@@ -32,8 +34,20 @@ const DELIVERY_RETRIES_DEFAULT: u32 = 185;
 /// Age at which EventBridge drops an undelivered event: 24 hours.
 const DELIVERY_AGE_DEFAULT_SECONDS: u64 = 24 * 3600;
 
+impl Template {
+    /// Everything the stack does, with names of this machine.
+    ///
+    /// `queues` is the base URL of the local SQS, without a slash at the end.
+    ///
+    /// # Errors
+    /// Something is not understood. The message names the resource and the property.
+    pub fn model(&self, queues: &str) -> Result<Model, TemplateError> {
+        Model::new(&View { resolver: Resolver { document: &self.document, queues } })
+    }
+}
+
 impl Model {
-    pub(super) fn new(view: &View<'_>) -> Result<Self, TemplateError> {
+    fn new(view: &View<'_>) -> Result<Self, TemplateError> {
         let mut model = Self {
             tables: tables(view)?,
             functions: Vec::new(),

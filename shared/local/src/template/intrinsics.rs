@@ -3,7 +3,14 @@
 use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;
 
-use super::{ACCOUNT, REGION, STACK, TemplateError};
+use super::error::TemplateError;
+
+/// The Region of everything local; nothing leaves the machine.
+pub const REGION: &str = "us-east-1";
+/// The account of everything local.
+pub const ACCOUNT: &str = "000000000000";
+/// The local stack's name, `AWS::StackName`.
+pub const STACK: &str = "ringfence-local";
 
 /// The place of a value in the template, for messages.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
-use crate::{pattern::Pattern, schedule::Times};
+use crate::{pattern::Pattern, times::Times};
 
 /// The stack that a template describes.
 #[derive(Default)]

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::access::{Access, Excess, Fix, Part, Refused};
-use super::{Template, TemplateError, View, build::not_understood, intrinsics::Resolver};
+use super::build::not_understood;
+use super::document::{Template, View};
+use super::error::TemplateError;
+use super::intrinsics::Resolver;
 
 /// What a function may do with DynamoDB, according to its role in the template.
 pub struct Role {

@@ -91,11 +91,15 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The part of a file before its tests.
+/// The part of a file before the module of its tests, if that is in the file.
 fn production(source: &str) -> &str {
-    let tests = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod "];
-    let begin = tests.iter().filter_map(|it| source.find(it)).min();
-    &source[..begin.unwrap_or(source.len())]
+    let begins = source.match_indices("#[cfg(test)]\n");
+    let is_module = |(_, after): &(usize, &str)| {
+        let line = after.lines().nth(1).unwrap_or_default();
+        line.trim_start_matches("pub(crate) ").starts_with("mod ") && line.ends_with('{')
+    };
+    let mut begins = begins.map(|(at, _)| (at, &source[at..]));
+    begins.find(is_module).map_or(source, |(at, _)| &source[..at])
 }
 
 #[test]

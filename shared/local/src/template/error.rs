@@ -1,0 +1,50 @@
+//! Why a template is not understood.
+
+use std::path::PathBuf;
+
+/// A template that cannot be read or is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The file cannot be read.
+    #[error("cannot read the template {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file is not YAML.
+    #[error("the template is not YAML")]
+    Yaml(#[from] serde_yaml_ng::Error),
+    /// The YAML has no form in JSON.
+    #[error("the template has a value that JSON can't hold")]
+    Json(#[from] serde_json::Error),
+    /// The template has no such table.
+    #[error("the template has no table {id}")]
+    NoTable {
+        /// The logical id asked for.
+        id: String,
+    },
+    /// A property is missing or does not have the expected shape.
+    #[error("{resource}: {property} is not as expected")]
+    Property {
+        /// The resource's logical id.
+        resource: String,
+        /// The property.
+        property: String,
+        /// What was found.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A property asks for something that this machine can't do.
+    #[error("{resource}: {property}: not understood: {what}")]
+    NotUnderstood {
+        /// The resource's logical id.
+        resource: String,
+        /// The property.
+        property: String,
+        /// What it says.
+        what: String,
+    },
+}
