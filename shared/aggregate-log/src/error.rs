@@ -10,7 +10,7 @@ use crate::{AggregateKey, KeyError, Version};
 /// The place of a new event is taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{key} has an event of version {version} already, seen {}", version - 1)]
-pub struct Conflict {
+pub struct VersionConflict {
     /// The aggregate; of a group, the first that differs from what was expected.
     pub key: AggregateKey,
     /// The version that was to be written: the one after all that were seen.
@@ -24,7 +24,7 @@ pub struct Conflict {
 pub enum AggregateError {
     /// Read again, and decide again.
     #[error("conflict: {0}")]
-    Conflict(Conflict),
+    Conflict(VersionConflict),
     /// The versions between would be missing.
     #[error("version {version} of {key} would leave a gap: its newest is {}", newest.number())]
     Gap {
@@ -76,8 +76,8 @@ impl AggregateError {
     }
 }
 
-impl From<Conflict> for Change {
-    fn from(Conflict { key, version, event_type }: Conflict) -> Self {
+impl From<VersionConflict> for Change {
+    fn from(VersionConflict { key, version, event_type }: VersionConflict) -> Self {
         Self::Slot {
             partition: BoundaryId::stored(key.to_string()),
             slot: version,

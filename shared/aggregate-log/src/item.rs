@@ -3,7 +3,9 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
-use crate::{AggregateError, AggregateKey, Conflict, KeyError, NewEvent, StoredEvent, Version};
+use crate::{
+    AggregateError, AggregateKey, KeyError, NewEvent, StoredEvent, Version, VersionConflict,
+};
 
 /// Partition key: `<store>#<aggregate>`.
 pub(crate) const AGGREGATE_ID: &str = "aggregateId";
@@ -133,9 +135,9 @@ pub(crate) fn event_type(item: &Item) -> Option<&str> {
 }
 
 /// The conflict of a new event with what is in its place.
-pub(crate) fn conflict(key: AggregateKey, version: u64, found: Option<&Item>) -> Conflict {
+pub(crate) fn conflict(key: AggregateKey, version: u64, found: Option<&Item>) -> VersionConflict {
     let event_type = found.and_then(event_type);
-    Conflict { key, version, event_type: event_type.unwrap_or("something else").to_owned() }
+    VersionConflict { key, version, event_type: event_type.unwrap_or("something else").to_owned() }
 }
 
 /// Whether the push that wrote `found` is the one that `push_id` names.

@@ -32,7 +32,7 @@ mod table;
 mod verify;
 
 pub use adapter::Aggregate;
-pub use error::{AggregateError, Conflict};
+pub use error::{AggregateError, VersionConflict};
 pub use event::{
     List, Listed, ListedAggregate, NewEvent, Place, Push, Range, StoredEvent, Version,
 };

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use ringfence::rfc3339;
 use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 
-use crate::error::Conflict;
+use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
 use crate::{AggregateError, AggregateKey, NewEvent, Place, Push, StoredEvent, Version, limits};
 
@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
     /// It is in the log.
     Committed,
     /// Other events are in its place, of each aggregate the first.
-    Conflicts(Vec<Conflict>),
+    Conflicts(Vec<VersionConflict>),
 }
 
 impl Prepared {
@@ -114,7 +114,7 @@ impl Prepared {
         if found.iter().any(|(_, found)| is_of_push(*found, &self.push_id)) {
             return Some(Verdict::Committed);
         }
-        let mut conflicts: Vec<Conflict> = Vec::new();
+        let mut conflicts: Vec<VersionConflict> = Vec::new();
         for (entry, found) in found {
             if conflicts.iter().all(|conflict| conflict.key != entry.key) {
                 conflicts.push(conflict(entry.key.clone(), entry.version, found));

@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateLog, Conflict, NewEvent, Range, StoredEvent, Table,
-    table_layout,
+    AggregateError, AggregateKey, AggregateLog, NewEvent, Range, StoredEvent, Table,
+    VersionConflict, table_layout,
 };
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item, TableLayout, number_key};
@@ -146,7 +146,9 @@ pub(crate) async fn versions(table: &Table, key: &AggregateKey, range: Range) ->
 #[track_caller]
 pub(crate) fn conflict<T: std::fmt::Debug>(pushed: Result<T, AggregateError>) -> (String, u64) {
     match pushed {
-        Err(AggregateError::Conflict(Conflict { key, version, .. })) => (key.to_string(), version),
+        Err(AggregateError::Conflict(VersionConflict { key, version, .. })) => {
+            (key.to_string(), version)
+        }
         other => panic!("no conflict: {other:?}"),
     }
 }
