@@ -26,7 +26,7 @@ pub struct LegacyTable {
 
 /// The result of an import: what became of the events of a legacy table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct LegacyImport {
     /// Events that were put.
     pub events: u64,
     /// Events that were there already, from an earlier run.
@@ -55,15 +55,15 @@ impl LegacyTable {
     /// # Errors
     /// [`AggregateError::Conflict`] if `to` has another event in the place of one; otherwise the failure
     /// of a request.
-    pub async fn import(&self, to: &Table) -> Result<Imported, AggregateError> {
+    pub async fn import(&self, to: &Table) -> Result<LegacyImport, AggregateError> {
         let put = |item| async move {
             let entry = self.entry(item)?;
             to.put_once(entry).await
         };
         let puts = scan::items(&self.table).map_ok(put).try_buffer_unordered(IMPORTS_MAX);
-        puts.try_fold(Imported::default(), async |sum, is_new| {
+        puts.try_fold(LegacyImport::default(), async |sum, is_new| {
             let (events, present) = (u64::from(is_new), u64::from(!is_new));
-            Ok(Imported { events: sum.events + events, present: sum.present + present })
+            Ok(LegacyImport { events: sum.events + events, present: sum.present + present })
         })
         .await
     }

@@ -41,7 +41,7 @@ pub use image::event_of_image;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
 pub use layout::table_layout;
-pub use legacy::{Imported, LegacyTable};
+pub use legacy::{LegacyImport, LegacyTable};
 pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use table::Table;
 pub use verify::{Report, Wrong};

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, Imported, LegacyTable, List, Place, Range, StoredEvent,
+    AggregateError, AggregateKey, LegacyImport, LegacyTable, List, Place, Range, StoredEvent,
 };
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
@@ -84,7 +84,7 @@ async fn an_import_copies_every_event_once_however_often_it_runs() {
     assert_eq!(rest.events + rest.present, 9);
     assert!(rest.present >= 1 && rest.events >= 1, "{rest:?}");
     let again = legacy.import(&log).await.expect("nothing is left");
-    assert_eq!(again, Imported { events: 0, present: 9 });
+    assert_eq!(again, LegacyImport { events: 0, present: 9 });
 
     for id in ["a", "b", "c#d"] {
         let range = Range::default();
