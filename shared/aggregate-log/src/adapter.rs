@@ -10,8 +10,8 @@ use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
-    AggregateError, AggregateKey, List, Listed, NewEvent, Place, Push, Range, StoredEvent, Table,
-    Version, read,
+    AggregateError, AggregateKey, ListOptions, Listed, NewEvent, Place, Push, Range, StoredEvent,
+    Table, Version, read,
 };
 
 impl Table {
@@ -91,7 +91,7 @@ impl Table {
     pub async fn list_aggregate_ids(
         &self,
         store: &str,
-        list: &List,
+        list: &ListOptions,
     ) -> Result<Listed, AggregateError> {
         check_store(store)?;
         list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await

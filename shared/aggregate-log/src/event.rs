@@ -103,7 +103,7 @@ impl Range {
 
 /// Which aggregates of a store to list, and how many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct List {
+pub struct ListOptions {
     /// At most this many aggregates; a page may have fewer and not be the last.
     pub limit: Option<std::num::NonZeroU32>,
     /// A [`Listed::next_page_token`]. Options set beside it replace those that it was made with.

@@ -11,7 +11,8 @@ use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text
 use crate::list::{self, IS_INITIAL_EVENT, Of};
 use crate::push::{Entry, Prepared};
 use crate::{
-    AggregateError, AggregateKey, DecodeError, List, Listed, Range, StoredEvent, Table, read, scan,
+    AggregateError, AggregateKey, DecodeError, ListOptions, Listed, Range, StoredEvent, Table,
+    read, scan,
 };
 
 /// Aggregates that are imported at the same time.
@@ -144,7 +145,7 @@ impl LegacyTable {
     pub async fn list_aggregate_ids(
         &self,
         store: &str,
-        list: &List,
+        list: &ListOptions,
     ) -> Result<Listed, AggregateError> {
         if store != self.store {
             let why = format!("{store} is not in the table of {}", self.store);

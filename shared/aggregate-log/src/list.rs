@@ -8,7 +8,7 @@ use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
-use crate::{AggregateError, AggregateKey, List, Listed, ListedAggregate, Table};
+use crate::{AggregateError, AggregateKey, ListOptions, Listed, ListedAggregate, Table};
 
 /// Whose first events to list: the name and the value of the index's partition key.
 pub(crate) struct Of {
@@ -97,7 +97,7 @@ impl Key {
 }
 
 /// The options of a page, and where the token's page ended.
-pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError> {
+pub(crate) fn applied(list: &ListOptions) -> Result<(ListOptions, Option<Key>), AggregateError> {
     let token = match &list.page_token {
         None => Token::default(),
         Some(token) => serde_json::from_str(token)
@@ -105,7 +105,7 @@ pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError
     };
     let after = list.initial_event_after.clone().or(token.initial_event_after);
     let before = list.initial_event_before.clone().or(token.initial_event_before);
-    let applied = List {
+    let applied = ListOptions {
         limit: list.limit.or(token.limit),
         page_token: None,
         initial_event_after: after,
@@ -116,7 +116,7 @@ pub(crate) fn applied(list: &List) -> Result<(List, Option<Key>), AggregateError
 }
 
 /// The token that continues a list after `key`.
-pub(crate) fn token(list: List, key: Key) -> String {
+pub(crate) fn token(list: ListOptions, key: Key) -> String {
     let token = Token {
         limit: list.limit,
         initial_event_after: list.initial_event_after,
@@ -127,7 +127,11 @@ pub(crate) fn token(list: List, key: Key) -> String {
     serde_json::to_string(&token).expect("a token is a map with text keys")
 }
 
-pub(crate) async fn page(table: &Table, of: Of, list: &List) -> Result<Listed, AggregateError> {
+pub(crate) async fn page(
+    table: &Table,
+    of: Of,
+    list: &ListOptions,
+) -> Result<Listed, AggregateError> {
     let (list, start) = applied(list)?;
     let bounds = (&list.initial_event_after, &list.initial_event_before);
     if let (Some(after), Some(before)) = bounds
@@ -162,7 +166,7 @@ pub(crate) fn listed(item: &Item) -> Result<ListedAggregate, AggregateError> {
 fn of_page(
     query: QueryInputBuilder,
     of: &Of,
-    list: &List,
+    list: &ListOptions,
     start: Option<Item>,
 ) -> QueryInputBuilder {
     let limit = list.limit.map(|limit| i32::try_from(limit.get()).unwrap_or(i32::MAX));

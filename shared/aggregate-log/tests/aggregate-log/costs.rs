@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{List, NewEvent, Place, Push, Range, Table, Version};
+use ringfence_aggregate_log::{ListOptions, NewEvent, Place, Push, Range, Table, Version};
 use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
@@ -130,7 +130,7 @@ async fn list_forty_aggregates() {
         pushed.expect("pushed");
     }
     let log = stack.table();
-    let list = List { limit: NonZeroU32::new(40), ..List::default() };
+    let list = ListOptions { limit: NonZeroU32::new(40), ..ListOptions::default() };
     let listed = log.list_aggregate_ids("CUSTOMERS", &list).await.expect("a page");
     assert_eq!(listed.aggregates.len(), 40);
     // 40 entries of some 90 bytes each, eventually.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, LegacyImport, LegacyTable, List, Place, Range, StoredEvent,
+    AggregateError, AggregateKey, LegacyImport, LegacyTable, ListOptions, Place, Range, StoredEvent,
 };
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
@@ -57,7 +57,7 @@ async fn a_legacy_table_is_read_and_listed() {
     let elsewhere = legacy.get_events(&key("CARDS", "a"), Range::default());
     let refused: Result<Vec<_>, _> = elsewhere.try_collect().await;
     assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
-    let mut list = List { limit: NonZeroU32::new(2), ..List::default() };
+    let mut list = ListOptions { limit: NonZeroU32::new(2), ..ListOptions::default() };
     let mut ids = Vec::new();
     loop {
         let page = legacy.list_aggregate_ids("CUSTOMERS", &list).await.expect("a page");
@@ -69,7 +69,7 @@ async fn a_legacy_table_is_read_and_listed() {
     }
     ids.sort();
     assert_eq!(ids, ["a", "b", "c#d"]);
-    let refused = legacy.list_aggregate_ids("CARDS", &List::default()).await;
+    let refused = legacy.list_aggregate_ids("CARDS", &ListOptions::default()).await;
     assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
 }
 
@@ -93,7 +93,8 @@ async fn an_import_copies_every_event_once_however_often_it_runs() {
         assert_eq!(before, after);
         assert_eq!(before.len(), 3);
     }
-    let listed = log.list_aggregate_ids("CUSTOMERS", &List::default()).await.expect("a page");
+    let listed =
+        log.list_aggregate_ids("CUSTOMERS", &ListOptions::default()).await.expect("a page");
     assert_eq!(listed.aggregates.len(), 3);
     assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
     assert_eq!(stack.items(LEGACY).await.len(), 9);

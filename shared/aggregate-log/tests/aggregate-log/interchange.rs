@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, LegacyTable, List, NewEvent, Place, Push, Range, StoredEvent, Version,
+    AggregateError, LegacyTable, ListOptions, NewEvent, Place, Push, Range, StoredEvent, Version,
     event_of_image,
 };
 use ringfence_dynamo::Item;
@@ -158,7 +158,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
             castore.call("push", first).await;
         }
     }
-    let ours = async |list: &List| {
+    let ours = async |list: &ListOptions| {
         let page = log.list_aggregate_ids("CUSTOMERS", list).await.expect("a page");
         let ids = page.aggregates.iter().map(
             |a| json!({ "aggregateId": a.id, "initialEventTimestamp": a.initial_event_timestamp }),
@@ -166,7 +166,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
         (ids.collect::<Value>(), page.next_page_token)
     };
     let all = castore.call("list", json!({ "store": "CUSTOMERS" })).await;
-    assert_eq!(all["aggregateIds"], ours(&List::default()).await.0);
+    assert_eq!(all["aggregateIds"], ours(&ListOptions::default()).await.0);
     assert_eq!(all["aggregateIds"].as_array().map(Vec::len), Some(6));
 
     let bounds = json!({
@@ -174,7 +174,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
         "initialEventBefore": "2024-06-23T00:00:04.000Z",
     });
     let theirs = castore.call("list", json!({ "store": "CUSTOMERS", "options": bounds })).await;
-    let list = List {
+    let list = ListOptions {
         limit: std::num::NonZeroU32::new(2),
         reverse: Some(true),
         initial_event_after: Some("2024-06-23T00:00:01.000Z".to_owned()),
@@ -183,8 +183,10 @@ async fn lists_agree_and_either_continues_the_others_pages() {
     };
     let (first, token) = ours(&list).await;
     assert_eq!(theirs["aggregateIds"], first);
-    let next =
-        List { page_token: theirs["nextPageToken"].as_str().map(str::to_owned), ..List::default() };
+    let next = ListOptions {
+        page_token: theirs["nextPageToken"].as_str().map(str::to_owned),
+        ..ListOptions::default()
+    };
     let (mine, _) = ours(&next).await;
     let options = json!({ "pageToken": token });
     let theirs = castore.call("list", json!({ "store": "CUSTOMERS", "options": options })).await;
@@ -296,7 +298,8 @@ async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
     }
     let legacy = LegacyTable::new(stack.client.clone(), crate::stack::LEGACY, "CUSTOMERS");
     let (legacy, log) = (legacy.expect("a store"), stack.table());
-    let listed = legacy.list_aggregate_ids("CUSTOMERS", &List::default()).await.expect("a page");
+    let listed =
+        legacy.list_aggregate_ids("CUSTOMERS", &ListOptions::default()).await.expect("a page");
     assert_eq!(listed.aggregates.len(), 2);
     assert_eq!(legacy.import(&log).await.expect("imported").events, 6);
     for id in ["ada", "b#c"] {
@@ -310,7 +313,7 @@ async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
         assert_eq!(versions(&log, &customer(id), Range::NEWEST).await, [4]);
     }
     let theirs = castore.call("list", json!({ "store": "CUSTOMERS" })).await;
-    let ours = log.list_aggregate_ids("CUSTOMERS", &List::default()).await.expect("a page");
+    let ours = log.list_aggregate_ids("CUSTOMERS", &ListOptions::default()).await.expect("a page");
     assert_eq!(theirs["aggregateIds"].as_array().map(Vec::len), Some(2));
     assert_eq!(ours.aggregates.len(), 2);
     assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());

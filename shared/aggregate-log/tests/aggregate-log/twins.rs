@@ -3,7 +3,7 @@
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateKey, List, Place, Push, Range, Table, Version, Wrong, event_of_image,
+    AggregateKey, ListOptions, Place, Push, Range, Table, Version, Wrong, event_of_image,
 };
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
@@ -19,7 +19,7 @@ const STEPS: u64 = 60;
 enum Step {
     Push(Vec<Push>),
     Get(AggregateKey, Range),
-    List(List),
+    List(ListOptions),
 }
 
 fn some_key(random: &mut Random) -> AggregateKey {
@@ -57,7 +57,7 @@ async fn step(random: &mut Random, table: &Table) -> Step {
             let reverse = random.chance(50);
             Step::Get(some_key(random), Range { min_version, max_version, limit, reverse })
         }
-        _ => Step::List(List { reverse: Some(random.chance(50)), ..List::default() }),
+        _ => Step::List(ListOptions { reverse: Some(random.chance(50)), ..ListOptions::default() }),
     }
 }
 
