@@ -10,8 +10,8 @@ use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
-    AggregateError, AggregateKey, ListOptions, Listed, NewEvent, Place, Push, Range, StoredEvent,
-    Table, Version, read,
+    AggregateError, AggregateKey, AggregatePage, ListOptions, NewEvent, Place, Push, Range,
+    StoredEvent, Table, Version, read,
 };
 
 impl Table {
@@ -92,7 +92,7 @@ impl Table {
         &self,
         store: &str,
         list: &ListOptions,
-    ) -> Result<Listed, AggregateError> {
+    ) -> Result<AggregatePage, AggregateError> {
         check_store(store)?;
         list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await
     }

@@ -106,7 +106,7 @@ impl Range {
 pub struct ListOptions {
     /// At most this many aggregates; a page may have fewer and not be the last.
     pub limit: Option<std::num::NonZeroU32>,
-    /// A [`Listed::next_page_token`]. Options set beside it replace those that it was made with.
+    /// A [`AggregatePage::next_page_token`]. Options set beside it replace those that it was made with.
     pub page_token: Option<String>,
     /// Lists only aggregates whose first event is not older than this timestamp.
     pub initial_event_after: Option<String>,
@@ -118,7 +118,7 @@ pub struct ListOptions {
 
 /// One page of a store's aggregates, in the order of their first events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct AggregatePage {
     /// The aggregates.
     pub aggregates: Vec<ListedAggregate>,
     /// Continues the list; `None` on the last page.

@@ -11,8 +11,8 @@ use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text
 use crate::list::{self, IS_INITIAL_EVENT, Of};
 use crate::push::{Entry, Prepared};
 use crate::{
-    AggregateError, AggregateKey, DecodeError, ListOptions, Listed, Range, StoredEvent, Table,
-    read, scan,
+    AggregateError, AggregateKey, AggregatePage, DecodeError, ListOptions, Range, StoredEvent,
+    Table, read, scan,
 };
 
 /// Aggregates that are imported at the same time.
@@ -146,7 +146,7 @@ impl LegacyTable {
         &self,
         store: &str,
         list: &ListOptions,
-    ) -> Result<Listed, AggregateError> {
+    ) -> Result<AggregatePage, AggregateError> {
         if store != self.store {
             let why = format!("{store} is not in the table of {}", self.store);
             return Err(AggregateError::Invalid(why));

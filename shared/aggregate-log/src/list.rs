@@ -8,7 +8,7 @@ use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
-use crate::{AggregateError, AggregateKey, ListOptions, Listed, ListedAggregate, Table};
+use crate::{AggregateError, AggregateKey, AggregatePage, ListOptions, ListedAggregate, Table};
 
 /// Whose first events to list: the name and the value of the index's partition key.
 pub(crate) struct Of {
@@ -131,13 +131,13 @@ pub(crate) async fn page(
     table: &Table,
     of: Of,
     list: &ListOptions,
-) -> Result<Listed, AggregateError> {
+) -> Result<AggregatePage, AggregateError> {
     let (list, start) = applied(list)?;
     let bounds = (&list.initial_event_after, &list.initial_event_before);
     if let (Some(after), Some(before)) = bounds
         && after > before
     {
-        return Ok(Listed { aggregates: Vec::new(), next_page_token: None });
+        return Ok(AggregatePage { aggregates: Vec::new(), next_page_token: None });
     }
     let start = start.map(Key::into_item);
     let query = || table.dynamo.query(|query| of_page(query, &of, &list, start.clone()));
@@ -145,7 +145,7 @@ pub(crate) async fn page(
     let page = page.map_err(|gave_up| gave_up.during("listing aggregates"))?;
     let aggregates = page.items.unwrap_or_default().iter().map(listed).collect::<Result<_, _>>()?;
     let key = page.last_evaluated_key.as_ref().and_then(Key::of);
-    Ok(Listed { aggregates, next_page_token: key.map(|key| token(list, key)) })
+    Ok(AggregatePage { aggregates, next_page_token: key.map(|key| token(list, key)) })
 }
 
 /// A legacy table has bare ids.
