@@ -10,8 +10,8 @@ use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
-    AggregateError, AggregateKey, AggregatePage, ListOptions, NewEvent, Place, Push, Range,
-    StoredEvent, Table, Version, read,
+    AggregateError, AggregateKey, AggregatePage, ListOptions, NewAggregateEvent, Place, Push,
+    Range, StoredEvent, Table, Version, read,
 };
 
 impl Table {
@@ -62,7 +62,7 @@ impl Table {
         &self,
         key: &AggregateKey,
         place: Place,
-        event: NewEvent,
+        event: NewAggregateEvent,
     ) -> Result<StoredEvent, AggregateError> {
         let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
         Ok(pushed.into_iter().next().expect("one event was pushed"))

@@ -35,7 +35,7 @@ pub enum Place {
 
 /// An event that is not yet in a log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NewEvent {
+pub struct NewAggregateEvent {
     /// Type name.
     pub event_type: String,
     /// The payload, for types that have one.
@@ -54,7 +54,7 @@ pub struct Push {
     /// Where the first of them goes.
     pub place: Place,
     /// At least one.
-    pub events: Vec<NewEvent>,
+    pub events: Vec<NewAggregateEvent>,
 }
 
 /// An event with its place in the log.

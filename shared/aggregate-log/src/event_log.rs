@@ -256,7 +256,7 @@ fn stored(
     schema: Option<&EventSchema>,
     envelope: &Envelope,
     at: u64,
-) -> crate::NewEvent {
+) -> crate::NewAggregateEvent {
     let mut payload = event.data.clone();
     let is_field = schema.is_some_and(|schema| schema.tags.iter().all(|tag| !tag.computed));
     if let (Value::Object(fields), [tag]) = (&mut payload, &event.tags[..])
@@ -268,7 +268,7 @@ fn stored(
     let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
     let metadata = envelope.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
     let metadata = Value::Object(metadata.collect());
-    crate::NewEvent {
+    crate::NewAggregateEvent {
         event_type: event.event_type.clone().into_owned(),
         payload: Some(payload).filter(|payload| !is_empty(payload)),
         metadata: Some(metadata).filter(|metadata| !is_empty(metadata)),

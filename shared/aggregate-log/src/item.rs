@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 use crate::{
-    AggregateError, AggregateKey, KeyError, NewEvent, StoredEvent, Version, VersionConflict,
+    AggregateError, AggregateKey, KeyError, NewAggregateEvent, StoredEvent, Version,
+    VersionConflict,
 };
 
 /// Partition key: `<store>#<aggregate>`.
@@ -56,7 +57,7 @@ pub(crate) fn number(value: u64) -> AttributeValue {
 pub(crate) fn encode(
     key: &AggregateKey,
     version: u64,
-    event: &NewEvent,
+    event: &NewAggregateEvent,
     timestamp: &str,
     push_id: &str,
     rest: u64,

@@ -7,7 +7,9 @@ use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 
 use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
-use crate::{AggregateError, AggregateKey, NewEvent, Place, Push, StoredEvent, Version, limits};
+use crate::{
+    AggregateError, AggregateKey, NewAggregateEvent, Place, Push, StoredEvent, Version, limits,
+};
 
 /// One version that has to be free.
 pub(crate) struct Entry {
@@ -47,7 +49,7 @@ impl Prepared {
         version: u64,
         forced: bool,
         rest: u64,
-        event: &NewEvent,
+        event: &NewAggregateEvent,
         at_ms: u64,
     ) -> Result<(), AggregateError> {
         limits::version(&key.to_string(), version)?;

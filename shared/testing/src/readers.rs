@@ -137,7 +137,7 @@ impl World {
 
     async fn push(&self, events: u64) -> Partition {
         let key = AggregateKey::new("notes", "n").expect("a name");
-        let event = |_| ringfence_aggregate_log::NewEvent {
+        let event = |_| ringfence_aggregate_log::NewAggregateEvent {
             event_type: "Noted".to_owned(),
             payload: Some(json!({})),
             metadata: None,

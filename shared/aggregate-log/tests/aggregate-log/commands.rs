@@ -10,7 +10,7 @@ use ringfence::{
     Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
     SequencedEvent, Slice, StoreError, Tag, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, NewEvent, Place, Range};
+use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, Place, Range};
 use ringfence_dcb_log::Rehearsal;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
@@ -65,7 +65,7 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     let (version, state) = fold(None).await;
     assert_eq!((version.number(), state), (0, Customer::default()));
     // What the state does not read is passed over.
-    let bare = NewEvent { payload: None, ..event("CustomerDeactivated", json!(null)) };
+    let bare = NewAggregateEvent { payload: None, ..event("CustomerDeactivated", json!(null)) };
     let registered = event("CustomerRegistered", json!({ "name": "Ada" }));
     for event in [registered, added(5), bare, event("Gift", json!({}))] {
         table.push_event(&ada, Place::End, event).await.expect("pushed");
@@ -154,7 +154,7 @@ async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_
 #[tokio::test]
 async fn an_event_follows_one_of_a_writer_whose_clock_is_ahead() {
     let (_stack, log) = filled(5).await;
-    let ahead = NewEvent { timestamp_ms: Some(NOW_MS + 3_600_000), ..added(1) };
+    let ahead = NewAggregateEvent { timestamp_ms: Some(NOW_MS + 3_600_000), ..added(1) };
     log.table().push_event(&customer("ada"), Place::End, ahead).await.expect("pushed");
     run(&log, &add("ada", &[1]), None).await;
     run(&log, &transfer("bob", 1), None).await;

@@ -2,7 +2,7 @@
 
 use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
-    AggregateError, NewEvent, Place, Push, Range, Table, VERSION_MAX, Version,
+    AggregateError, NewAggregateEvent, Place, Push, Range, Table, VERSION_MAX, Version,
 };
 use serde_json::json;
 
@@ -21,7 +21,7 @@ async fn an_event_is_read_as_it_was_pushed() {
     let (table, clock) = in_process();
     let key = customer("c#1");
     let payload = json!({ "name": "Ada", "nested": { "list": [1, 2.5, -3, null, true, ""] } });
-    let first = NewEvent {
+    let first = NewAggregateEvent {
         metadata: Some(json!({ "id": "free of rules", "correlationId": "r-1" })),
         ..event("CustomerRegistered", payload.clone())
     };
@@ -30,7 +30,7 @@ async fn an_event_is_read_as_it_was_pushed() {
     assert_eq!((&pushed.key, pushed.payload.as_ref()), (&key, Some(&payload)));
 
     clock.set(crate::stack::NOW_MS + 1_500);
-    let bare = |event_type: &str, timestamp_ms| NewEvent {
+    let bare = |event_type: &str, timestamp_ms| NewAggregateEvent {
         event_type: event_type.to_owned(),
         payload: None,
         metadata: None,

@@ -4,7 +4,7 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{ListOptions, NewEvent, Place, Push, Range, Table, Version};
+use ringfence_aggregate_log::{ListOptions, NewAggregateEvent, Place, Push, Range, Table, Version};
 use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
@@ -30,7 +30,7 @@ fn cost(usage: &Usage) -> Cost {
     Cost { requests: (usage.reads, usage.writes), read, write, index }
 }
 
-fn padded() -> NewEvent {
+fn padded() -> NewAggregateEvent {
     event("PointsAdded", "x".repeat(PAYLOAD_BYTES - 2).into())
 }
 

@@ -358,7 +358,7 @@ pub(crate) fn transfer(to: &str, points: i64) -> Transfer {
 }
 
 /// Added points as the table takes them.
-pub(crate) fn added(points: i64) -> ringfence_aggregate_log::NewEvent {
+pub(crate) fn added(points: i64) -> ringfence_aggregate_log::NewAggregateEvent {
     event("PointsAdded", json!({ "points": points }))
 }
 

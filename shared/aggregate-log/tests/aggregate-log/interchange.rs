@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, LegacyTable, ListOptions, NewEvent, Place, Push, Range, StoredEvent, Version,
-    event_of_image,
+    AggregateError, LegacyTable, ListOptions, NewAggregateEvent, Place, Push, Range, StoredEvent,
+    Version, event_of_image,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -107,7 +107,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     let stack = Stack::start().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
-    let first = NewEvent {
+    let first = NewAggregateEvent {
         metadata: Some(json!({ "correlationId": "r-1", "deep": payload() })),
         ..event("CustomerRegistered", payload())
     };

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateLog, NewEvent, Range, StoredEvent, Table,
+    AggregateError, AggregateKey, AggregateLog, NewAggregateEvent, Range, StoredEvent, Table,
     VersionConflict, table_layout,
 };
 use ringfence_dynamo::wire::Wire;
@@ -126,9 +126,9 @@ pub(crate) fn key(store: &str, id: &str) -> AggregateKey {
     AggregateKey::new(store, id).expect("an aggregate")
 }
 
-pub(crate) fn event(event_type: &str, payload: Value) -> NewEvent {
+pub(crate) fn event(event_type: &str, payload: Value) -> NewAggregateEvent {
     let event_type = event_type.to_owned();
-    NewEvent { event_type, payload: Some(payload), metadata: None, timestamp_ms: None }
+    NewAggregateEvent { event_type, payload: Some(payload), metadata: None, timestamp_ms: None }
 }
 
 /// The events of an aggregate.

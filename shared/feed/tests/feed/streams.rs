@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
-use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Push, Table};
+use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Place, Push, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,
@@ -33,9 +33,9 @@ pub(crate) fn documents(
     DocumentLog::new(DynamoStore::new(client, DOCUMENTS), clock.clone()).with_limits(limits)
 }
 
-fn new_event(note: &str) -> NewEvent {
+fn new_event(note: &str) -> NewAggregateEvent {
     let (payload, metadata) = (Some(json!({ "note": note })), None);
-    NewEvent { event_type: "Changed".to_owned(), payload, metadata, timestamp_ms: None }
+    NewAggregateEvent { event_type: "Changed".to_owned(), payload, metadata, timestamp_ms: None }
 }
 
 fn aggregate(n: u64) -> AggregateKey {

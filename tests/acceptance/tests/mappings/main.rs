@@ -17,7 +17,7 @@ use ringfence::{
     State, events, handle, kit::id,
 };
 use ringfence_aggregate_log::{
-    AggregateKey, NewEvent as Pushed, Place, Push, Table as AggregateLog,
+    AggregateKey, NewAggregateEvent as Pushed, Place, Push, Table as AggregateLog,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{

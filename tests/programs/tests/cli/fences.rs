@@ -116,7 +116,8 @@ async fn what_this_build_can_not_read_and_what_lies_ahead_is_named() {
     let customers = Table::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", "ada").unwrap();
     let (event_type, payload) = ("Renamed".to_owned(), Some(json!({})));
-    let renamed = aggregate::NewEvent { event_type, payload, metadata: None, timestamp_ms: None };
+    let renamed =
+        aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
     customers.push_event(&key, Place::End, renamed).await.unwrap();
     let of_aggregate = Partition::of_aggregate("customers#ada");
     world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate]).await;

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_aggregate_log::{AggregateKey, NewEvent, Place, Table};
+use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Place, Table};
 use ringfence_document_log::{Append, Appended, Batch, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
     let table = Table::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", id).unwrap();
     for version in versions {
-        let event = NewEvent {
+        let event = NewAggregateEvent {
             event_type: "CustomerRenamed".to_owned(),
             payload: Some(json!({ "name": "Ada" })),
             metadata: None,

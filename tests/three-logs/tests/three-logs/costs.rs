@@ -181,7 +181,7 @@ async fn open_five() -> [Option<Cost>; 3] {
         dcb.append(append).await.expect("appended");
     };
     let on_aggregates = async {
-        let opened = || aggregates::NewEvent {
+        let opened = || aggregates::NewAggregateEvent {
             event_type: "Opened".to_owned(),
             payload: None,
             metadata: None,
