@@ -10,8 +10,8 @@ use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
-    AggregateError, AggregateKey, AggregatePage, ListOptions, NewAggregateEvent, Place, Push,
-    Range, StoredEvent, Table, Version, read,
+    AggregateError, AggregateEvent, AggregateKey, AggregatePage, ListOptions, NewAggregateEvent,
+    Place, Push, Range, Table, Version, read,
 };
 
 impl Table {
@@ -22,7 +22,7 @@ impl Table {
         &self,
         key: &AggregateKey,
         range: Range,
-    ) -> BoxStream<'static, Result<StoredEvent, AggregateError>> {
+    ) -> BoxStream<'static, Result<AggregateEvent, AggregateError>> {
         read::events(self.clone(), key.clone(), range).boxed()
     }
 
@@ -63,7 +63,7 @@ impl Table {
         key: &AggregateKey,
         place: Place,
         event: NewAggregateEvent,
-    ) -> Result<StoredEvent, AggregateError> {
+    ) -> Result<AggregateEvent, AggregateError> {
         let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
         Ok(pushed.into_iter().next().expect("one event was pushed"))
     }
@@ -79,7 +79,7 @@ impl Table {
     pub async fn push_event_group(
         &self,
         group: Vec<Push>,
-    ) -> Result<Vec<StoredEvent>, AggregateError> {
+    ) -> Result<Vec<AggregateEvent>, AggregateError> {
         self.push(&group).await
     }
 
@@ -110,7 +110,7 @@ impl Table {
         push.place.first(&push.key, newest)
     }
 
-    async fn push(&self, group: &[Push]) -> Result<Vec<StoredEvent>, AggregateError> {
+    async fn push(&self, group: &[Push]) -> Result<Vec<AggregateEvent>, AggregateError> {
         check(group)?;
         let mut attempts = self.retry.start();
         loop {

@@ -59,7 +59,7 @@ pub struct Push {
 
 /// An event with its place in the log.
 #[derive(Clone, Debug, PartialEq)]
-pub struct StoredEvent {
+pub struct AggregateEvent {
     /// The aggregate.
     pub key: AggregateKey,
     /// Its place among the aggregate's events, from 1.

@@ -86,7 +86,7 @@ impl AggregateLog {
     }
 
     /// The event with the tag that names its aggregate. Its payload need not repeat the aggregate's id.
-    fn sequenced(&self, plan: &Plan, stored: crate::StoredEvent) -> SequencedEvent {
+    fn sequenced(&self, plan: &Plan, stored: crate::AggregateEvent) -> SequencedEvent {
         let id = stored.key.id().to_owned();
         let event = SequencedEvent::from(stored);
         if !plan.reads_type(&event.event_type) {

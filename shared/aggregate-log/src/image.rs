@@ -6,27 +6,27 @@ use ringfence::{BoundaryId, EventRef, Metadata, SequencedEvent};
 use ringfence_dynamo::{Item, ms_of_rfc3339};
 
 use crate::item::decode;
-use crate::{AggregateError, AggregateKey, DecodeError, Range, StoredEvent, Table, read, scan};
+use crate::{AggregateError, AggregateEvent, AggregateKey, DecodeError, Range, Table, read, scan};
 
 /// The event of a NEW_IMAGE, whoever wrote it.
 ///
 /// # Errors
 /// The image is not an event.
-pub fn event_of_image(image: Item) -> Result<StoredEvent, DecodeError> {
+pub fn event_of_image(image: Item) -> Result<AggregateEvent, DecodeError> {
     decode(image)
 }
 
 /// As an answer names it.
-impl From<&StoredEvent> for EventRef {
-    fn from(StoredEvent { key, version, event_type, .. }: &StoredEvent) -> Self {
+impl From<&AggregateEvent> for EventRef {
+    fn from(AggregateEvent { key, version, event_type, .. }: &AggregateEvent) -> Self {
         let (event_type, partition) = (event_type.clone(), key.to_string());
         Self { event_type, partition, slot: version.number() }
     }
 }
 
-impl From<StoredEvent> for SequencedEvent {
+impl From<AggregateEvent> for SequencedEvent {
     /// The store is its context, the aggregate its partition.
-    fn from(event: StoredEvent) -> Self {
+    fn from(event: AggregateEvent) -> Self {
         Self {
             partition: BoundaryId::stored(event.key.to_string()),
             slot: event.version.number(),

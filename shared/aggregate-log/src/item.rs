@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 use crate::{
-    AggregateError, AggregateKey, KeyError, NewAggregateEvent, StoredEvent, Version,
+    AggregateError, AggregateEvent, AggregateKey, KeyError, NewAggregateEvent, Version,
     VersionConflict,
 };
 
@@ -87,7 +87,7 @@ pub(crate) fn encode(
     Ok(item)
 }
 
-pub(crate) fn decode(mut item: Item) -> Result<StoredEvent, DecodeError> {
+pub(crate) fn decode(mut item: Item) -> Result<AggregateEvent, DecodeError> {
     let key = AggregateKey::of_partition(text_of(&item, AGGREGATE_ID)?)?;
     let version = version_of(&item)?;
     let event_type = text_of(&item, TYPE)?.to_owned();
@@ -96,11 +96,11 @@ pub(crate) fn decode(mut item: Item) -> Result<StoredEvent, DecodeError> {
     let rest = rest.and_then(|rest| rest.parse().ok()).unwrap_or(0);
     let mut json = |name| item.remove(name).map(|value| from_attribute(name, value)).transpose();
     let (payload, metadata) = (json(PAYLOAD)?, json(METADATA)?);
-    Ok(StoredEvent { key, version, event_type, timestamp, payload, metadata, rest })
+    Ok(AggregateEvent { key, version, event_type, timestamp, payload, metadata, rest })
 }
 
 /// [`decode`], with an error that names the item.
-pub(crate) fn decode_named(item: Item) -> Result<StoredEvent, AggregateError> {
+pub(crate) fn decode_named(item: Item) -> Result<AggregateEvent, AggregateError> {
     let name = name_of(&item);
     decode(item).map_err(|error| AggregateError::undecodable(name, error))
 }

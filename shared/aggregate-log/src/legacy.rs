@@ -11,7 +11,7 @@ use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text
 use crate::list::{self, IS_INITIAL_EVENT, Of};
 use crate::push::{Entry, Prepared};
 use crate::{
-    AggregateError, AggregateKey, AggregatePage, DecodeError, ListOptions, Range, StoredEvent,
+    AggregateError, AggregateEvent, AggregateKey, AggregatePage, DecodeError, ListOptions, Range,
     Table, read, scan,
 };
 
@@ -127,7 +127,7 @@ impl LegacyTable {
         &self,
         key: &AggregateKey,
         range: Range,
-    ) -> BoxStream<'_, Result<StoredEvent, AggregateError>> {
+    ) -> BoxStream<'_, Result<AggregateEvent, AggregateError>> {
         if key.store() != self.store {
             let why = format!("{key} is not in the table of {}", self.store);
             let refused = Err(AggregateError::Invalid(why));

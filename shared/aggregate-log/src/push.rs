@@ -8,7 +8,7 @@ use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
 use crate::{
-    AggregateError, AggregateKey, NewAggregateEvent, Place, Push, StoredEvent, Version, limits,
+    AggregateError, AggregateEvent, AggregateKey, NewAggregateEvent, Place, Push, Version, limits,
 };
 
 /// One version that has to be free.
@@ -71,7 +71,7 @@ impl Prepared {
     }
 
     /// The events as they are in the log once they are put.
-    pub(crate) fn events(self) -> Result<Vec<StoredEvent>, AggregateError> {
+    pub(crate) fn events(self) -> Result<Vec<AggregateEvent>, AggregateError> {
         self.entries.into_iter().filter_map(|entry| entry.item).map(decode_named).collect()
     }
     /// The items of the group; `firsts` are the versions of each push's first event.

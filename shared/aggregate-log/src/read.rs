@@ -8,7 +8,7 @@ use ringfence_dynamo::{Attempts, Item};
 use crate::gaps::Gap;
 use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
-use crate::{AggregateError, AggregateKey, Range, StoredEvent, Table};
+use crate::{AggregateError, AggregateEvent, AggregateKey, Range, Table};
 
 /// How often a read looks at a gap before it believes it.
 const LOOKS_MAX: u32 = 4;
@@ -33,7 +33,7 @@ pub(crate) fn events(
     table: Table,
     key: AggregateKey,
     range: Range,
-) -> impl Stream<Item = Result<StoredEvent, AggregateError>> + Send {
+) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
     let look = move |table: &Table, key: &AggregateKey, range| {
         items(table.clone(), key.to_string(), range).boxed()
     };

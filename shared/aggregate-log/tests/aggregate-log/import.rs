@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, LegacyImport, LegacyTable, ListOptions, Place, Range, StoredEvent,
+    AggregateError, AggregateEvent, AggregateKey, LegacyImport, LegacyTable, ListOptions, Place,
+    Range,
 };
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
@@ -43,7 +44,7 @@ pub(crate) async fn of_legacy(
     legacy: &LegacyTable,
     key: &AggregateKey,
     range: Range,
-) -> Vec<StoredEvent> {
+) -> Vec<AggregateEvent> {
     legacy.get_events(key, range).try_collect().await.expect("events")
 }
 

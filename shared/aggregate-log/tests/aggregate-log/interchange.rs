@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, LegacyTable, ListOptions, NewAggregateEvent, Place, Push, Range, StoredEvent,
-    Version, event_of_image,
+    AggregateError, AggregateEvent, LegacyTable, ListOptions, NewAggregateEvent, Place, Push,
+    Range, Version, event_of_image,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn attribute(json: &Value) -> AttributeValue {
 }
 
 /// An event as the original has it.
-fn detail(event: &StoredEvent) -> Value {
+fn detail(event: &AggregateEvent) -> Value {
     let mut detail = json!({
         "aggregateId": event.key.id(),
         "version": event.version.number(),
@@ -52,7 +52,7 @@ fn detail(event: &StoredEvent) -> Value {
     detail
 }
 
-fn details(events: &[StoredEvent]) -> Value {
+fn details(events: &[AggregateEvent]) -> Value {
     events.iter().map(detail).collect()
 }
 

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateLog, NewAggregateEvent, Range, StoredEvent, Table,
+    AggregateError, AggregateEvent, AggregateKey, AggregateLog, NewAggregateEvent, Range, Table,
     VersionConflict, table_layout,
 };
 use ringfence_dynamo::wire::Wire;
@@ -132,7 +132,7 @@ pub(crate) fn event(event_type: &str, payload: Value) -> NewAggregateEvent {
 }
 
 /// The events of an aggregate.
-pub(crate) async fn events(table: &Table, key: &AggregateKey, range: Range) -> Vec<StoredEvent> {
+pub(crate) async fn events(table: &Table, key: &AggregateKey, range: Range) -> Vec<AggregateEvent> {
     table.get_events(key, range).try_collect().await.expect("events")
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use ringfence::{CommandRecord, Decisions, Envelope, HandleError, LogError, Slice, handle};
-use ringfence_aggregate_log::{AggregateLog, Range, StoredEvent};
+use ringfence_aggregate_log::{AggregateEvent, AggregateLog, Range};
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
 
@@ -29,7 +29,7 @@ async fn filled(stack: &Stack) -> AggregateLog {
 }
 
 /// Every event of every customer.
-async fn history(log: &AggregateLog) -> Vec<StoredEvent> {
+async fn history(log: &AggregateLog) -> Vec<AggregateEvent> {
     let mut all = Vec::new();
     for id in CUSTOMERS {
         all.extend(events(log.table(), &customer(id), Range::default()).await);

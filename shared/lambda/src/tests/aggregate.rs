@@ -10,7 +10,7 @@ use ringfence::{
     LimitKind, LogError, Never, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
-    AggregateError, AggregateKey, AggregateLog, Range, StoredEvent, Table,
+    AggregateError, AggregateEvent, AggregateKey, AggregateLog, Range, Table,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, CodecError};
@@ -70,7 +70,7 @@ impl Shop {
         (status, body)
     }
 
-    async fn events(&self, customer: &str) -> Vec<StoredEvent> {
+    async fn events(&self, customer: &str) -> Vec<AggregateEvent> {
         let key = AggregateKey::of_partition(&format!("customers#{customer}")).unwrap();
         self.table.get_events(&key, Range::default()).try_collect().await.unwrap()
     }
