@@ -11,7 +11,7 @@ use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
     AggregateError, AggregateEvent, AggregateKey, AggregatePage, ListOptions, NewAggregateEvent,
-    Place, Push, Range, Table, Version, read,
+    Push, PushPlace, Range, Table, Version, read,
 };
 
 impl Table {
@@ -52,8 +52,8 @@ impl Table {
         Ok(aggregate)
     }
 
-    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`Place::At`] and
-    /// [`Place::End`] also `dynamodb:Query`.
+    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`PushPlace::At`] and
+    /// [`PushPlace::End`] also `dynamodb:Query`.
     ///
     /// # Errors
     /// [`AggregateError::Conflict`] if another event is there, [`AggregateError::Gap`] if its
@@ -61,7 +61,7 @@ impl Table {
     pub async fn push_event(
         &self,
         key: &AggregateKey,
-        place: Place,
+        place: PushPlace,
         event: NewAggregateEvent,
     ) -> Result<AggregateEvent, AggregateError> {
         let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
@@ -125,7 +125,7 @@ impl Table {
             };
             // No decision rests on the end of an aggregate, so its end by now will do as well.
             let anywhere =
-                group.iter().any(|push| push.key == conflict.key && push.place == Place::End);
+                group.iter().any(|push| push.key == conflict.key && push.place == PushPlace::End);
             if !anywhere {
                 return Err(AggregateError::Conflict(conflict));
             }

@@ -21,7 +21,7 @@ impl Version {
 
 /// Where new events of an aggregate go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PushPlace {
     /// After what the decision has read: a conflict if there is more by now.
     After(Version),
     /// At this version: a conflict if it is taken, and refused if it would leave a gap. One strong read
@@ -52,7 +52,7 @@ pub struct Push {
     /// The aggregate.
     pub key: AggregateKey,
     /// Where the first of them goes.
-    pub place: Place,
+    pub place: PushPlace,
     /// At least one.
     pub events: Vec<NewAggregateEvent>,
 }

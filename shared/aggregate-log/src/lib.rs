@@ -34,8 +34,8 @@ mod verify;
 pub use adapter::Aggregate;
 pub use error::{AggregateError, VersionConflict};
 pub use event::{
-    AggregateEvent, AggregatePage, ListOptions, ListedAggregate, NewAggregateEvent, Place, Push,
-    Range, Version,
+    AggregateEvent, AggregatePage, ListOptions, ListedAggregate, NewAggregateEvent, Push,
+    PushPlace, Range, Version,
 };
 pub use event_log::AggregateLog;
 pub use image::event_of_image;

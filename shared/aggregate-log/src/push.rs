@@ -8,7 +8,8 @@ use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
 use crate::{
-    AggregateError, AggregateEvent, AggregateKey, NewAggregateEvent, Place, Push, Version, limits,
+    AggregateError, AggregateEvent, AggregateKey, NewAggregateEvent, Push, PushPlace, Version,
+    limits,
 };
 
 /// One version that has to be free.
@@ -84,7 +85,7 @@ impl Prepared {
         let at_ms = timestamp_ms(group)?.unwrap_or(now_ms);
         let mut prepared = Self::begin(push_id);
         for (push, first) in group.iter().zip(firsts) {
-            let forced = matches!(push.place, Place::Forced(_));
+            let forced = matches!(push.place, PushPlace::Forced(_));
             let rest = (0..push.events.len() as u64).rev();
             for ((event, offset), rest) in push.events.iter().zip(0..).zip(rest) {
                 let version = first.saturating_add(offset);
@@ -137,7 +138,7 @@ pub(crate) fn check(group: &[Push]) -> Result<(), AggregateError> {
         if !keys.insert(key) {
             return refuse(format!("{key} is in the group twice; push its events together"));
         }
-        if matches!(place, Place::At(0) | Place::Forced(0)) {
+        if matches!(place, PushPlace::At(0) | PushPlace::Forced(0)) {
             return refuse(format!("{key}: the first version is 1"));
         }
     }
@@ -157,7 +158,7 @@ fn timestamp_ms(group: &[Push]) -> Result<Option<u64>, AggregateError> {
     Ok(named.first().copied())
 }
 
-impl Place {
+impl PushPlace {
     /// Whether a read is needed to find or to check its version.
     pub(crate) fn needs_newest(self) -> bool {
         matches!(self, Self::End | Self::At(2..))

@@ -7,7 +7,7 @@ use ringfence::{
     Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
 };
-use ringfence_aggregate_log::{AggregateKey, Place, Push, Table};
+use ringfence_aggregate_log::{AggregateKey, Push, PushPlace, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
 use ringfence_dynamo::wire::Exchange;
@@ -144,7 +144,7 @@ impl World {
             timestamp_ms: None,
         };
         let partition = Partition::of_aggregate(&key.to_string());
-        let push = Push { key, place: Place::End, events: (0..events).map(event).collect() };
+        let push = Push { key, place: PushPlace::End, events: (0..events).map(event).collect() };
         self.aggregates().push_event_group(vec![push]).await.expect("a group");
         partition
     }

@@ -10,7 +10,7 @@ use ringfence::{
     Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
     SequencedEvent, Slice, StoreError, Tag, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, Place, Range};
+use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::Rehearsal;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
@@ -68,7 +68,7 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     let bare = NewAggregateEvent { payload: None, ..event("CustomerDeactivated", json!(null)) };
     let registered = event("CustomerRegistered", json!({ "name": "Ada" }));
     for event in [registered, added(5), bare, event("Gift", json!({}))] {
-        table.push_event(&ada, Place::End, event).await.expect("pushed");
+        table.push_event(&ada, PushPlace::End, event).await.expect("pushed");
     }
     let expected = |points, active| {
         let name = Some("Ada".to_owned());
@@ -77,7 +77,7 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     let (version, state) = fold(None).await;
     assert_eq!((version.number(), state), (4, expected(5, false)));
     // After what was read, no further read is needed.
-    let pushed = table.push_event(&ada, Place::After(version), added(1)).await.expect("pushed");
+    let pushed = table.push_event(&ada, PushPlace::After(version), added(1)).await.expect("pushed");
     assert_eq!(pushed.version.number(), 5);
     let (version, state) = fold(Some(2)).await;
     assert_eq!((version.number(), state), (2, expected(5, true)));
@@ -101,7 +101,7 @@ async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
     let (table, clock) = in_process();
     let log = AggregateLog::new(table, catalog(), clock);
     let failure = async |id: &str, event| {
-        log.table().push_event(&customer(id), Place::End, event).await.expect("pushed");
+        log.table().push_event(&customer(id), PushPlace::End, event).await.expect("pushed");
         match run_with(&log, &add(id, &[1]), &envelope(None)).await {
             Err(HandleError::Log(error)) => error,
             other => panic!("{other:?}"),
@@ -155,7 +155,7 @@ async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_
 async fn an_event_follows_one_of_a_writer_whose_clock_is_ahead() {
     let (_stack, log) = filled(5).await;
     let ahead = NewAggregateEvent { timestamp_ms: Some(NOW_MS + 3_600_000), ..added(1) };
-    log.table().push_event(&customer("ada"), Place::End, ahead).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::End, ahead).await.expect("pushed");
     run(&log, &add("ada", &[1]), None).await;
     run(&log, &transfer("bob", 1), None).await;
     let unread = vec![points("ada", 1).into(), points("bob", 1).into()];
@@ -268,7 +268,7 @@ async fn a_lost_answer_is_recognised_under_a_key_and_without() {
 async fn an_answer_is_not_given_from_a_read_in_the_middle_of_an_append() {
     let (stack, log) = filled(0).await;
     let missed = event("PointsMissed", json!({ "points": 5 }));
-    log.table().push_event(&customer("ada"), Place::End, missed).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::End, missed).await.expect("pushed");
     run(&log, &add("ada", &[3, 4]), None).await;
     // The first of the two shows, and with 3 points the command would be refused.
     let torn = Fault::Reply(Edit::new(|answer| {
@@ -290,7 +290,7 @@ async fn a_gap_that_castore_left_is_read_over_and_never_filled() {
     let (table, clock) = in_process();
     let log = AggregateLog::new(table, catalog(), clock);
     let push = async |id: &str, version, event| {
-        let place = Place::Forced(version);
+        let place = PushPlace::Forced(version);
         log.table().push_event(&customer(id), place, event).await.expect("pushed");
     };
     let registered = || event("CustomerRegistered", json!({ "name": "Ada" }));
@@ -337,7 +337,7 @@ async fn a_gap_of_more_than_100_000_versions_is_an_error_that_names_the_event() 
             .into_iter()
             .chain([(version, added(1))])
         {
-            let place = Place::Forced(version);
+            let place = PushPlace::Forced(version);
             log.table().push_event(&customer(id), place, event).await.expect("pushed");
         }
     }

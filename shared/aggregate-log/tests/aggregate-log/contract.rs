@@ -2,7 +2,7 @@
 
 use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
-    AggregateError, NewAggregateEvent, Place, Push, Range, Table, VERSION_MAX, Version,
+    AggregateError, NewAggregateEvent, Push, PushPlace, Range, Table, VERSION_MAX, Version,
 };
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::stack::{NOW, conflict, event, events, in_process, key, versions};
 /// Pushes `count` events to a new aggregate.
 async fn fill(table: &Table, id: &str, count: i64) {
     for points in 0..count {
-        table.push_event(&customer(id), Place::End, added(points)).await.expect("pushed");
+        table.push_event(&customer(id), PushPlace::End, added(points)).await.expect("pushed");
     }
 }
 
@@ -25,7 +25,8 @@ async fn an_event_is_read_as_it_was_pushed() {
         metadata: Some(json!({ "id": "free of rules", "correlationId": "r-1" })),
         ..event("CustomerRegistered", payload.clone())
     };
-    let pushed = table.push_event(&key, Place::After(Version::NONE), first).await.expect("pushed");
+    let pushed =
+        table.push_event(&key, PushPlace::After(Version::NONE), first).await.expect("pushed");
     assert_eq!((pushed.version.number(), &*pushed.timestamp), (1, NOW));
     assert_eq!((&pushed.key, pushed.payload.as_ref()), (&key, Some(&payload)));
 
@@ -36,10 +37,10 @@ async fn an_event_is_read_as_it_was_pushed() {
         metadata: None,
         timestamp_ms,
     };
-    let place = Place::After(pushed.version);
+    let place = PushPlace::After(pushed.version);
     let second = table.push_event(&key, place, bare("B", None)).await.expect("pushed");
     assert_eq!(second.timestamp, "2024-06-23T00:00:01.500Z");
-    let place = Place::After(second.version);
+    let place = PushPlace::After(second.version);
     let third = table.push_event(&key, place, bare("C", Some(0))).await.expect("pushed");
     assert_eq!(third.timestamp, "1970-01-01T00:00:00.000Z");
     assert_eq!(events(&table, &key, Range::default()).await, [pushed, second, third]);
@@ -49,8 +50,8 @@ async fn an_event_is_read_as_it_was_pushed() {
 async fn a_taken_version_is_a_conflict_that_names_it() {
     let (table, _) = in_process();
     fill(&table, "1", 2).await;
-    for place in [Place::After(Version::NONE), Place::At(1), Place::At(2)] {
-        let version = if place == Place::At(2) { 2 } else { 1 };
+    for place in [PushPlace::After(Version::NONE), PushPlace::At(1), PushPlace::At(2)] {
+        let version = if place == PushPlace::At(2) { 2 } else { 1 };
         let pushed = table.push_event(&customer("1"), place, added(9)).await;
         assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), version), "{place:?}");
     }
@@ -63,16 +64,16 @@ async fn a_version_that_would_leave_a_gap_is_refused() {
     let key = customer("1");
     for (there, version) in [(0, 2), (1, 3), (1, 7)] {
         if there == 1 {
-            let _ = table.push_event(&key, Place::At(1), added(0)).await;
+            let _ = table.push_event(&key, PushPlace::At(1), added(0)).await;
         }
-        match table.push_event(&key, Place::At(version), added(0)).await {
+        match table.push_event(&key, PushPlace::At(version), added(0)).await {
             Err(AggregateError::Gap { version: refused, newest, .. }) => {
                 assert_eq!((refused, newest.number()), (version, there));
             }
             other => panic!("no gap: {other:?}"),
         }
     }
-    let pushed = table.push_event(&key, Place::At(2), added(0)).await.expect("no gap");
+    let pushed = table.push_event(&key, PushPlace::At(2), added(0)).await.expect("no gap");
     assert_eq!(pushed.version.number(), 2);
 }
 
@@ -87,7 +88,7 @@ async fn an_event_for_the_end_goes_after_the_newest() {
 async fn a_forced_event_replaces_what_is_there() {
     let (table, _) = in_process();
     fill(&table, "1", 3).await;
-    table.push_event(&customer("1"), Place::Forced(2), added(99)).await.expect("forced");
+    table.push_event(&customer("1"), PushPlace::Forced(2), added(99)).await.expect("forced");
     let found = events(&table, &customer("1"), Range::default()).await;
     assert_eq!(found.len(), 3);
     assert_eq!(found[1].payload, Some(json!({ "points": 99 })));
@@ -123,13 +124,13 @@ async fn stores_with_equal_ids_do_not_meet() {
     let (table, _) = in_process();
     fill(&table, "1", 2).await;
     let card = key("CARDS", "1");
-    let pushed = table.push_event(&card, Place::After(Version::NONE), added(5)).await;
+    let pushed = table.push_event(&card, PushPlace::After(Version::NONE), added(5)).await;
     assert_eq!(pushed.expect("pushed").version.number(), 1);
     assert_eq!(versions(&table, &customer("1"), Range::default()).await, [1, 2]);
     assert_eq!(versions(&table, &card, Range::default()).await, [1]);
 }
 
-fn push(store: &str, id: &str, place: Place, points: &[i64]) -> Push {
+fn push(store: &str, id: &str, place: PushPlace, points: &[i64]) -> Push {
     Push { key: key(store, id), place, events: points.iter().map(|p| added(*p)).collect() }
 }
 
@@ -139,9 +140,9 @@ async fn a_group_is_pushed_as_one() {
     fill(&table, "1", 1).await;
     clock.set(0);
     let mut group = vec![
-        push("CUSTOMERS", "1", Place::At(2), &[-5, -6]),
-        push("CUSTOMERS", "2", Place::After(Version::NONE), &[5]),
-        push("CARDS", "1", Place::End, &[7]),
+        push("CUSTOMERS", "1", PushPlace::At(2), &[-5, -6]),
+        push("CUSTOMERS", "2", PushPlace::After(Version::NONE), &[5]),
+        push("CARDS", "1", PushPlace::End, &[7]),
     ];
     group[1].events[0].timestamp_ms = Some(crate::stack::NOW_MS);
     let pushed = table.push_event_group(group).await.expect("pushed");
@@ -159,16 +160,16 @@ async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate() {
     let (table, _) = in_process();
     fill(&table, "1", 1).await;
     let group = vec![
-        push("CARDS", "1", Place::After(Version::NONE), &[7]),
-        push("CUSTOMERS", "1", Place::After(Version::NONE), &[7]),
+        push("CARDS", "1", PushPlace::After(Version::NONE), &[7]),
+        push("CUSTOMERS", "1", PushPlace::After(Version::NONE), &[7]),
     ];
     let pushed = table.push_event_group(group).await;
     assert_eq!(conflict(pushed), ("CUSTOMERS#1".to_owned(), 1));
     assert!(versions(&table, &key("CARDS", "1"), Range::default()).await.is_empty());
 
     let group = vec![
-        push("CARDS", "1", Place::After(Version::NONE), &[7]),
-        push("CUSTOMERS", "1", Place::At(3), &[7]),
+        push("CARDS", "1", PushPlace::After(Version::NONE), &[7]),
+        push("CUSTOMERS", "1", PushPlace::At(3), &[7]),
     ];
     let pushed = table.push_event_group(group).await;
     assert!(matches!(pushed, Err(AggregateError::Gap { version: 3, .. })), "{pushed:?}");
@@ -178,18 +179,18 @@ async fn a_group_in_conflict_changes_nothing_and_names_the_aggregate() {
 #[tokio::test]
 async fn a_group_that_makes_no_sense_is_refused() {
     let (table, _) = in_process();
-    let one = |id: &str| push("CARDS", id, Place::End, &[1]);
+    let one = |id: &str| push("CARDS", id, PushPlace::End, &[1]);
     let mut early = one("2");
     early.events[0].timestamp_ms = Some(1);
     let mut late = one("3");
     late.events[0].timestamp_ms = Some(2);
     for (group, why) in [
         (vec![], "at least one event"),
-        (vec![push("CARDS", "1", Place::End, &[])], "at least one event"),
+        (vec![push("CARDS", "1", PushPlace::End, &[])], "at least one event"),
         (vec![one("1"), one("1")], "CARDS#1 is in the group twice"),
         (vec![one("1"), early, late], "not 1970-01-01T00:00:00.001Z, 1970-01-01T00:00:00.002Z"),
-        (vec![push("CARDS", "1", Place::At(0), &[1])], "the first version is 1"),
-        (vec![push("CARDS", "1", Place::Forced(0), &[1])], "the first version is 1"),
+        (vec![push("CARDS", "1", PushPlace::At(0), &[1])], "the first version is 1"),
+        (vec![push("CARDS", "1", PushPlace::Forced(0), &[1])], "the first version is 1"),
     ] {
         match table.push_event_group(group).await {
             Err(AggregateError::Invalid(found)) => assert!(found.contains(why), "{found}"),
@@ -202,21 +203,21 @@ async fn a_group_that_makes_no_sense_is_refused() {
 #[tokio::test]
 async fn what_no_table_can_hold_is_refused() {
     let (table, _) = in_process();
-    let cards = |events: usize| vec![push("CARDS", "1", Place::End, &vec![1; events])];
+    let cards = |events: usize| vec![push("CARDS", "1", PushPlace::End, &vec![1; events])];
     let large = |bytes: usize| event("LARGE", "x".repeat(bytes).into());
     let refused = table.push_event_group(cards(101)).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
-    let refused = table.push_event(&customer("1"), Place::End, large(EVENT_BYTES_MAX)).await;
+    let refused = table.push_event(&customer("1"), PushPlace::End, large(EVENT_BYTES_MAX)).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     let group = Push {
         key: customer("1"),
-        place: Place::End,
+        place: PushPlace::End,
         events: vec![large(EVENT_BYTES_MAX - 1_000); 12],
     };
     let refused = table.push_event_group(vec![group]).await;
     assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     for (payload, path) in [(json!(1e200), "payload"), (json!([{ "": 1 }]), "payload[0]")] {
-        let refused = table.push_event(&customer("1"), Place::End, event("N", payload)).await;
+        let refused = table.push_event(&customer("1"), PushPlace::End, event("N", payload)).await;
         let names = matches!(
             &refused,
             Err(AggregateError::Unstorable { source, .. }) if source.path == path
@@ -225,11 +226,11 @@ async fn what_no_table_can_hold_is_refused() {
     }
     for event_type in ["", "__REPLAYED__", "__AGGREGATE_EXISTS__"] {
         let refused =
-            table.push_event(&customer("1"), Place::End, event(event_type, json!(1))).await;
+            table.push_event(&customer("1"), PushPlace::End, event(event_type, json!(1))).await;
         assert!(matches!(refused, Err(AggregateError::Invalid(_))), "{refused:?}");
     }
     for version in [VERSION_MAX + 1, u64::MAX] {
-        let refused = table.push_event(&customer("1"), Place::Forced(version), added(1)).await;
+        let refused = table.push_event(&customer("1"), PushPlace::Forced(version), added(1)).await;
         assert!(matches!(refused, Err(AggregateError::Limit(_))), "{refused:?}");
     }
     assert!(versions(&table, &customer("1"), Range::default()).await.is_empty());

@@ -4,7 +4,9 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{ListOptions, NewAggregateEvent, Place, Push, Range, Table, Version};
+use ringfence_aggregate_log::{
+    ListOptions, NewAggregateEvent, Push, PushPlace, Range, Table, Version,
+};
 use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
 };
@@ -39,7 +41,7 @@ async fn filled(events: u64) -> (Stack, Table) {
     let stack = Stack::start().await;
     let seeder = stack.table();
     for version in 1..=events {
-        let place = Place::Forced(version);
+        let place = PushPlace::Forced(version);
         seeder.push_event(&customer("1"), place, padded()).await.expect("pushed");
     }
     let log = stack.table();
@@ -54,7 +56,7 @@ async fn bytes(stack: &Stack) -> Vec<usize> {
 #[tokio::test]
 async fn create() {
     let (stack, log) = filled(0).await;
-    let place = Place::After(Version::NONE);
+    let place = PushPlace::After(Version::NONE);
     log.push_event(&customer("1"), place, padded()).await.expect("pushed");
     let expected = Cost { requests: (0, 1), read: 0.0, write: 1.0, index: 1.0 };
     assert_eq!(cost(&log.meter().snapshot()), expected);
@@ -76,12 +78,12 @@ async fn append_to_a_hundred_events() {
     for (place, requests, read) in [
         // After what was read: only the put.
         (None, (0, 1), 0.0),
-        (Some(Place::At(101)), (1, 1), 1.0),
-        (Some(Place::End), (1, 1), 1.0),
+        (Some(PushPlace::At(101)), (1, 1), 1.0),
+        (Some(PushPlace::End), (1, 1), 1.0),
     ] {
         let (stack, log) = filled(100).await;
         let newest = crate::stack::events(&stack.table(), &customer("1"), Range::NEWEST).await;
-        let place = place.unwrap_or(Place::After(newest[0].version));
+        let place = place.unwrap_or(PushPlace::After(newest[0].version));
         log.push_event(&customer("1"), place, padded()).await.expect("pushed");
         let expected = Cost { requests, read, write: 1.0, index: 0.0 };
         assert_eq!(cost(&log.meter().snapshot()), expected, "{place:?}");
@@ -92,7 +94,7 @@ async fn append_to_a_hundred_events() {
 async fn decide_on_a_hundred_events_and_append() {
     let (_stack, log) = filled(100).await;
     let read = crate::stack::events(&log, &customer("1"), Range::default()).await;
-    let place = Place::After(read[99].version);
+    let place = PushPlace::After(read[99].version);
     log.push_event(&customer("1"), place, padded()).await.expect("pushed");
     let expected = Cost { requests: (1, 1), read: 16.0, write: 1.0, index: 0.0 };
     assert_eq!(cost(&log.meter().snapshot()), expected);
@@ -111,7 +113,7 @@ async fn a_group_of_five() {
     let (stack, log) = filled(0).await;
     let push = |n: u64| Push {
         key: key(["CUSTOMERS", "CARDS"][usize::from(n.is_multiple_of(2))], &n.to_string()),
-        place: Place::After(Version::NONE),
+        place: PushPlace::After(Version::NONE),
         events: vec![padded()],
     };
     log.push_event_group((1..=5).map(push).collect()).await.expect("pushed");
@@ -125,7 +127,7 @@ async fn a_group_of_five() {
 async fn list_forty_aggregates() {
     let stack = Stack::start().await;
     for n in 0..50 {
-        let place = Place::After(Version::NONE);
+        let place = PushPlace::After(Version::NONE);
         let pushed = stack.table().push_event(&customer(&n.to_string()), place, padded()).await;
         pushed.expect("pushed");
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence::{Reads, SequencedEvent, StoreError};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, Place, Push, Range, Table, Version, event_of_image,
+    AggregateError, AggregateEvent, Push, PushPlace, Range, Table, Version, event_of_image,
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -13,13 +13,13 @@ use serde_json::json;
 use crate::customers::{Customer, CustomerEvent, added, customer, register};
 use crate::stack::{Stack, TABLE, conflict, events, run, versions};
 
-const NEW: Place = Place::After(Version::NONE);
+const NEW: PushPlace = PushPlace::After(Version::NONE);
 
-async fn push(log: &Table, place: Place) -> Result<AggregateEvent, AggregateError> {
+async fn push(log: &Table, place: PushPlace) -> Result<AggregateEvent, AggregateError> {
     log.push_event(&customer("1"), place, added(1)).await
 }
 
-fn group(place: Place) -> Vec<Push> {
+fn group(place: PushPlace) -> Vec<Push> {
     ["1", "2"].map(|id| Push { key: customer(id), place, events: vec![added(1)] }).to_vec()
 }
 
@@ -136,17 +136,17 @@ async fn a_deadline_bounds_a_push() {
 async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
     let stack = Stack::start().await;
     let log = stack.table();
-    for place in [NEW, Place::At(2)] {
+    for place in [NEW, PushPlace::At(2)] {
         push(&log, place).await.expect("pushed");
     }
     // The read does not show the newest event, as if it came in between.
     let behind = || Fault::Reply(Edit::new(|answer| *answer = json!({ "Items": [] })));
     stack.wire.inject("Query", 0, behind());
     let _ = stack.operations();
-    assert_eq!(push(&log, Place::End).await.expect("pushed").version.number(), 3);
+    assert_eq!(push(&log, PushPlace::End).await.expect("pushed").version.number(), 3);
     assert_eq!(stack.operations(), ["Query", "PutItem", "Query", "PutItem"]);
     stack.wire.inject("Query", 0, behind());
-    let pushed = log.push_event_group(group(Place::End)).await.expect("pushed");
+    let pushed = log.push_event_group(group(PushPlace::End)).await.expect("pushed");
     assert_eq!(pushed.iter().map(|e| e.version.number()).collect::<Vec<_>>(), [4, 1]);
 }
 
@@ -155,7 +155,7 @@ async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
     let stack = Stack::start().await;
     let log = stack.table();
     for _ in 0..9 {
-        push(&log, Place::End).await.expect("pushed");
+        push(&log, PushPlace::End).await.expect("pushed");
     }
     let _ = stack.operations();
     for page in 0..3 {
@@ -219,7 +219,7 @@ async fn a_gap_that_another_writer_left_is_read_over() {
     let stack = Stack::start().await;
     let log = stack.table();
     for version in [1, 2, 5, 6] {
-        push(&log, Place::Forced(version)).await.expect("pushed");
+        push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     stack.operations();
     let all = versions(&log, &customer("1"), Range::default()).await;
@@ -239,7 +239,7 @@ async fn a_gap_that_stays_is_looked_for_once() {
     let stack = Stack::start().await;
     let log = stack.table();
     for version in [1, 3, 4, 7] {
-        push(&log, Place::Forced(version)).await.expect("pushed");
+        push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     stack.operations();
     // Each of the two gaps is looked for three times, and not again, not even by a clone.
@@ -253,7 +253,7 @@ async fn a_gap_that_stays_is_looked_for_once() {
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"; 2]);
     // Another writer fills the gap, so it is gone.
-    push(&log, Place::Forced(2)).await.expect("pushed");
+    push(&log, PushPlace::Forced(2)).await.expect("pushed");
     stack.operations();
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 2, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"]);
@@ -264,7 +264,7 @@ async fn an_event_that_is_missing_after_a_gap_is_looked_for_as_well() {
     let stack = Stack::start().await;
     let log = stack.table();
     for version in [1, 3, 4, 5] {
-        push(&log, Place::Forced(version)).await.expect("pushed");
+        push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     // The last look for version 2 does not show version 4 yet.
     stack.wire.inject("Query", 3, without(&["4"]));
@@ -282,10 +282,10 @@ async fn each_gap_of_a_group_that_shows_item_by_item_is_looked_at_by_itself() {
         let stack = Stack::start().await;
         let log = stack.table();
         for _ in 0..4 {
-            push(&log, Place::End).await.expect("pushed");
+            push(&log, PushPlace::End).await.expect("pushed");
         }
         let events = vec![added(1); 4];
-        let group = vec![Push { key: customer("1"), place: Place::At(5), events }];
+        let group = vec![Push { key: customer("1"), place: PushPlace::At(5), events }];
         log.push_event_group(group).await.expect("pushed");
         stack.operations();
         for (pass, versions) in hidden.into_iter().enumerate() {
@@ -301,7 +301,7 @@ async fn each_gap_of_a_group_that_shows_item_by_item_is_looked_at_by_itself() {
 async fn without_time_to_look_again_a_gap_is_not_believed() {
     let (log, _) = crate::stack::in_process();
     for version in [1, 3] {
-        push(&log, Place::Forced(version)).await.expect("pushed");
+        push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     // No pause between two looks is as short as that.
     let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
@@ -322,7 +322,7 @@ async fn every_send_of_a_group_has_the_token_of_its_push() {
     }
     let log = stack.table();
     log.push_event_group(group(NEW)).await.expect("pushed at last");
-    log.push_event_group(group(Place::At(2))).await.expect("pushed");
+    log.push_event_group(group(PushPlace::At(2))).await.expect("pushed");
     let sent = stack.wire.take().into_iter().filter(|sent| sent.operation == "TransactWriteItems");
     let tokens: Vec<_> = sent
         .map(|sent| {

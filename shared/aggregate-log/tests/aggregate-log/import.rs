@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, AggregateKey, LegacyImport, LegacyTable, ListOptions, Place,
-    Range,
+    AggregateError, AggregateEvent, AggregateKey, LegacyImport, LegacyTable, ListOptions,
+    PushPlace, Range,
 };
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
@@ -109,6 +109,6 @@ async fn an_import_copies_every_event_once_however_often_it_runs() {
 async fn an_import_never_replaces_another_event() {
     let stack = Stack::start().await;
     let (legacy, log) = (legacy(&stack).await, stack.table());
-    log.push_event(&customer("b"), Place::End, added(7)).await.expect("pushed");
+    log.push_event(&customer("b"), PushPlace::End, added(7)).await.expect("pushed");
     assert_eq!(conflict(legacy.import(&log).await), ("CUSTOMERS#b".to_owned(), 1));
 }

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, LegacyTable, ListOptions, NewAggregateEvent, Place, Push,
+    AggregateError, AggregateEvent, LegacyTable, ListOptions, NewAggregateEvent, Push, PushPlace,
     Range, Version, event_of_image,
 };
 use ringfence_dynamo::Item;
@@ -111,9 +111,9 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
         metadata: Some(json!({ "correlationId": "r-1", "deep": payload() })),
         ..event("CustomerRegistered", payload())
     };
-    log.push_event(&customer("ada"), Place::After(Version::NONE), first).await.expect("pushed");
+    log.push_event(&customer("ada"), PushPlace::After(Version::NONE), first).await.expect("pushed");
     for points in 1..=4 {
-        log.push_event(&customer("ada"), Place::End, added(points)).await.expect("pushed");
+        log.push_event(&customer("ada"), PushPlace::End, added(points)).await.expect("pushed");
     }
     let more = pushed("CUSTOMERS", "ada", 6, "PointsAdded", json!({ "points": 5 }));
     castore.call("push", more).await;
@@ -132,7 +132,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], 15);
     // An event that this crate forces over one of the original's, and the other way round.
-    log.push_event(&customer("ada"), Place::Forced(6), added(50)).await.expect("forced");
+    log.push_event(&customer("ada"), PushPlace::Forced(6), added(50)).await.expect("forced");
     let mut forced = pushed("CUSTOMERS", "ada", 5, "PointsAdded", json!({ "points": 40 }));
     forced["force"] = json!(true);
     castore.call("push", forced).await;
@@ -151,7 +151,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
         stack.clock.set(crate::stack::NOW_MS + n * 1_000);
         let id = n.to_string();
         if n % 2 == 0 {
-            log.push_event(&customer(&id), Place::End, added(1)).await.expect("pushed");
+            log.push_event(&customer(&id), PushPlace::End, added(1)).await.expect("pushed");
         } else {
             let mut first = pushed("CUSTOMERS", &id, 1, "PointsAdded", json!({ "points": 1 }));
             first["event"]["timestamp"] = json!(format!("2024-06-23T00:00:0{n}.000Z"));
@@ -209,7 +209,7 @@ async fn groups_of_either_are_read_by_the_other() {
     assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1]);
     let push = |store: &str, version| Push {
         key: key(store, "ada"),
-        place: Place::At(version),
+        place: PushPlace::At(version),
         events: vec![added(10)],
     };
     let ours = log.push_event_group(vec![push("CUSTOMERS", 2), push("CARDS", 2)]).await;
@@ -235,7 +235,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
     for version in 1..=RACES {
         // Each may start later than the other, so that neither always comes first.
         let ada = customer("ada");
-        let mine = log.push_event(&ada, Place::After(read), added(1));
+        let mine = log.push_event(&ada, PushPlace::After(read), added(1));
         let theirs = pushed("CUSTOMERS", "ada", version, "PointsAdded", json!({ "points": 1000 }));
         let (mine, theirs) = match version % 3 {
             0 => (mine.await, castore.ask("push", theirs).await),
@@ -274,7 +274,7 @@ async fn stream_images_mean_the_same_to_both() {
     let first = pushed("CUSTOMERS", "a#b", 1, "CustomerRegistered", payload());
     castore.call("push", first).await;
     let log = stack.table();
-    log.push_event(&customer("a#b"), Place::End, added(2)).await.expect("pushed");
+    log.push_event(&customer("a#b"), PushPlace::End, added(2)).await.expect("pushed");
     let records = stream.read().expect("records");
     assert_eq!(records.len(), 2);
     for record in records {

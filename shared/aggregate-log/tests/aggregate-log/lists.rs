@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{AggregateError, ListOptions, Place, Table, Version};
+use ringfence_aggregate_log::{AggregateError, ListOptions, PushPlace, Table, Version};
 use ringfence_dynamo::Clock;
 
 use crate::customers::{added, customer};
@@ -12,9 +12,12 @@ use crate::stack::{NOW_MS, in_process, key};
 async fn fill(table: &Table, clock: &Clock, count: u64) {
     for n in 0..count {
         clock.set(NOW_MS + n * 1_000);
-        let place = Place::After(Version::NONE);
+        let place = PushPlace::After(Version::NONE);
         table.push_event(&customer(&n.to_string()), place, added(1)).await.expect("pushed");
-        table.push_event(&customer(&n.to_string()), Place::End, added(2)).await.expect("pushed");
+        table
+            .push_event(&customer(&n.to_string()), PushPlace::End, added(2))
+            .await
+            .expect("pushed");
     }
 }
 
@@ -29,8 +32,8 @@ async fn a_list_has_every_aggregate_of_its_store_once() {
     let (table, clock) = in_process();
     assert_eq!(ids(&table, &ListOptions::default()).await, (String::new(), None));
     fill(&table, &clock, 3).await;
-    table.push_event(&customer("a#b"), Place::End, added(1)).await.expect("pushed");
-    table.push_event(&key("CARDS", "9"), Place::End, added(1)).await.expect("pushed");
+    table.push_event(&customer("a#b"), PushPlace::End, added(1)).await.expect("pushed");
+    table.push_event(&key("CARDS", "9"), PushPlace::End, added(1)).await.expect("pushed");
     assert_eq!(ids(&table, &ListOptions::default()).await.0, "0 1 2 a#b");
     let reverse = ListOptions { reverse: Some(true), ..ListOptions::default() };
     assert!(ids(&table, &reverse).await.0.ends_with("1 0"));

@@ -7,7 +7,7 @@ use ringfence::prelude::*;
 use ringfence::{
     Decisions, Envelope, HandleError, Handled, LogError, Metadata, Outcome, Slice, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, Place, Range};
+use ringfence_aggregate_log::{AggregateLog, PushPlace, Range};
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
@@ -117,7 +117,7 @@ async fn filled(events: u64) -> (Stack, AggregateLog) {
     let stack = Stack::start().await;
     let log = stack.log();
     for _ in 0..events {
-        log.table().push_event(&customer("ada"), Place::End, added(1)).await.expect("pushed");
+        log.table().push_event(&customer("ada"), PushPlace::End, added(1)).await.expect("pushed");
     }
     stack.operations();
     (stack, log)
@@ -178,7 +178,7 @@ async fn an_aggregate_that_is_read_and_not_written_is_checked() {
     assert_eq!(*checked, expected, "{}", sent.request);
     // Another event of the aggregate is a conflict.
     stack.clock.set(NOW_MS + 1_000);
-    log.table().push_event(&customer("ada"), Place::At(3), added(1)).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::At(3), added(1)).await.expect("pushed");
     stack.operations();
     let answer = give().await;
     assert_eq!(accepted(&answer), ["CUSTOMERS#bob 2"]);
@@ -268,7 +268,7 @@ async fn a_repeat_whose_aggregate_is_read_in_part_is_not_answered() {
     let (stack, log) = filled(0).await;
     let command = both("ada", "bob", 1);
     assert_eq!(places(&run(&log, &command, "k").await), first("ada 1, bob 1"));
-    log.table().push_event(&customer("ada"), Place::End, added(1)).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::End, added(1)).await.expect("pushed");
     (0..2).for_each(|page| stack.wire.inject("Query", page, Fault::page(1)));
     stack.wire.inject("Query", 2, Fault::error("AccessDeniedException"));
     let failed = run_with(&log, &command, &keyed("k")).await;
@@ -283,7 +283,7 @@ async fn a_refusal_that_left_an_event_is_repeated_under_its_key() {
     let refused = run(&log, &spend(), "k").await;
     assert_eq!((code(&refused), refused.repeated), ("TooFew", false));
     assert_eq!(stack.operations(), ["Query", "PutItem"]);
-    log.table().push_event(&customer("ada"), Place::End, added(9)).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::End, added(9)).await.expect("pushed");
     // By now it could be spent. Under the key, the answer stays, with what it left.
     let again = run(&log, &spend(), "k").await;
     assert_eq!((&again.outcome, again.repeated), (&refused.outcome, true));

@@ -3,7 +3,7 @@
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateKey, ListOptions, Place, Push, Range, Table, Version, Wrong, event_of_image,
+    AggregateKey, ListOptions, Push, PushPlace, Range, Table, Version, Wrong, event_of_image,
 };
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
@@ -38,11 +38,11 @@ async fn step(random: &mut Random, table: &Table) -> Step {
                 let newest = events(table, &key, Range::NEWEST).await;
                 let newest = newest.first().map_or(Version::NONE, |event| event.version);
                 let place = match random.below(5) {
-                    0 => Place::End,
-                    1 => Place::At(random.below(8)),
-                    2 => Place::Forced(newest.number().max(1)),
-                    3 => Place::After(Version::NONE),
-                    _ => Place::After(newest),
+                    0 => PushPlace::End,
+                    1 => PushPlace::At(random.below(8)),
+                    2 => PushPlace::Forced(newest.number().max(1)),
+                    3 => PushPlace::After(Version::NONE),
+                    _ => PushPlace::After(newest),
                 };
                 let points = i64::try_from(n).expect("few");
                 let count = 1 + usize::from(random.chance(30));

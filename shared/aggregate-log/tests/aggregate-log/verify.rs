@@ -1,7 +1,7 @@
 //! What `verify` finds, and what it leaves alone.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_aggregate_log::{Place, Wrong};
+use ringfence_aggregate_log::{PushPlace, Wrong};
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
 
@@ -11,7 +11,7 @@ use crate::stack::{NOW_MS, Stack, TABLE, key};
 async fn fill(stack: &Stack, id: &str, versions: &[u64]) {
     let log = stack.table();
     for version in versions {
-        let place = Place::Forced(*version);
+        let place = PushPlace::Forced(*version);
         log.push_event(&customer(id), place, added(1)).await.expect("pushed");
     }
 }
@@ -37,7 +37,7 @@ async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
     let stack = Stack::start().await;
     fill(&stack, "1", &[1, 2, 3]).await;
     fill(&stack, "2", &[1]).await;
-    let other = stack.table().push_event(&key("CARDS", "1"), Place::End, added(1)).await;
+    let other = stack.table().push_event(&key("CARDS", "1"), PushPlace::End, added(1)).await;
     other.expect("pushed");
     // Pages that end in the middle of an aggregate must not look like gaps.
     for page in 0..10 {

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
-use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Place, Push, Table};
+use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Push, PushPlace, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,
@@ -50,7 +50,7 @@ pub(crate) fn stream(n: u64) -> StreamName {
 pub(crate) async fn push(log: &Table, aggregates: &[u64], events: u64) -> Vec<Partition> {
     let push = |n: &u64| Push {
         key: aggregate(*n),
-        place: Place::End,
+        place: PushPlace::End,
         events: (0..events).map(|n| new_event(&n.to_string())).collect(),
     };
     log.push_event_group(aggregates.iter().map(push).collect()).await.expect("pushed");
@@ -173,7 +173,8 @@ fn a_large_backlog_goes_in_piece_by_piece() {
         for n in 0..12 {
             let note = "x".repeat(200_000);
             let event = new_event(&note);
-            let group = vec![Push { key: aggregate(1), place: Place::End, events: vec![event] }];
+            let group =
+                vec![Push { key: aggregate(1), place: PushPlace::End, events: vec![event] }];
             world.aggregates.push_event_group(group).await.expect("pushed");
             // Random, so that compression does not make it smaller.
             let mut random = Random::new(&[n]);
@@ -209,7 +210,8 @@ fn a_missing_version_is_waited_for_and_then_refused() {
         assert_eq!(outcomes[&partition].as_ref().ok(), Some(&3));
         // Another writer has left out version 5.
         let key = aggregate(1);
-        let forced = vec![Push { key, place: Place::Forced(5), events: vec![new_event("five")] }];
+        let forced =
+            vec![Push { key, place: PushPlace::Forced(5), events: vec![new_event("five")] }];
         world.aggregates.push_event_group(forced).await.expect("pushed");
         let error = outcome(&world, &partition).await.expect_err("a gap");
         assert!(!error.is_transient());
@@ -217,7 +219,8 @@ fn a_missing_version_is_waited_for_and_then_refused() {
         assert!(matches!(*error, StreamError::Gap { wanted: 4, found: 5, .. }), "{error}");
         // The missing version is pushed, and the stream goes on.
         let key = aggregate(1);
-        let missing = vec![Push { key, place: Place::Forced(4), events: vec![new_event("four")] }];
+        let missing =
+            vec![Push { key, place: PushPlace::Forced(4), events: vec![new_event("four")] }];
         world.aggregates.push_event_group(missing).await.expect("pushed");
         assert_eq!(outcome(&world, &partition).await.ok(), Some(2));
         world.check(INDEX).await;

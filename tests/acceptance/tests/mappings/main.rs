@@ -17,7 +17,7 @@ use ringfence::{
     State, events, handle, kit::id,
 };
 use ringfence_aggregate_log::{
-    AggregateKey, NewAggregateEvent as Pushed, Place, Push, Table as AggregateLog,
+    AggregateKey, NewAggregateEvent as Pushed, Push, PushPlace, Table as AggregateLog,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
@@ -178,11 +178,11 @@ async fn every_event_of_an_aggregate_passes_when_it_is_new_and_never_again() {
         let key = AggregateKey::new("customers", id).unwrap();
         Push { key, place, events: vec![event; events] }
     };
-    let group = vec![push("ada", Place::End, 1), push("bob", Place::End, 1)];
+    let group = vec![push("ada", PushPlace::End, 1), push("bob", PushPlace::End, 1)];
     log.push_event_group(group).await.unwrap();
-    log.push_event_group(vec![push("ada", Place::End, 2)]).await.unwrap();
+    log.push_event_group(vec![push("ada", PushPlace::End, 2)]).await.unwrap();
     // A migration writes over an event, and a person deletes one.
-    log.push_event_group(vec![push("ada", Place::Forced(2), 1)]).await.unwrap();
+    log.push_event_group(vec![push("ada", PushPlace::Forced(2), 1)]).await.unwrap();
     let delete = client.delete_item().table_name(&table.name);
     let delete = delete.key("aggregateId", AttributeValue::S("customers#ada".to_owned()));
     delete.key("version", AttributeValue::N("3".to_owned())).send().await.unwrap();

@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag,
 };
-use ringfence_aggregate_log::{self as aggregate, AggregateKey, Place, Table};
+use ringfence_aggregate_log::{self as aggregate, AggregateKey, PushPlace, Table};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
@@ -118,7 +118,7 @@ async fn what_this_build_can_not_read_and_what_lies_ahead_is_named() {
     let (event_type, payload) = ("Renamed".to_owned(), Some(json!({})));
     let renamed =
         aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
-    customers.push_event(&key, Place::End, renamed).await.unwrap();
+    customers.push_event(&key, PushPlace::End, renamed).await.unwrap();
     let of_aggregate = Partition::of_aggregate("customers#ada");
     world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate]).await;
 

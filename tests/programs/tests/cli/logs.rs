@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Place, Table};
+use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, PushPlace, Table};
 use ringfence_document_log::{Append, Appended, Batch, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
             metadata: None,
             timestamp_ms: None,
         };
-        table.push_event(&key, Place::Forced(*version), event).await.unwrap();
+        table.push_event(&key, PushPlace::Forced(*version), event).await.unwrap();
     }
 }
 

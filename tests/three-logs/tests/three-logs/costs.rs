@@ -9,7 +9,7 @@ use ringfence::kit::id;
 use ringfence::{
     Append, Context, Decisions, Envelope, EventLog, Never, NewEvent, Outcome, Slice, handle,
 };
-use ringfence_aggregate_log::{self as aggregates, AggregateKey, Place, Push, Version};
+use ringfence_aggregate_log::{self as aggregates, AggregateKey, Push, PushPlace, Version};
 use ringfence_dcb_log::Rehearse as _;
 use ringfence_document_log::{self as documents, Cache, Load, OfDocument};
 use ringfence_dynamo::Meter;
@@ -189,7 +189,7 @@ async fn open_five() -> [Option<Cost>; 3] {
         };
         let push = |name| {
             let key = AggregateKey::new(aggregate::Accounts::NAME, name).expect("a name");
-            Push { key, place: Place::After(Version::NONE), events: vec![opened()] }
+            Push { key, place: PushPlace::After(Version::NONE), events: vec![opened()] }
         };
         let pushed = aggregates.table().push_event_group(names.map(push).to_vec()).await;
         pushed.expect("pushed");
