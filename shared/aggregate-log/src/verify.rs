@@ -50,7 +50,7 @@ pub enum Wrong {
 
 /// What was looked at, and what is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct AggregateReport {
     /// Events.
     pub events: u64,
     /// Aggregates, by their first events.
@@ -69,8 +69,8 @@ impl Table {
     pub async fn verify(
         &self,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<Report, AggregateError> {
-        let mut report = Report::default();
+    ) -> Result<AggregateReport, AggregateError> {
+        let mut report = AggregateReport::default();
         let mut suspects = HashSet::new();
         let mut run: Option<Run> = None;
         let mut items = std::pin::pin!(scan::items(self));

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence_aggregate_log::{Report, Table, Wrong};
+use ringfence_aggregate_log::{AggregateReport, Table, Wrong};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -50,11 +50,11 @@ fn show(events: u64) {
     }
 }
 
-struct Verified(Report);
+struct Verified(AggregateReport);
 
 impl Display for Verified {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Report { events, aggregates, wrong, .. } = &self.0;
+        let AggregateReport { events, aggregates, wrong, .. } = &self.0;
         for wrong in wrong {
             write_line!(f, "wrong    {wrong}")?;
         }
