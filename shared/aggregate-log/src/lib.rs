@@ -45,4 +45,4 @@ pub use layout::table_layout;
 pub use legacy::{LegacyImport, LegacyTable};
 pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use table::Table;
-pub use verify::{AggregateReport, Wrong};
+pub use verify::{AggregateDefect, AggregateReport};

@@ -11,7 +11,7 @@ use crate::{AggregateError, AggregateKey, Range, Table, Version, read, scan};
 
 /// What is wrong with an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum AggregateDefect {
     /// Versions are missing before this one.
     #[error("{key}: version {found} follows {after}")]
     Gap {
@@ -56,7 +56,7 @@ pub struct AggregateReport {
     /// Aggregates, by their first events.
     pub aggregates: u64,
     /// In the order in which it was found; empty if nothing is wrong.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<AggregateDefect>,
 }
 
 impl Table {
@@ -76,7 +76,7 @@ impl Table {
         let mut items = std::pin::pin!(scan::items(self));
         while let Some(item) = items.try_next().await? {
             let Ok(next) = Run::of(&item) else {
-                report.wrong.push(Wrong::Item(name_of(&item)));
+                report.wrong.push(AggregateDefect::Item(name_of(&item)));
                 continue;
             };
             report.events += 1;
@@ -94,7 +94,7 @@ impl Table {
     }
 
     /// What is wrong with one aggregate.
-    async fn wrong(&self, key: &AggregateKey) -> Result<Vec<Wrong>, AggregateError> {
+    async fn wrong(&self, key: &AggregateKey) -> Result<Vec<AggregateDefect>, AggregateError> {
         let (mut wrong, mut run) = (Vec::new(), None);
         let mut items =
             std::pin::pin!(read::items(self.clone(), key.to_string(), Range::default()));
@@ -124,18 +124,18 @@ impl Run {
     }
 
     /// What is wrong with this event, whose item is `item`, after the event `before`.
-    fn follows(&self, before: Option<&Self>, item: &Item) -> impl Iterator<Item = Wrong> {
+    fn follows(&self, before: Option<&Self>, item: &Item) -> impl Iterator<Item = AggregateDefect> {
         let key = || self.key.clone();
         let after = before.map_or(0, |before| before.version);
-        let gap = || Wrong::Gap { key: key(), after, found: self.version };
-        let order = || Wrong::Order {
+        let gap = || AggregateDefect::Gap { key: key(), after, found: self.version };
+        let order = || AggregateDefect::Order {
             key: key(),
             version: self.version,
             timestamp: text_of(item, TIMESTAMP).unwrap_or_default().to_owned(),
         };
         let store = text_of(item, EVENT_STORE_ID).ok();
         let listed = (self.version == 1).then_some(self.key.store());
-        let listing = || Wrong::Listing {
+        let listing = || AggregateDefect::Listing {
             key: key(),
             version: self.version,
             found: store.map(str::to_owned),

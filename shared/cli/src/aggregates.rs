@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence_aggregate_log::{AggregateReport, Table, Wrong};
+use ringfence_aggregate_log::{AggregateDefect, AggregateReport, Table};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -70,18 +70,18 @@ serialize_as!(Verified, |Verified(report)| json!({
     "wrong": report.wrong.iter().map(wrong).collect::<Value>(),
 }));
 
-fn wrong(wrong: &Wrong) -> Value {
+fn wrong(wrong: &AggregateDefect) -> Value {
     match wrong {
-        Wrong::Gap { key, after, found } => json!({
+        AggregateDefect::Gap { key, after, found } => json!({
             "wrong": "gap", "aggregate": key.to_string(), "after": after, "found": found,
         }),
-        Wrong::Order { key, version, timestamp } => json!({
+        AggregateDefect::Order { key, version, timestamp } => json!({
             "wrong": "order", "aggregate": key.to_string(),
             "version": version, "timestamp": timestamp,
         }),
-        Wrong::Listing { key, version, found } => json!({
+        AggregateDefect::Listing { key, version, found } => json!({
             "wrong": "listing", "aggregate": key.to_string(), "version": version, "found": found,
         }),
-        Wrong::Item(item) => json!({ "wrong": "item", "item": item }),
+        AggregateDefect::Item(item) => json!({ "wrong": "item", "item": item }),
     }
 }

@@ -3,7 +3,8 @@
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateKey, ListOptions, Push, PushPlace, Range, Table, Version, Wrong, event_of_image,
+    AggregateDefect, AggregateKey, ListOptions, Push, PushPlace, Range, Table, Version,
+    event_of_image,
 };
 use ringfence_dynamo::Random;
 use ringfence_dynamo::wire::Fault;
@@ -109,6 +110,6 @@ async fn a_table_behind_faults_answers_as_one_without() {
 }
 
 /// Forced events are younger than those after them; nothing else may be wrong.
-fn is_of_time(wrong: &Wrong) -> bool {
-    matches!(wrong, Wrong::Order { .. })
+fn is_of_time(wrong: &AggregateDefect) -> bool {
+    matches!(wrong, AggregateDefect::Order { .. })
 }

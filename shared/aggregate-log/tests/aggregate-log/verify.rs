@@ -1,7 +1,7 @@
 //! What `verify` finds, and what it leaves alone.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_aggregate_log::{PushPlace, Wrong};
+use ringfence_aggregate_log::{AggregateDefect, PushPlace};
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
 
@@ -67,7 +67,7 @@ async fn what_is_wrong_is_found_and_named() {
     stack.put(TABLE, broken.map(|(name, value)| (name.to_owned(), value)).into()).await;
 
     let report = stack.table().verify(&|_| {}).await.expect("a report");
-    let mut wrong: Vec<_> = report.wrong.iter().map(Wrong::to_string).collect();
+    let mut wrong: Vec<_> = report.wrong.iter().map(AggregateDefect::to_string).collect();
     wrong.sort();
     assert_eq!(
         wrong,
