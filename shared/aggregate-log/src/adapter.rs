@@ -10,11 +10,11 @@ use crate::key::check_store;
 use crate::list::{self, Of};
 use crate::push::{Prepared, check};
 use crate::{
-    AggregateError, AggregateEvent, AggregateKey, AggregatePage, ListOptions, NewAggregateEvent,
-    Push, PushPlace, Range, Table, Version, read,
+    AggregateError, AggregateEvent, AggregateKey, AggregatePage, AggregateTable, ListOptions,
+    NewAggregateEvent, Push, PushPlace, Range, Version, read,
 };
 
-impl Table {
+impl AggregateTable {
     /// The events in `range`, in the order of their versions. It shows every event that was
     /// acknowledged before it began. Fails with the first page that can't be read, and with an
     /// item that can't be decoded. Needs `dynamodb:Query` on the table.
@@ -30,7 +30,7 @@ impl Table {
     /// are passed over.
     ///
     /// # Errors
-    /// As [`Table::get_events`], and an event that the state can't decode.
+    /// As [`AggregateTable::get_events`], and an event that the state can't decode.
     pub async fn get_aggregate<S: State>(
         &self,
         key: &AggregateKey,
@@ -69,11 +69,11 @@ impl Table {
     }
 
     /// Adds all of the events or none, with one timestamp. The group names each aggregate once, of any stores. The
-    /// answer is in the order of the group. Needs what [`Table::push_event`] needs: a transaction of puts needs
+    /// answer is in the order of the group. Needs what [`AggregateTable::push_event`] needs: a transaction of puts needs
     /// `dynamodb:PutItem` alone.
     ///
     /// # Errors
-    /// As [`Table::push_event`], for the first aggregate of the group that refuses, gaps before
+    /// As [`AggregateTable::push_event`], for the first aggregate of the group that refuses, gaps before
     /// conflicts. [`AggregateError::Invalid`] if the group is empty, names an aggregate twice, or has
     /// two timestamps.
     pub async fn push_event_group(

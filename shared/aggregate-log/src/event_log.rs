@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::item::{self, key_of};
 use crate::merge::merged;
 use crate::push::{Entry, Prepared, Verdict};
-use crate::{AggregateError, AggregateKey, Range, Table, read, table_layout};
+use crate::{AggregateError, AggregateKey, AggregateTable, Range, read, table_layout};
 
 /// How often an append gets new versions and times. If many writers append to one aggregate that they have not read,
 /// one of them commits at a time, and the others try the next version.
@@ -31,7 +31,7 @@ const GAP_MAX: u64 = 100_000;
 /// leave gaps: it takes its slot and is never filled. No command has an item of its own, so an idempotency key is known
 /// by the events that carry it.
 pub struct AggregateLog {
-    table: Table,
+    table: AggregateTable,
     catalog: Catalog,
     clock: Clock,
     /// The time of this writer's last event, in milliseconds since 1970.
@@ -41,13 +41,13 @@ pub struct AggregateLog {
 impl AggregateLog {
     /// The aggregates in `table` of the context whose events `catalog` declares ([`Catalog::of_streams`]).
     #[must_use]
-    pub fn new(table: Table, catalog: Catalog, clock: Clock) -> Self {
+    pub fn new(table: AggregateTable, catalog: Catalog, clock: Clock) -> Self {
         Self { table, catalog, clock, last_ms: AtomicU64::new(0) }
     }
 
     /// The table.
     #[must_use]
-    pub fn table(&self) -> &Table {
+    pub fn table(&self) -> &AggregateTable {
         &self.table
     }
 
@@ -55,7 +55,7 @@ impl AggregateLog {
         Retry::of(envelope, &self.clock)
     }
 
-    fn retrying(&self, envelope: &Envelope) -> Table {
+    fn retrying(&self, envelope: &Envelope) -> AggregateTable {
         self.table.clone().retrying(self.retry(envelope))
     }
 

@@ -6,7 +6,9 @@ use ringfence::{BoundaryId, EventRef, Metadata, SequencedEvent};
 use ringfence_dynamo::{Item, ms_of_rfc3339};
 
 use crate::item::decode;
-use crate::{AggregateError, AggregateEvent, AggregateKey, DecodeError, Range, Table, read, scan};
+use crate::{
+    AggregateError, AggregateEvent, AggregateKey, AggregateTable, DecodeError, Range, read, scan,
+};
 
 /// The event of a NEW_IMAGE, whoever wrote it.
 ///
@@ -41,7 +43,7 @@ impl From<AggregateEvent> for SequencedEvent {
     }
 }
 
-impl Table {
+impl AggregateTable {
     /// The items of an aggregate's events in `range`, strongly consistent.
     pub fn items(
         &self,

@@ -11,8 +11,8 @@ use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text
 use crate::list::{self, IS_INITIAL_EVENT, Of};
 use crate::push::{Entry, Prepared};
 use crate::{
-    AggregateError, AggregateEvent, AggregateKey, AggregatePage, DecodeError, ListOptions, Range,
-    Table, read, scan,
+    AggregateError, AggregateEvent, AggregateKey, AggregatePage, AggregateTable, DecodeError,
+    ListOptions, Range, read, scan,
 };
 
 /// Aggregates that are imported at the same time.
@@ -21,7 +21,7 @@ const IMPORTS_MAX: usize = 16;
 /// The table of one store.
 #[derive(Clone, Debug)]
 pub struct LegacyTable {
-    table: Table,
+    table: AggregateTable,
     store: String,
 }
 
@@ -46,7 +46,7 @@ impl LegacyTable {
     ) -> Result<Self, AggregateError> {
         let store = store.into();
         crate::key::check_store(&store)?;
-        Ok(Self { table: Table::new(client, name, Clock::system()), store })
+        Ok(Self { table: AggregateTable::new(client, name, Clock::system()), store })
     }
 
     /// Puts every event into `to` as it is: version, timestamp, payload and metadata. If it fails, it can
@@ -56,7 +56,7 @@ impl LegacyTable {
     /// # Errors
     /// [`AggregateError::Conflict`] if `to` has another event in the place of one; otherwise the failure
     /// of a request.
-    pub async fn import(&self, to: &Table) -> Result<LegacyImport, AggregateError> {
+    pub async fn import(&self, to: &AggregateTable) -> Result<LegacyImport, AggregateError> {
         let put = |item| async move {
             let entry = self.entry(item)?;
             to.put_once(entry).await
@@ -96,7 +96,7 @@ impl LegacyTable {
     }
 }
 
-impl Table {
+impl AggregateTable {
     /// Puts an item without an id of a push. Returns false if it is there already.
     async fn put_once(&self, entry: Entry) -> Result<bool, AggregateError> {
         let (key, version, item) = (entry.key.clone(), entry.version, entry.item.clone());
@@ -122,7 +122,7 @@ impl Table {
 }
 
 impl LegacyTable {
-    /// As [`Table::get_events`].
+    /// As [`AggregateTable::get_events`].
     pub fn get_events(
         &self,
         key: &AggregateKey,
@@ -138,10 +138,10 @@ impl LegacyTable {
             .boxed()
     }
 
-    /// As [`Table::list_aggregate_ids`].
+    /// As [`AggregateTable::list_aggregate_ids`].
     ///
     /// # Errors
-    /// As [`Table::list_aggregate_ids`], and a store that is not in the table.
+    /// As [`AggregateTable::list_aggregate_ids`], and a store that is not in the table.
     pub async fn list_aggregate_ids(
         &self,
         store: &str,

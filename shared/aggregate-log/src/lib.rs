@@ -3,7 +3,7 @@
 //! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it
 //! takes effect if no event has its version yet. So a writer that has read up to version n and pushes n + 1
 //! has decided on every event. A push to one aggregate needs no transaction and no fence, and a push to several is one
-//! transaction. [`Table`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
+//! transaction. [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
 //! decide.
 //!
 //! docs/aggregate-log.md has layout, costs and what differs from the original.
@@ -44,5 +44,5 @@ pub use key::{AggregateKey, KeyError};
 pub use layout::table_layout;
 pub use legacy::{LegacyImport, LegacyTable};
 pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
-pub use table::Table;
+pub use table::AggregateTable;
 pub use verify::{AggregateDefect, AggregateReport};

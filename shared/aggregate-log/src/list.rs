@@ -8,7 +8,9 @@ use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
-use crate::{AggregateError, AggregateKey, AggregatePage, ListOptions, ListedAggregate, Table};
+use crate::{
+    AggregateError, AggregateKey, AggregatePage, AggregateTable, ListOptions, ListedAggregate,
+};
 
 /// Whose first events to list: the name and the value of the index's partition key.
 pub(crate) struct Of {
@@ -128,7 +130,7 @@ pub(crate) fn token(list: ListOptions, key: Key) -> String {
 }
 
 pub(crate) async fn page(
-    table: &Table,
+    table: &AggregateTable,
     of: Of,
     list: &ListOptions,
 ) -> Result<AggregatePage, AggregateError> {

@@ -8,7 +8,7 @@ use ringfence_dynamo::{Attempts, Item};
 use crate::gaps::Gap;
 use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
 use crate::limits::VERSION_MAX;
-use crate::{AggregateError, AggregateEvent, AggregateKey, Range, Table};
+use crate::{AggregateError, AggregateEvent, AggregateKey, AggregateTable, Range};
 
 /// How often a read looks at a gap before it believes it.
 const LOOKS_MAX: u32 = 4;
@@ -30,11 +30,11 @@ struct Look {
 /// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
 /// becoming visible, so it gets as many looks as a new one.
 pub(crate) fn events(
-    table: Table,
+    table: AggregateTable,
     key: AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
-    let look = move |table: &Table, key: &AggregateKey, range| {
+    let look = move |table: &AggregateTable, key: &AggregateKey, range| {
         items(table.clone(), key.to_string(), range).boxed()
     };
     let next = range.min_version.unwrap_or(1).max(1);
@@ -75,7 +75,7 @@ pub(crate) fn events(
 /// The items of `partition` whose versions are in `range`. Each page is asked for no more items than are
 /// still needed, so that a limit also bounds what is read and paid for.
 pub(crate) fn items(
-    table: Table,
+    table: AggregateTable,
     partition: String,
     range: Range,
 ) -> impl Stream<Item = Result<Item, AggregateError>> + Send {

@@ -3,10 +3,12 @@
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::Item;
 
-use crate::{AggregateError, Table};
+use crate::{AggregateError, AggregateTable};
 
 /// The items, page by page.
-pub(crate) fn items(table: &Table) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
+pub(crate) fn items(
+    table: &AggregateTable,
+) -> impl Stream<Item = Result<Item, AggregateError>> + Send + '_ {
     try_unfold(Some(None), move |start: Option<Option<Item>>| async move {
         let Some(start) = start else { return Ok(None) };
         let scan = || {

@@ -7,9 +7,9 @@ use ringfence_dynamo::Item;
 
 use crate::item::{VERSION, key_of};
 use crate::push::{Entry, Prepared, Verdict};
-use crate::{AggregateError, Table};
+use crate::{AggregateError, AggregateTable};
 
-impl Table {
+impl AggregateTable {
     /// Sends until the outcome is known.
     pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
         match self.judged(prepared).await? {

@@ -7,14 +7,14 @@ use crate::gaps::Gaps;
 
 /// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct AggregateTable {
     pub(crate) dynamo: ringfence_dynamo::Table,
     pub(crate) clock: Clock,
     pub(crate) retry: Retry,
     pub(crate) gaps: Gaps,
 }
 
-impl Table {
+impl AggregateTable {
     /// The stores in the table `name`. The client's own retries must be off
     /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
     #[must_use]

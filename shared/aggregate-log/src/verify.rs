@@ -7,7 +7,7 @@ use futures::stream::TryStreamExt;
 use ringfence_dynamo::Item;
 
 use crate::item::{EVENT_STORE_ID, TIMESTAMP, decode_named, name_of, text_of};
-use crate::{AggregateError, AggregateKey, Range, Table, Version, read, scan};
+use crate::{AggregateError, AggregateKey, AggregateTable, Range, Version, read, scan};
 
 /// What is wrong with an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,7 +59,7 @@ pub struct AggregateReport {
     pub wrong: Vec<AggregateDefect>,
 }
 
-impl Table {
+impl AggregateTable {
     /// Looks at every item, while others may write. It reads (and pays for) the whole table once. To be
     /// sure, it reads each aggregate that looks wrong once more, strongly and alone. `progress` gets
     /// the number of events that were looked at.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence_aggregate_log::{AggregateDefect, AggregateReport, Table};
+use ringfence_aggregate_log::{AggregateDefect, AggregateReport, AggregateTable};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     Layout::Aggregates.check(&client, &arguments.aggregate_table).await?;
-    let table = Table::new(client, &arguments.aggregate_table, Clock::system());
+    let table = AggregateTable::new(client, &arguments.aggregate_table, Clock::system());
     let verified = Verified(table.verify(&show).await?);
     Ok(arguments.output.end(&verified, verified.0.wrong.is_empty()))
 }

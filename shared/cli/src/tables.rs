@@ -5,7 +5,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence::Catalog;
-use ringfence_aggregate_log::Table;
+use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, client_of};
@@ -98,9 +98,9 @@ impl StackLogs {
     }
 
     /// The aggregate log.
-    pub fn aggregates(&self) -> Result<Table> {
+    pub fn aggregates(&self) -> Result<AggregateTable> {
         let table = named(&self.tables.streams.aggregate_table, "aggregate", "--aggregate-table")?;
-        Ok(Table::new(self.client.clone(), table, Clock::system()))
+        Ok(AggregateTable::new(self.client.clone(), table, Clock::system()))
     }
 
     /// The store of the document log.
@@ -141,7 +141,7 @@ impl StreamTables {
     /// Those logs of the stack whose tables are named.
     pub fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
         let documents = self.documents(&client);
-        let table = |table| Table::new(client, table, Clock::system());
+        let table = |table| AggregateTable::new(client, table, Clock::system());
         Logs { dcb, aggregates: self.aggregate_table.as_ref().map(table), documents }
     }
 

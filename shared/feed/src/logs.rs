@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_aggregate_log::{AggregateKey, Range, Table};
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, Range};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::{Clock, Item, Retry};
@@ -24,7 +24,7 @@ pub struct Logs {
     /// The DCB log.
     pub dcb: DcbLog,
     /// The aggregate log, if the stack has one.
-    pub aggregates: Option<Table>,
+    pub aggregates: Option<AggregateTable>,
     /// The document log, if the stack has one.
     pub documents: Option<DocumentLog<DynamoStore>>,
 }
@@ -38,7 +38,7 @@ impl From<DcbLog> for Logs {
 /// A log whose events are items of their own.
 enum Source<'a> {
     Dcb(&'a DcbLog),
-    Aggregates(Table, AggregateKey),
+    Aggregates(AggregateTable, AggregateKey),
 }
 
 impl Logs {
@@ -54,7 +54,7 @@ impl Logs {
         }
     }
 
-    fn aggregates(&self) -> Result<&Table, StreamError> {
+    fn aggregates(&self) -> Result<&AggregateTable, StreamError> {
         self.aggregates.as_ref().ok_or(StreamError::NoLog { log: "aggregate" })
     }
 

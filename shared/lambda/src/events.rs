@@ -7,7 +7,7 @@ use ringfence::{
     Aggregates, BoundaryId, Catalog, Conflict, Context, Dcb, Decisions, Envelope, EventLog,
     HandleError, Handled, LogError, PlanError, Slice, StoreError, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, Table};
+use ringfence_aggregate_log::{AggregateLog, AggregateTable};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
@@ -64,7 +64,7 @@ impl OnTable for Aggregates {
         catalog: Catalog,
         clock: Clock,
     ) -> (impl EventLog, Meter) {
-        let table = Table::new(client, table, clock.clone());
+        let table = AggregateTable::new(client, table, clock.clone());
         let meter = table.meter().clone();
         (AggregateLog::new(table, catalog, clock), meter)
     }

@@ -8,7 +8,7 @@ use ringfence::kit::{Case, CaseLog, InMemory, OnEvents, catalog, check_in_memory
 use ringfence::{
     Access, Aggregates, Catalog, Context, Dcb, Decisions, Envelope, EventLog, Slice, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, Table};
+use ringfence_aggregate_log::{AggregateLog, AggregateTable};
 use ringfence_dcb_log::{DcbLog, Options};
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
@@ -116,7 +116,7 @@ async fn on_events<S: Slice>(template: &Template) -> Ran {
 
 async fn on_aggregates<S: Slice>(template: &Template) -> Ran {
     let open = |dynamo: &Dynamo, catalog, clock: Clock| {
-        let table = Table::new(dynamo.client.clone(), AGGREGATES, clock.clone());
+        let table = AggregateTable::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         AggregateLog::new(table, catalog, clock)
     };
     let verify = async |log: &AggregateLog| {

@@ -7,7 +7,7 @@ use ringfence::{
     Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
 };
-use ringfence_aggregate_log::{AggregateKey, Push, PushPlace, Table};
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
 use ringfence_dynamo::wire::Exchange;
@@ -107,8 +107,8 @@ impl World {
         DcbLog::new(self.dynamo.client.clone(), EVENTS, catalog, self.clock.clone())
     }
 
-    fn aggregates(&self) -> Table {
-        Table::new(self.dynamo.client.clone(), AGGREGATES, self.clock.clone())
+    fn aggregates(&self) -> AggregateTable {
+        AggregateTable::new(self.dynamo.client.clone(), AGGREGATES, self.clock.clone())
     }
 
     /// Its Tips calve soon, so that some events are in calves.

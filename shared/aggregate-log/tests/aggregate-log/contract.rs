@@ -2,7 +2,7 @@
 
 use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
-    AggregateError, NewAggregateEvent, Push, PushPlace, Range, Table, VERSION_MAX, Version,
+    AggregateError, AggregateTable, NewAggregateEvent, Push, PushPlace, Range, VERSION_MAX, Version,
 };
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::customers::{added, customer};
 use crate::stack::{NOW, conflict, event, events, in_process, key, versions};
 
 /// Pushes `count` events to a new aggregate.
-async fn fill(table: &Table, id: &str, count: i64) {
+async fn fill(table: &AggregateTable, id: &str, count: i64) {
     for points in 0..count {
         table.push_event(&customer(id), PushPlace::End, added(points)).await.expect("pushed");
     }

@@ -5,7 +5,7 @@
 use std::num::NonZeroU32;
 
 use ringfence_aggregate_log::{
-    ListOptions, NewAggregateEvent, Push, PushPlace, Range, Table, Version,
+    AggregateTable, ListOptions, NewAggregateEvent, Push, PushPlace, Range, Version,
 };
 use ringfence_dynamo::{
     Consistency, Usage, item_bytes, read_units, transact_write_units, write_units,
@@ -37,7 +37,7 @@ fn padded() -> NewAggregateEvent {
 }
 
 /// A table with one aggregate that has this many events.
-async fn filled(events: u64) -> (Stack, Table) {
+async fn filled(events: u64) -> (Stack, AggregateTable) {
     let stack = Stack::start().await;
     let seeder = stack.table();
     for version in 1..=events {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence::{Reads, SequencedEvent, StoreError};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, Push, PushPlace, Range, Table, Version, event_of_image,
+    AggregateError, AggregateEvent, AggregateTable, Push, PushPlace, Range, Version, event_of_image,
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -15,7 +15,7 @@ use crate::stack::{Stack, TABLE, conflict, events, run, versions};
 
 const NEW: PushPlace = PushPlace::After(Version::NONE);
 
-async fn push(log: &Table, place: PushPlace) -> Result<AggregateEvent, AggregateError> {
+async fn push(log: &AggregateTable, place: PushPlace) -> Result<AggregateEvent, AggregateError> {
     log.push_event(&customer("1"), place, added(1)).await
 }
 

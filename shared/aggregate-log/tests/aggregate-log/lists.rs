@@ -2,14 +2,14 @@
 
 use std::num::NonZeroU32;
 
-use ringfence_aggregate_log::{AggregateError, ListOptions, PushPlace, Table, Version};
+use ringfence_aggregate_log::{AggregateError, AggregateTable, ListOptions, PushPlace, Version};
 use ringfence_dynamo::Clock;
 
 use crate::customers::{added, customer};
 use crate::stack::{NOW_MS, in_process, key};
 
 /// Aggregates `0` to `count` - 1, one a second.
-async fn fill(table: &Table, clock: &Clock, count: u64) {
+async fn fill(table: &AggregateTable, clock: &Clock, count: u64) {
     for n in 0..count {
         clock.set(NOW_MS + n * 1_000);
         let place = PushPlace::After(Version::NONE);
@@ -21,7 +21,7 @@ async fn fill(table: &Table, clock: &Clock, count: u64) {
     }
 }
 
-async fn ids(table: &Table, list: &ListOptions) -> (String, Option<String>) {
+async fn ids(table: &AggregateTable, list: &ListOptions) -> (String, Option<String>) {
     let listed = table.list_aggregate_ids("CUSTOMERS", list).await.expect("a page");
     let ids: Vec<_> = listed.aggregates.into_iter().map(|aggregate| aggregate.id).collect();
     (ids.join(" "), listed.next_page_token)

@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, AggregateKey, AggregateLog, NewAggregateEvent, Range, Table,
-    VersionConflict, table_layout,
+    AggregateError, AggregateEvent, AggregateKey, AggregateLog, AggregateTable, NewAggregateEvent,
+    Range, VersionConflict, table_layout,
 };
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item, TableLayout, number_key};
@@ -49,8 +49,8 @@ impl Stack {
         self.dynamo.stream(TABLE).expect("a stream")
     }
 
-    pub(crate) fn table(&self) -> Table {
-        Table::new(self.client.clone(), TABLE, self.clock.clone())
+    pub(crate) fn table(&self) -> AggregateTable {
+        AggregateTable::new(self.client.clone(), TABLE, self.clock.clone())
     }
 
     /// The log of the customers.
@@ -77,13 +77,13 @@ impl Stack {
 }
 
 /// A table whose requests take no time, and its clock.
-pub(crate) fn in_process() -> (Table, Clock) {
+pub(crate) fn in_process() -> (AggregateTable, Clock) {
     let engine = Engine::memory().expect("an engine");
     engine.create_table(&table_layout().properties(), TABLE).expect("the table");
     let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
     let client = Wire::default().client_of(Arc::new(call));
     let clock = Clock::fixed(NOW_MS);
-    (Table::new(client, TABLE, clock.clone()), clock)
+    (AggregateTable::new(client, TABLE, clock.clone()), clock)
 }
 
 /// Runs a command on a handler that is not warm.
@@ -132,12 +132,16 @@ pub(crate) fn event(event_type: &str, payload: Value) -> NewAggregateEvent {
 }
 
 /// The events of an aggregate.
-pub(crate) async fn events(table: &Table, key: &AggregateKey, range: Range) -> Vec<AggregateEvent> {
+pub(crate) async fn events(
+    table: &AggregateTable,
+    key: &AggregateKey,
+    range: Range,
+) -> Vec<AggregateEvent> {
     table.get_events(key, range).try_collect().await.expect("events")
 }
 
 /// The versions of an aggregate's events.
-pub(crate) async fn versions(table: &Table, key: &AggregateKey, range: Range) -> Vec<u64> {
+pub(crate) async fn versions(table: &AggregateTable, key: &AggregateKey, range: Range) -> Vec<u64> {
     let events = events(table, key, range).await;
     events.iter().map(|event| event.version.number()).collect()
 }

@@ -3,7 +3,7 @@
 
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateDefect, AggregateKey, ListOptions, Push, PushPlace, Range, Table, Version,
+    AggregateDefect, AggregateKey, AggregateTable, ListOptions, Push, PushPlace, Range, Version,
     event_of_image,
 };
 use ringfence_dynamo::Random;
@@ -28,7 +28,7 @@ fn some_key(random: &mut Random) -> AggregateKey {
     key(store, &random.below(3).to_string())
 }
 
-async fn step(random: &mut Random, table: &Table) -> Step {
+async fn step(random: &mut Random, table: &AggregateTable) -> Step {
     let below = |random: &mut Random| random.below(12);
     match random.below(10) {
         0..=6 => {
@@ -62,7 +62,7 @@ async fn step(random: &mut Random, table: &Table) -> Step {
     }
 }
 
-async fn carry_out(table: &Table, step: &Step) -> String {
+async fn carry_out(table: &AggregateTable, step: &Step) -> String {
     match step {
         Step::Push(group) => format!("{:?}", table.push_event_group(group.clone()).await),
         Step::Get(key, range) => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence::Catalog;
-use ringfence_aggregate_log::Table;
+use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, sdk_config};
@@ -64,7 +64,7 @@ impl Service for IndexEvents {
         ringfence_dynamo::open(&client).await;
         let logs = Logs {
             dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),
-            aggregates: Some(Table::new(client.clone(), aggregates, clock.clone())),
+            aggregates: Some(AggregateTable::new(client.clone(), aggregates, clock.clone())),
             documents: Some(DocumentLog::new(DynamoStore::new(client.clone(), documents), clock)),
         };
         let indexer = Indexer::new(logs, client, index).epoch_entries(epoch_entries);

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
-use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, Push, PushPlace, Table};
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,
@@ -21,8 +21,8 @@ pub(crate) const DOCUMENTS: &str = "documents";
 /// Tips calve soon, so that most reads meet calves.
 const TIP_EVENTS_MAX: usize = 3;
 
-pub(crate) fn aggregates(client: aws_sdk_dynamodb::Client, clock: &Clock) -> Table {
-    Table::new(client, AGGREGATES, clock.clone())
+pub(crate) fn aggregates(client: aws_sdk_dynamodb::Client, clock: &Clock) -> AggregateTable {
+    AggregateTable::new(client, AGGREGATES, clock.clone())
 }
 
 pub(crate) fn documents(
@@ -47,7 +47,7 @@ pub(crate) fn stream(n: u64) -> StreamName {
 }
 
 /// Pushes `events` events onto each of some aggregates, in one transaction.
-pub(crate) async fn push(log: &Table, aggregates: &[u64], events: u64) -> Vec<Partition> {
+pub(crate) async fn push(log: &AggregateTable, aggregates: &[u64], events: u64) -> Vec<Partition> {
     let push = |n: &u64| Push {
         key: aggregate(*n),
         place: PushPlace::End,

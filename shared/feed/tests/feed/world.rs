@@ -10,7 +10,7 @@ use ringfence::{
     Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, NewEvent, SequencedEvent,
     id_type,
 };
-use ringfence_aggregate_log::{Table, event_of_image};
+use ringfence_aggregate_log::{AggregateTable, event_of_image};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::wire::{Director, Wire};
@@ -131,7 +131,7 @@ pub(crate) struct World {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) log: DcbLog,
-    pub(crate) aggregates: Table,
+    pub(crate) aggregates: AggregateTable,
     pub(crate) documents: DocumentLog<DynamoStore>,
     pub(crate) epoch_entries: u64,
 }

@@ -10,7 +10,7 @@ use ringfence::{
     LimitKind, LogError, Never, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, AggregateKey, AggregateLog, Range, Table,
+    AggregateError, AggregateEvent, AggregateKey, AggregateLog, AggregateTable, Range,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, CodecError};
@@ -32,7 +32,7 @@ const SENDS: usize = ringfence_dynamo::ATTEMPTS_MAX as usize;
 
 struct Shop {
     wire: Wire,
-    table: Table,
+    table: AggregateTable,
 }
 
 fn shop() -> Shop {
@@ -47,7 +47,7 @@ fn shop() -> Shop {
     let wire = Wire::default();
     let client =
         wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
-    Shop { wire, table: Table::new(client, "aggregates", Clock::fixed(NOW_MS)) }
+    Shop { wire, table: AggregateTable::new(client, "aggregates", Clock::fixed(NOW_MS)) }
 }
 
 impl Shop {

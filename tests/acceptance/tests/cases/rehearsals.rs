@@ -7,7 +7,7 @@ use ringfence::kit::{Case, OnEvents};
 use ringfence::{
     Aggregates, Catalog, Context, Dcb, Decisions, Envelope, HandleError, Handled, Slice, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, Table};
+use ringfence_aggregate_log::{AggregateLog, AggregateTable};
 use ringfence_dcb_log::{DcbLog, Rehearsal, Rehearse};
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
@@ -123,7 +123,7 @@ async fn on_dcb<S: Slice>(template: &Template) {
 
 async fn on_aggregates<S: Slice>(template: &Template) {
     on_events::<S, _>(template, AGGREGATES, |client, catalog, clock| {
-        AggregateLog::new(Table::new(client, AGGREGATES, clock.clone()), catalog, clock)
+        AggregateLog::new(AggregateTable::new(client, AGGREGATES, clock.clone()), catalog, clock)
     })
     .await;
 }

@@ -17,7 +17,7 @@ use ringfence::{
     State, events, handle, kit::id,
 };
 use ringfence_aggregate_log::{
-    AggregateKey, NewAggregateEvent as Pushed, Push, PushPlace, Table as AggregateLog,
+    AggregateKey, AggregateTable as AggregateLog, NewAggregateEvent as Pushed, Push, PushPlace,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{

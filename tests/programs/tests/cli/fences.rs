@@ -2,7 +2,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{
     Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag,
 };
-use ringfence_aggregate_log::{self as aggregate, AggregateKey, PushPlace, Table};
+use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
@@ -113,7 +113,7 @@ async fn what_this_build_can_not_read_and_what_lies_ahead_is_named() {
     ];
     let envelope = &Envelope::default();
     log.append(Append { events, seen: None, record: None, envelope }).await.unwrap();
-    let customers = Table::new(world.client.clone(), AGGREGATES, Clock::system());
+    let customers = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", "ada").unwrap();
     let (event_type, payload) = ("Renamed".to_owned(), Some(json!({})));
     let renamed =

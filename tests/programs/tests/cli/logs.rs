@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_aggregate_log::{AggregateKey, NewAggregateEvent, PushPlace, Table};
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
 use ringfence_document_log::{Append, Appended, Batch, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
@@ -19,7 +19,7 @@ fn number(value: u64) -> AttributeValue {
 
 /// Writes events of a customer at these versions, over any that exist.
 pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
-    let table = Table::new(world.client.clone(), AGGREGATES, Clock::system());
+    let table = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", id).unwrap();
     for version in versions {
         let event = NewAggregateEvent {

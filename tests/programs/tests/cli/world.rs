@@ -9,7 +9,7 @@ use ringfence::{
     Append, Appended, BoundaryId, Context, Envelope, EventLog, Metadata, NewEvent, SequencedEvent,
     events, kit::id,
 };
-use ringfence_aggregate_log::Table;
+use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
 use ringfence_dynamo::{Clock, Retry, wire::Wire};
@@ -162,7 +162,7 @@ impl World {
         let client = || self.client.clone();
         let logs = Logs {
             dcb: log(&self.client),
-            aggregates: Some(Table::new(client(), AGGREGATES, Clock::system())),
+            aggregates: Some(AggregateTable::new(client(), AGGREGATES, Clock::system())),
             documents: Some(self.documents()),
         };
         let indexer = Indexer::new(logs, client(), INDEX);

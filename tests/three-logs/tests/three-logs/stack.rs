@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::Client;
 use ringfence::Context;
-use ringfence_aggregate_log::{AggregateLog, Table};
+use ringfence_aggregate_log::{AggregateLog, AggregateTable};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Cache, Category, Document, DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
@@ -39,7 +39,7 @@ impl Stack {
     }
 
     pub(crate) fn aggregates(&self) -> AggregateLog {
-        let table = Table::new(self.client.clone(), "aggregates", self.clock.clone());
+        let table = AggregateTable::new(self.client.clone(), "aggregates", self.clock.clone());
         let catalog = aggregate::Accounts::catalog().expect("free of contradictions");
         AggregateLog::new(table, catalog, self.clock.clone())
     }
