@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
-use ringfence_document_log::{Access, Document, Snapshot};
+use ringfence_document_log::{AccessStrategy, Document, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::{CustomerId, ProductId};
@@ -54,7 +54,7 @@ impl State for Cart {
 }
 
 impl Document for Cart {
-    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("CartSnapshot"));
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("CartSnapshot"));
 }
 
 /// Why a cart is not changed.

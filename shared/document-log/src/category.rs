@@ -14,14 +14,14 @@ use crate::check::{check, declared};
 use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
-    Access, Append, Appended, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
-    Documents, OfDocument, Recorded, Store, StreamName,
+    AccessStrategy, Append, Appended, Batch, CategoryError, Conflict, Document, DocumentError,
+    DocumentLog, Documents, OfDocument, Recorded, Store, StreamName,
 };
 
 /// The streams of one category, which are the documents of one context.
 pub struct Category<D: Document, S> {
     pub(crate) log: DocumentLog<S>,
-    pub(crate) access: Access<D>,
+    pub(crate) access: AccessStrategy<D>,
     pub(crate) cache: Cache<D>,
     /// The events of the context.
     pub(crate) catalog: Catalog,
@@ -144,7 +144,7 @@ impl<D: Document, S: Store> Category<D, S> {
     /// The events of `C` do not each name one document.
     pub fn new<C: Context<Log = Documents<D>>>(
         log: DocumentLog<S>,
-        access: Access<D>,
+        access: AccessStrategy<D>,
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
         let (catalog, key) = declared::<C, D>()?;

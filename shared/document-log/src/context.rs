@@ -16,7 +16,7 @@ pub struct Documents<D>(PhantomData<D>);
 /// the events.
 pub trait Document: State + Clone + Sync + 'static {
     /// How it is stored and read for commands. The default is to read all events.
-    const ACCESS: Access<Self> = Access::Unoptimized;
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Unoptimized;
 }
 
 /// A slice on the document log: its decision rests on the state of one document.
@@ -39,7 +39,7 @@ impl<S> OfDocument for S where
 /// A context can change from `Unoptimized` to any other access at any time, and back from any but `RollingState`: what
 /// that writes is in no event.
 #[derive(Clone, Copy)]
-pub enum Access<D: 'static> {
+pub enum AccessStrategy<D: 'static> {
     /// All events are read, backwards in pages; no unfold is written.
     Unoptimized,
     /// The state is the last event that it reads, which each append also writes as unfold.
@@ -93,7 +93,7 @@ impl<D> Snapshot<D> {
     }
 }
 
-impl<D: Document> Access<D> {
+impl<D: Document> AccessStrategy<D> {
     /// The type names of the snapshots that are written.
     pub fn snapshots(&self) -> Vec<&'static str> {
         match self {

@@ -45,7 +45,7 @@ pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
 pub use category::{Category, Load, Outcome, Transacted};
 pub use check::CategoryError;
-pub use context::{Access, Document, Documents, OfDocument, Snapshot};
+pub use context::{AccessStrategy, Document, Documents, OfDocument, Snapshot};
 pub use dynamo::{DynamoStore, table_layout};
 pub use error::{Conflict, DocumentError, ItemError};
 pub use image::Span;

@@ -3,7 +3,7 @@
 mod events;
 
 use ringfence::prelude::*;
-use ringfence_document_log::{Access, Document, Documents, Snapshot};
+use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use ringfence_stack::{List, Members, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ impl State for __Context__State {
 }
 
 impl Document for __Context__State {
-    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("__Context__Snapshot"));
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("__Context__Snapshot"));
 }
 
 impl Members for __Context__ {

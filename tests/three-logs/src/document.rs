@@ -10,7 +10,7 @@ pub mod open;
 pub mod withdraw;
 
 use ringfence::prelude::*;
-use ringfence_document_log::{Access, Document, Documents, Snapshot};
+use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 
 use crate::account::{Account, Deposited, Opened, Withdrawn};
 
@@ -28,5 +28,5 @@ impl Context for Accounts {
 
 impl Document for Account {
     /// Each append stores the account beside the events, and a decision reads the newest one.
-    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("Snapshot"));
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("Snapshot"));
 }

@@ -1,7 +1,9 @@
 //! Every way to store a state gives the same state.
 
 use ringfence::{Consistency, Envelope, State as _};
-use ringfence_document_log::{Access, Cache, DocumentError, Load, Outcome, Store, TipLimits};
+use ringfence_document_log::{
+    AccessStrategy, Cache, DocumentError, Load, Outcome, Store, TipLimits,
+};
 
 use crate::basket::{
     State, accesses, add, baskets, of, rolling, snapshot, snapshots, some_cache, state, transact,
@@ -46,13 +48,13 @@ async fn every_access_reads_what_it_wrote<S: Store + Clone>(store: S) {
 
 async fn the_latest_event_is_the_state<S: Store + Clone>(store: S) {
     let log = || log(store.clone()).with_limits(events_max(2));
-    let latest = baskets(log(), Access::LatestKnownEvent, Cache::none());
+    let latest = baskets(log(), AccessStrategy::LatestKnownEvent, Cache::none());
     for sku in 0..5 {
         add(&latest, "x", sku).await;
         let expected = State::default().evolve(crate::basket::added(sku));
         assert_eq!(state(&latest, "x").await, expected);
     }
-    let all = baskets(log(), Access::Unoptimized, Cache::none());
+    let all = baskets(log(), AccessStrategy::Unoptimized, Cache::none());
     assert_eq!(state(&all, "x").await.total(), 5);
 }
 
@@ -79,8 +81,13 @@ async fn competing_writers_lose_nothing<S: Store + Clone>(store: S) {
 
 async fn an_access_can_be_changed<S: Store + Clone>(store: S) {
     let log = || log(store.clone()).with_limits(events_max(2));
-    let order: [fn() -> Access<State>; 5] =
-        [|| Access::Unoptimized, snapshot, || Access::Unoptimized, snapshots, snapshot];
+    let order: [fn() -> AccessStrategy<State>; 5] = [
+        || AccessStrategy::Unoptimized,
+        snapshot,
+        || AccessStrategy::Unoptimized,
+        snapshots,
+        snapshot,
+    ];
     for (n, access) in (0_u32..).zip(order) {
         let category = baskets(log(), access(), Cache::none());
         add(&category, "x", n).await;
@@ -91,7 +98,7 @@ async fn an_access_can_be_changed<S: Store + Clone>(store: S) {
     add(&last, "x", 99).await;
     assert_eq!(state(&last, "x").await.total(), 11);
     // The way back loses changes that were never events.
-    let back = baskets(log(), Access::Unoptimized, Cache::none());
+    let back = baskets(log(), AccessStrategy::Unoptimized, Cache::none());
     assert_eq!(state(&back, "x").await.total(), 10);
 }
 
@@ -153,7 +160,7 @@ async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {
         envelope: &envelope,
     };
     log.append(append).await.expect("it is settled");
-    let category = baskets(log, Access::Unoptimized, Cache::none());
+    let category = baskets(log, AccessStrategy::Unoptimized, Cache::none());
     let decide = |state: &State| state.ensure(1).map(|events| of("a", events));
     let decided = category.transact("a", Load::Eventual, &envelope, decide).await;
     let error: DocumentError = decided.expect_err("it can't be decoded");

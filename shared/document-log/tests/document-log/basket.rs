@@ -6,8 +6,8 @@ use ringfence::{
     Catalog, CatalogError, Context, Envelope, Event as _, EventSchema, NewEvent, Reads, Tag,
 };
 use ringfence_document_log::{
-    Access, Cache, Category, Document, DocumentLog, Documents, Load, Outcome, Snapshot, Store,
-    Transacted,
+    AccessStrategy, Cache, Category, Document, DocumentLog, Documents, Load, Outcome, Snapshot,
+    Store, Transacted,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -125,26 +125,26 @@ const SNAPSHOTS: [Snapshot<State>; 2] = [
     SNAPSHOT,
 ];
 
-pub(crate) fn snapshot() -> Access<State> {
-    Access::Snapshot(SNAPSHOT)
+pub(crate) fn snapshot() -> AccessStrategy<State> {
+    AccessStrategy::Snapshot(SNAPSHOT)
 }
 
-pub(crate) fn snapshots() -> Access<State> {
-    Access::Snapshots(&SNAPSHOTS)
+pub(crate) fn snapshots() -> AccessStrategy<State> {
+    AccessStrategy::Snapshots(&SNAPSHOTS)
 }
 
-pub(crate) fn rolling() -> Access<State> {
-    Access::RollingState(SNAPSHOT)
+pub(crate) fn rolling() -> AccessStrategy<State> {
+    AccessStrategy::RollingState(SNAPSHOT)
 }
 
 /// Every access by which a basket's state is what its events say.
-pub(crate) fn accesses() -> [fn() -> Access<State>; 4] {
-    [|| Access::Unoptimized, snapshot, snapshots, rolling]
+pub(crate) fn accesses() -> [fn() -> AccessStrategy<State>; 4] {
+    [|| AccessStrategy::Unoptimized, snapshot, snapshots, rolling]
 }
 
 pub(crate) fn baskets<S: Store>(
     log: DocumentLog<S>,
-    access: Access<State>,
+    access: AccessStrategy<State>,
     cache: Cache<State>,
 ) -> Category<State, S> {
     Category::new::<Basket>(log, access, cache).expect("each event names a basket")

@@ -4,8 +4,8 @@
 use ringfence::prelude::*;
 use ringfence::{Envelope, Handled, Outcome, Refusal};
 use ringfence_document_log::{
-    Access, Cache, Category, CategoryError, Document, DocumentError, DocumentLog, Documents,
-    MemoryStore, Store, handle,
+    AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
+    Documents, MemoryStore, Store, handle,
 };
 use ringfence_dynamo::Clock;
 
@@ -155,7 +155,7 @@ fn memory() -> DocumentLog<MemoryStore> {
 
 /// Why a function of a slice of the context does not start.
 fn of_context<C: Context<Log = Documents<Shelf>>>() -> String {
-    let category = Category::new::<C>(memory(), Access::Unoptimized, Cache::none());
+    let category = Category::new::<C>(memory(), AccessStrategy::Unoptimized, Cache::none());
     category.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
@@ -234,7 +234,7 @@ on_both![
 ];
 
 async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
-    let category = baskets(log(store), Access::Unoptimized, Cache::none());
+    let category = baskets(log(store), AccessStrategy::Unoptimized, Cache::none());
     let stray = Act::Stray { basket_id: "a".to_owned() };
     let error = handle(&category, &stray, &Envelope::default()).await.expect_err("it strays");
     assert!(matches!(error, DocumentError::OtherStream { .. }), "{error:?}");
@@ -253,8 +253,8 @@ async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
 }
 
 async fn a_refusal_leaves_events_once_and_a_repeat_is_refused_alike<S: Store + Clone>(store: S) {
-    let warm = baskets(log(store.clone()), Access::Unoptimized, some_cache());
-    let cold = baskets(log(store), Access::Unoptimized, Cache::none());
+    let warm = baskets(log(store.clone()), AccessStrategy::Unoptimized, some_cache());
+    let cold = baskets(log(store), AccessStrategy::Unoptimized, Cache::none());
     let leave = Act::Leave { basket_id: "a".to_owned() };
     let sent = async |category, key: Option<&str>| {
         let idempotency_key = key.map(str::to_owned);
@@ -277,8 +277,8 @@ async fn a_refusal_leaves_events_once_and_a_repeat_is_refused_alike<S: Store + C
 async fn a_decision_is_not_made_before_the_events_that_it_read<S: Store + Clone>(store: S) {
     for (basket, ahead_ms, counted) in [("a", 5, 5), ("b", 60_001, 0)] {
         let ahead = DocumentLog::new(store.clone(), Clock::fixed(NOW_MS + ahead_ms));
-        add(&baskets(ahead, Access::Unoptimized, Cache::none()), basket, 2).await;
-        let category = baskets(log(store.clone()), Access::Unoptimized, Cache::none());
+        add(&baskets(ahead, AccessStrategy::Unoptimized, Cache::none()), basket, 2).await;
+        let category = baskets(log(store.clone()), AccessStrategy::Unoptimized, Cache::none());
         let context = CommandContext { now_ms: NOW_MS, ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
         let count = Act::Count { basket_id: basket.to_owned() };

@@ -2,8 +2,8 @@
 
 use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
 use ringfence_document_log::{
-    Access, Cache, Category, DocumentError, DynamoStore, Load, MemoryStore, OfDocument, Store,
-    handle,
+    AccessStrategy, Cache, Category, DocumentError, DynamoStore, Load, MemoryStore, OfDocument,
+    Store, handle,
 };
 use ringfence_dynamo::Units;
 use ringfence_dynamo::wire::{Edit, Fault};
@@ -266,8 +266,8 @@ async fn a_key_costs_nothing_but_what_is_read_of_calves() {
 async fn after_a_conflict_only_what_is_new_is_searched() {
     let stack = Stack::start().await;
     let limited = |store| log(store).with_limits(events_max(1));
-    let warm = baskets(limited(stack.store()), Access::Unoptimized, some_cache());
-    let other = baskets(limited(stack.other_store()), Access::Unoptimized, Cache::none());
+    let warm = baskets(limited(stack.store()), AccessStrategy::Unoptimized, some_cache());
+    let other = baskets(limited(stack.other_store()), AccessStrategy::Unoptimized, Cache::none());
     for _ in 0..5 {
         add(&warm, "x/1", 1).await;
     }

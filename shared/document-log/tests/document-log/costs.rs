@@ -7,8 +7,8 @@ use ringfence::{
     Catalog, CatalogError, Consistency, Context, Envelope, Event, Reads, State, events,
 };
 use ringfence_document_log::{
-    Access, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot, Store,
-    TipLimits,
+    AccessStrategy, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot,
+    Store, TipLimits,
 };
 use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
 use serde::{Deserialize, Serialize};
@@ -62,8 +62,8 @@ fn text() -> String {
     "x".repeat(PAYLOAD_BYTES - r#"{"text":""}"#.len())
 }
 
-fn snapshot() -> Access<Note> {
-    Access::Snapshot(Snapshot::named("Snapshot"))
+fn snapshot() -> AccessStrategy<Note> {
+    AccessStrategy::Snapshot(Snapshot::named("Snapshot"))
 }
 
 /// Requests and units.
@@ -87,7 +87,7 @@ struct Priced {
 }
 
 impl Priced {
-    async fn of(events: u32, limits: TipLimits, access: Access<Note>, warm: bool) -> Self {
+    async fn of(events: u32, limits: TipLimits, access: AccessStrategy<Note>, warm: bool) -> Self {
         let stack = Stack::start().await;
         let cache = || match warm {
             true => Cache::of(std::num::NonZeroUsize::MIN),
@@ -175,7 +175,7 @@ const EQUINOX: fn() -> TipLimits = || TipLimits::EQUINOX;
 #[tokio::test]
 async fn create() {
     for limits in [RINGFENCE(), EQUINOX()] {
-        let priced = Priced::of(0, limits, Access::Unoptimized, false).await;
+        let priced = Priced::of(0, limits, AccessStrategy::Unoptimized, false).await;
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 0.5, 1, 1.0));
         let priced = Priced::of(0, limits, snapshot(), false).await;
         assert_eq!(priced.append(Load::Empty).await, cost(0, 0.0, 1, 2.0));
@@ -188,7 +188,7 @@ async fn a_hundred_events_are_read_and_appended_to() {
     for (limits, of_tip, write, with_snapshot) in
         [(RINGFENCE(), 0.5, 2.0, 2.0), (EQUINOX(), 3.0, 22.0, 23.0)]
     {
-        let priced = Priced::of(100, limits, Access::Unoptimized, false).await;
+        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, false).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, 7.0, 0, 0.0));
         assert_eq!(priced.read(Load::Strong).await.read, 14.0);
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 7.0, 1, write));
@@ -197,7 +197,7 @@ async fn a_hundred_events_are_read_and_appended_to() {
         assert_eq!(priced.append(Load::Eventual).await, cost(1, of_tip, 1, with_snapshot));
         let priced = Priced::of(100, limits, snapshot(), true).await;
         assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, with_snapshot));
-        let priced = Priced::of(100, limits, Access::Unoptimized, true).await;
+        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, true).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, of_tip, 0, 0.0), "asked after");
         assert_eq!(priced.read(Load::Cached).await, cost(0, 0.0, 0, 0.0), "cached");
     }
@@ -206,7 +206,7 @@ async fn a_hundred_events_are_read_and_appended_to() {
 #[tokio::test]
 async fn calve() {
     // Three events of 545 bytes fit the default Tip.
-    let priced = Priced::of(3, RINGFENCE(), Access::Unoptimized, true).await;
+    let priced = Priced::of(3, RINGFENCE(), AccessStrategy::Unoptimized, true).await;
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 8.0));
     // After that there is room again.
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 2.0));

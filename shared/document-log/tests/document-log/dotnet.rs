@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Access, Append, Appended, Batch, Cache, Direction, Pruned, Recorded, Span,
+    AccessStrategy, Append, Appended, Batch, Cache, Direction, Pruned, Recorded, Span,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn things(count: u32) -> Event {
 }
 
 /// Adds one thing. Returns how many things there are then, and the stream's version.
-async fn one_more(stack: &Stack, access: fn() -> Access<State>) -> (u32, u64) {
+async fn one_more(stack: &Stack, access: fn() -> AccessStrategy<State>) -> (u32, u64) {
     let category = baskets(log(stack.store()), access(), Cache::none());
     let version = add(&category, "x", 9).await;
     let report = category.log().verify(&name("x"), &Envelope::default()).await;
@@ -85,10 +85,10 @@ async fn one_more(stack: &Stack, access: fn() -> Access<State>) -> (u32, u64) {
 #[tokio::test]
 async fn a_tip_of_unfolds_alone_is_read_and_appended_to() {
     for (access, expected) in [
-        (snapshot as fn() -> Access<State>, (8, 1)),
+        (snapshot as fn() -> AccessStrategy<State>, (8, 1)),
         (rolling, (8, 0)),
         // Without unfolds the stream is empty.
-        (|| Access::Unoptimized, (1, 1)),
+        (|| AccessStrategy::Unoptimized, (1, 1)),
     ] {
         let stack = with(tip(0, 0, &[], Some(&things(7)))).await;
         assert_eq!(one_more(&stack, access).await, expected);
@@ -100,7 +100,9 @@ async fn a_tip_whose_events_are_all_pruned_is_read_and_appended_to() {
     // Its trim leaves the count of the last append as it was.
     let pruned = tip(5, 2, &[], Some(&things(7)));
     assert_eq!(Span::of_image(pruned.clone()).expect("a Tip"), None);
-    for (access, expected) in [(snapshot as fn() -> Access<State>, (8, 6)), (rolling, (8, 5))] {
+    for (access, expected) in
+        [(snapshot as fn() -> AccessStrategy<State>, (8, 6)), (rolling, (8, 5))]
+    {
         let stack = with(pruned.clone()).await;
         assert_eq!(one_more(&stack, access).await, expected);
         let (log, envelope) = (log(stack.store()), Envelope::default());
@@ -139,7 +141,7 @@ async fn a_tip_without_unfolds_is_read_and_appended_to() {
     let fed = span.events[0].fed(&span.stream).expect("readable");
     assert_eq!(fed.recorded_at(), "2024-06-23T00:00:00.000Z");
     let stack = with(image).await;
-    assert_eq!(one_more(&stack, || Access::Unoptimized).await, (3, 3));
+    assert_eq!(one_more(&stack, || AccessStrategy::Unoptimized).await, (3, 3));
     let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
     let read = log.read(&stream, 0..9, Direction::Forward, Consistency::Strong, &envelope);
     let read: Vec<Recorded> = read.try_collect().await.expect("whole");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_document_log::{
-    Access, Append, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store,
+    AccessStrategy, Append, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load,
+    Store,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -340,7 +341,7 @@ async fn an_event_that_is_seen_in_a_calf_and_in_an_old_tip_is_one_event() {
 async fn a_state_is_never_folded_from_a_gap() {
     let stack = Stack::start().await;
     let limited = log(stack.store()).with_limits(events_max(1));
-    let category = baskets(limited, Access::Unoptimized, Cache::none());
+    let category = baskets(limited, AccessStrategy::Unoptimized, Cache::none());
     for sku in 0..6 {
         add(&category, "x", sku).await;
     }
@@ -354,7 +355,8 @@ async fn a_state_is_never_folded_from_a_gap() {
 #[tokio::test]
 async fn a_replica_that_lags_behind_the_cache_is_not_believed() {
     let stack = Stack::start().await;
-    let category = baskets(log(stack.store()), Access::Unoptimized, crate::basket::some_cache());
+    let category =
+        baskets(log(stack.store()), AccessStrategy::Unoptimized, crate::basket::some_cache());
     add(&category, "x", 1).await;
     let old = category.log().tip(&name("x"), Consistency::Strong, &Envelope::default()).await;
     let old = crate::requests::json(&old.expect("an answer").expect("a Tip").to_item());

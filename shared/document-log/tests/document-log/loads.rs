@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Access, Body, Cache, Change, DocumentLog, DynamoStore, Encoding, Expect, Load, MemoryStore,
-    Outcome, Store, Unfold, Write,
+    AccessStrategy, Body, Cache, Change, DocumentLog, DynamoStore, Encoding, Expect, Load,
+    MemoryStore, Outcome, Store, Unfold, Write,
 };
 use ringfence_dynamo::Clock;
 use serde_json::json;
@@ -18,7 +18,7 @@ use crate::stack::{NOW_MS, Stack, events_max, log, name};
 #[tokio::test]
 async fn a_cached_state_needs_only_a_check_of_the_tip() {
     let stack = Stack::start().await;
-    for (id, access) in [("all", Access::Unoptimized), ("snapshot", snapshot())] {
+    for (id, access) in [("all", AccessStrategy::Unoptimized), ("snapshot", snapshot())] {
         let category = baskets(log(stack.store()), access, some_cache());
         add(&category, id, 1).await;
         stack.take();
@@ -35,8 +35,8 @@ async fn a_cached_state_needs_only_a_check_of_the_tip() {
 async fn only_events_after_the_cached_state_are_read() {
     let stack = Stack::start().await;
     let limited = |store: DynamoStore| log(store).with_limits(events_max(1));
-    let cached = baskets(limited(stack.store()), Access::Unoptimized, some_cache());
-    let other = baskets(limited(stack.other_store()), Access::Unoptimized, Cache::none());
+    let cached = baskets(limited(stack.store()), AccessStrategy::Unoptimized, some_cache());
+    let other = baskets(limited(stack.other_store()), AccessStrategy::Unoptimized, Cache::none());
     for sku in 0..10 {
         add(&cached, "x", sku).await;
     }

@@ -4,8 +4,8 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Access, Append, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load, Span,
-    TipLimits,
+    AccessStrategy, Append, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load,
+    Span, TipLimits,
 };
 use ringfence_local::node::Driver;
 use serde_json::{Value, json};
@@ -18,7 +18,11 @@ use crate::streams::image;
 /// Races for one version, of each kind.
 const RACES: u64 = 25;
 
-fn ours(stack: &Stack, limits: TipLimits, access: Access<State>) -> Category<State, DynamoStore> {
+fn ours(
+    stack: &Stack,
+    limits: TipLimits,
+    access: AccessStrategy<State>,
+) -> Category<State, DynamoStore> {
     baskets(log(stack.store()).with_limits(limits), access, Cache::none())
 }
 
@@ -34,8 +38,8 @@ fn js(events: &[Event]) -> Vec<Value> {
 async fn agree(original: &mut Driver, stack: &Stack, id: &str, strategy: &str) -> State {
     let theirs = original.call("query", json!({ "id": id, "strategy": strategy })).await;
     let access = match strategy {
-        "unoptimized" => Access::Unoptimized,
-        "latest" => Access::LatestKnownEvent,
+        "unoptimized" => AccessStrategy::Unoptimized,
+        "latest" => AccessStrategy::LatestKnownEvent,
         "rolling" => rolling(),
         _ => snapshot(),
     };
@@ -61,8 +65,8 @@ async fn each_reads_what_both_wrote_by_turns() {
         for strategy in ["unoptimized", "latest", "snapshot", "snapshots", "rolling"] {
             let id = format!("{strategy}{t}");
             let access = || match strategy {
-                "unoptimized" => Access::Unoptimized,
-                "latest" => Access::LatestKnownEvent,
+                "unoptimized" => AccessStrategy::Unoptimized,
+                "latest" => AccessStrategy::LatestKnownEvent,
                 "rolling" => rolling(),
                 _ => snapshot(),
             };
@@ -99,13 +103,13 @@ async fn each_reads_the_others_bodies_in_every_encoding() {
         let strong = Consistency::Strong;
         let tip = read.tip(&name(codec), strong, &Envelope::default()).await.expect("an answer");
         assert_eq!(tip.expect("a Tip").events[1].data.encoding, number, "{codec}");
-        let category = ours(&stack, TipLimits::default(), Access::Unoptimized);
+        let category = ours(&stack, TipLimits::default(), AccessStrategy::Unoptimized);
         assert_eq!(state(&category, codec).await, many, "{codec}");
     }
     for encoding in [Encoding::Raw, Encoding::Deflate, Encoding::Brotli] {
         let id = format!("{encoding:?}");
         let log = log(stack.store()).with_encoding(encoding);
-        let category = baskets(log, Access::Unoptimized, Cache::none());
+        let category = baskets(log, AccessStrategy::Unoptimized, Cache::none());
         let event = event.clone();
         transact(&category, &id, Load::Eventual, |_| Ok(vec![event.clone()])).await;
         let tip = category.log().tip(&name(&id), Consistency::Strong, &Envelope::default()).await;
@@ -119,7 +123,7 @@ async fn each_reads_the_others_bodies_in_every_encoding() {
 async fn the_events_themselves_are_the_same_to_both() {
     let stack = Stack::start().await;
     let Some(mut original) = equinox::start(&stack).await else { return };
-    let category = ours(&stack, events_max(3), Access::Unoptimized);
+    let category = ours(&stack, events_max(3), AccessStrategy::Unoptimized);
     for sku in 0..4 {
         add(&category, "x", sku).await;
         let command =

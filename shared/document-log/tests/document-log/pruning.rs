@@ -3,7 +3,7 @@
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Access, Append, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
+    AccessStrategy, Append, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -92,7 +92,7 @@ async fn a_snapshot_outlives_its_events<S: Store + Clone>(store: S) {
     assert_eq!((pruned.deleted, pruned.first), (5, 5));
     assert_eq!(state(&category, "x").await.total(), 5);
     assert_eq!(add(&category, "x", 9).await, 6);
-    let all = baskets(log(), Access::Unoptimized, Cache::none());
+    let all = baskets(log(), AccessStrategy::Unoptimized, Cache::none());
     let error = all.query("x", Load::Eventual, &envelope, |_| ()).await.expect_err("they are gone");
     assert_eq!(error.to_string(), "Basket-x begins at event 5, event 0 was pruned");
 }

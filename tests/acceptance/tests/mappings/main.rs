@@ -21,7 +21,7 @@ use ringfence_aggregate_log::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
-    Access, Cache, Category, Document, DocumentLog, Documents, DynamoStore, Load, Snapshot,
+    AccessStrategy, Cache, Category, Document, DocumentLog, Documents, DynamoStore, Load, Snapshot,
     TipLimits,
 };
 use ringfence_dynamo::{Clock, wire::Wire};
@@ -245,9 +245,9 @@ async fn write_documents(client: &aws_sdk_dynamodb::Client, table: &str) {
     };
     let envelope = Envelope::default();
     for (id, access) in [
-        ("whole", Access::Unoptimized),
-        ("snapshot", Access::Snapshot(Snapshot::named("Sum"))),
-        ("rolling", Access::RollingState(Snapshot::named("Sum"))),
+        ("whole", AccessStrategy::Unoptimized),
+        ("snapshot", AccessStrategy::Snapshot(Snapshot::named("Sum"))),
+        ("rolling", AccessStrategy::RollingState(Snapshot::named("Sum"))),
     ] {
         let sums = Category::new::<Sum>(log(), access, Cache::none()).unwrap();
         for number in 0..7 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::{id_type, prelude::*};
-use ringfence_document_log::{Access, Document, Documents, Snapshot};
+use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use serde::{Deserialize, Serialize};
 
 id_type!(CartId, "names a cart");
@@ -63,7 +63,7 @@ impl State for Cart {
 }
 
 impl Document for Cart {
-    const ACCESS: Access<Self> = Access::Snapshot(Snapshot::named("CartSnapshot"));
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("CartSnapshot"));
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
