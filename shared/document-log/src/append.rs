@@ -19,7 +19,7 @@ const CAUSATION: &str = "causationId";
 
 /// Events and unfolds to write onto a Tip.
 #[derive(Clone, Debug)]
-pub struct Append<'a> {
+pub struct StreamAppend<'a> {
     /// The stream.
     pub stream: &'a StreamName,
     /// The Tip as it was read; `None` if the stream has no Tip or is assumed to have none.
@@ -59,17 +59,17 @@ impl<S: Store> DocumentLog<S> {
     /// # Errors
     /// There is nothing to write, it is too large, the requests failed, or the outcome can't be
     /// known.
-    pub async fn append(&self, append: Append<'_>) -> Result<Appended, DocumentError> {
+    pub async fn append(&self, append: StreamAppend<'_>) -> Result<Appended, DocumentError> {
         self.append_at(append, self.clock.now_ms()).await
     }
 
     /// The same for events and unfolds of this time, in milliseconds since 1970.
     pub(crate) async fn append_at(
         &self,
-        append: Append<'_>,
+        append: StreamAppend<'_>,
         at_ms: u64,
     ) -> Result<Appended, DocumentError> {
-        let Append { stream, known, by_etag, events, unfolds, envelope } = append;
+        let StreamAppend { stream, known, by_etag, events, unfolds, envelope } = append;
         if events.is_empty() && unfolds.is_empty() {
             return Err(DocumentError::Nothing { stream: stream.clone() });
         }

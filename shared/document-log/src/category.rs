@@ -14,8 +14,8 @@ use crate::check::{check, declared};
 use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
-    AccessStrategy, Append, Appended, Batch, CategoryError, Conflict, Document, DocumentError,
-    DocumentLog, Documents, OfDocument, Recorded, Store, StreamName,
+    AccessStrategy, Appended, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
+    Documents, OfDocument, Recorded, Store, StreamAppend, StreamName,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -317,7 +317,7 @@ impl<D: Document, S: Store> Category<D, S> {
             encoded.push((event_type, data));
         }
         let (events, unfolds) = self.access.written(encoded, &state).map_err(unencodable)?;
-        let append = Append {
+        let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),
             by_etag: self.access.by_etag(),

@@ -155,7 +155,7 @@ impl World {
         let log = self.documents();
         let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
         let event = |_| ("Noted".to_owned(), Some(json!({ "text": "x".repeat(1_000) })));
-        let append = ringfence_document_log::Append {
+        let append = ringfence_document_log::StreamAppend {
             stream: &stream,
             known: known.as_ref(),
             by_etag: false,

@@ -132,8 +132,14 @@ async fn an_unknown_unfold_is_passed_over_and_an_unknown_event_fails<S: Store + 
         let (log, stream, envelope) = (log(store.clone()), name("a"), &Envelope::default());
         let tip = log.tip(&stream, Consistency::Strong, envelope).await.expect("an answer");
         let (stream, known, by_etag) = (&stream, tip.as_ref(), false);
-        let append =
-            ringfence_document_log::Append { stream, known, by_etag, events, unfolds, envelope };
+        let append = ringfence_document_log::StreamAppend {
+            stream,
+            known,
+            by_etag,
+            events,
+            unfolds,
+            envelope,
+        };
         log.append(append).await.expect("it is settled");
     };
     let removed = ("Removed".to_owned(), Some(serde_json::json!({"sku": 5})));
@@ -151,7 +157,7 @@ async fn an_unknown_unfold_is_passed_over_and_an_unknown_event_fails<S: Store + 
 async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {
     let envelope = Envelope::default();
     let log = log(store);
-    let append = ringfence_document_log::Append {
+    let append = ringfence_document_log::StreamAppend {
         stream: &name("a"),
         known: None,
         by_etag: false,

@@ -3,7 +3,8 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Append, Appended, Batch, Direction, DocumentError, DocumentLog, Recorded, Store, TipLimits,
+    Appended, Batch, Direction, DocumentError, DocumentLog, Recorded, Store, StreamAppend,
+    TipLimits,
 };
 use serde_json::{Value, json};
 
@@ -51,8 +52,14 @@ pub(crate) async fn append<S: Store>(
 ) -> Appended {
     let (stream, envelope) = (name("a"), Envelope::default());
     let (events, unfolds) = (events(numbers), Vec::new());
-    let append =
-        Append { stream: &stream, known, by_etag: false, events, unfolds, envelope: &envelope };
+    let append = StreamAppend {
+        stream: &stream,
+        known,
+        by_etag: false,
+        events,
+        unfolds,
+        envelope: &envelope,
+    };
     log.append(append).await.expect("it is settled")
 }
 
@@ -107,7 +114,7 @@ async fn an_append_by_version_is_refused_when_events_came_between<S: Store>(stor
     // Unfolds alone leave the version as it is.
     let (stream, envelope) = (name("a"), Envelope::default());
     let unfolds = vec![("State".to_owned(), Some(json!(1)))];
-    let unfold = Append {
+    let unfold = StreamAppend {
         stream: &stream,
         known: Some(&second),
         by_etag: true,
@@ -130,7 +137,8 @@ async fn an_append_by_etag_is_refused_when_anything_came_between<S: Store>(store
         async move {
             let unfolds = vec![("State".to_owned(), Some(json!(1)))];
             let known = known.as_ref();
-            let append = Append { stream, known, by_etag: true, events: vec![], unfolds, envelope };
+            let append =
+                StreamAppend { stream, known, by_etag: true, events: vec![], unfolds, envelope };
             log.append(append).await.expect("it is settled")
         }
     };
@@ -196,8 +204,14 @@ async fn unfolds_alone_keep_the_version_and_may_calve<S: Store>(store: S) {
     let noise: Vec<u32> = (0..300_u32).map(|n| n.wrapping_mul(2_654_435_761)).collect();
     let unfolds = vec![("State".to_owned(), Some(json!(noise)))];
     let (known, events) = (Some(&tip), vec![]);
-    let append =
-        Append { stream: &stream, known, by_etag: true, events, unfolds, envelope: &envelope };
+    let append = StreamAppend {
+        stream: &stream,
+        known,
+        by_etag: true,
+        events,
+        unfolds,
+        envelope: &envelope,
+    };
     let after = written(log.append(append).await.expect("it is settled"));
     assert_eq!((after.version, after.events.len(), after.appended), (2, 0, 0));
     let report = log.verify(&stream, &envelope).await.expect("an answer");
@@ -213,7 +227,14 @@ async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     let large = |bytes: usize| vec![("X".to_owned(), Some(Value::from("x".repeat(bytes - 43))))];
     let (known, by_etag) = (None, false);
     let append = |events, unfolds| {
-        log.append(Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope })
+        log.append(StreamAppend {
+            stream: &stream,
+            known,
+            by_etag,
+            events,
+            unfolds,
+            envelope: &envelope,
+        })
     };
     let error = append(large(354_305), vec![]).await.expect_err("too large");
     assert_eq!(
@@ -234,7 +255,8 @@ async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     });
     let known = Some(&tip);
     let (events, unfolds) = (large(200_000), vec![]);
-    let append = Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
+    let append =
+        StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
     let tip = written(log.append(append).await.expect("it fits"));
     assert_eq!((tip.events.len(), tip.calved_bytes), (1, 354_304));
 }
@@ -244,7 +266,8 @@ async fn metadata_is_beside_the_payload<S: Store>(store: S) {
     let (stream, envelope) = (name("a"), command("c-1"));
     let (events, unfolds) = (events(0..1), Vec::new());
     let (known, by_etag) = (None, false);
-    let append = Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
+    let append =
+        StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
     written(log.append(append).await.expect("it is settled"));
     let tip = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
     let event = &tip.expect("a Tip").events[0];
@@ -263,7 +286,8 @@ async fn any_json_is_a_payload<S: Store>(store: S) {
         json!({ "": { "": 1 }, "number": 1e300, "deep": deep, "long": { "x".repeat(70_000): 1 } });
     let events = vec![("Odd".to_owned(), Some(data.clone()))];
     let (known, by_etag, unfolds) = (None, false, Vec::new());
-    let append = Append { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
+    let append =
+        StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
     written(log.append(append).await.expect("it is settled"));
     let tip = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
     assert_eq!(tip.expect("a Tip").events[0].data.json().expect("JSON"), Some(data));

@@ -7,7 +7,7 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Append, Appended, Batch, Encoding, MemoryStore, Page, Query, Store, StreamName, Streams,
+    Appended, Batch, Encoding, MemoryStore, Page, Query, Store, StreamAppend, StreamName, Streams,
     TipLimits, Write,
 };
 use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
@@ -84,7 +84,7 @@ async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64
             0 => vec![],
             bytes => vec![("Snapshot".to_owned(), body(bytes))],
         };
-        let append = Append {
+        let append = StreamAppend {
             stream: &stream,
             known: tip.as_ref(),
             by_etag: false,

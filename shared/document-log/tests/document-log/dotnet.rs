@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Append, Appended, Batch, Cache, Direction, Pruned, Recorded, Span,
+    AccessStrategy, Appended, Batch, Cache, Direction, Pruned, Recorded, Span, StreamAppend,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -118,8 +118,14 @@ async fn a_tip_without_events_takes_unfolds_and_a_trimmed_tip_is_a_conflict() {
     let append = async |known: &Batch, new: std::ops::Range<u64>| {
         let unfolds = vec![("Snapshot".to_owned(), Some(Value::from(1)))];
         let (known, events) = (Some(known), events(new));
-        let append =
-            Append { stream: &stream, known, by_etag: false, events, unfolds, envelope: &envelope };
+        let append = StreamAppend {
+            stream: &stream,
+            known,
+            by_etag: false,
+            events,
+            unfolds,
+            envelope: &envelope,
+        };
         log.append(append).await.expect("it is settled")
     };
     let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_document_log::{
-    AccessStrategy, Append, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load,
-    Store,
+    AccessStrategy, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store,
+    StreamAppend,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -72,7 +72,7 @@ async fn a_calf_that_is_there_under_a_tip_that_fits_is_an_error() {
     stack.wire.inject("TransactWriteItems", 0, reasons);
     let (stream, envelope) = (name("a"), Envelope::default());
     let (known, events) = (Some(&tip), events(1..2));
-    let append = Append {
+    let append = StreamAppend {
         stream: &stream,
         known,
         by_etag: false,
@@ -106,7 +106,7 @@ async fn when_a_store_keeps_refusing_the_error_has_its_reason() {
     let again = async || {
         let (stream, envelope) = (name("a"), Envelope::default());
         let (known, events) = (Some(&tip), events(1..2));
-        let append = Append {
+        let append = StreamAppend {
             stream: &stream,
             known,
             by_etag: false,
@@ -169,7 +169,7 @@ async fn overtaken_and(
     stack.wire.inject("UpdateItem", 0, fault);
     stack.wire.inject("UpdateItem", 0, Fault::Meet(barrier.clone()));
     let stream = name("a");
-    let append_first = first.append(Append {
+    let append_first = first.append(StreamAppend {
         stream: &stream,
         known: Some(&tip),
         by_etag: false,
@@ -375,7 +375,7 @@ async fn no_attempt_goes_on_past_the_deadline() {
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
     let (stream, events) = (name("a"), events(0..1));
     stack.wire.inject("PutItem", 0, Fault::Delay(std::time::Duration::from_secs(3_600)));
-    let append = Append {
+    let append = StreamAppend {
         stream: &stream,
         known: None,
         by_etag: false,

@@ -4,8 +4,8 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Append, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load,
-    Span, TipLimits,
+    AccessStrategy, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load, Span,
+    StreamAppend, TipLimits,
 };
 use ringfence_local::node::Driver;
 use serde_json::{Value, json};
@@ -171,7 +171,7 @@ async fn of_two_writers_at_one_version_exactly_one_wins() {
             assert_eq!(held, "held");
             let known = log.tip(&stream, Consistency::Strong, &envelope).await;
             let known = known.expect("an answer");
-            let append = log.append(Append {
+            let append = log.append(StreamAppend {
                 stream: &stream,
                 known: known.as_ref(),
                 by_etag: false,

@@ -3,7 +3,8 @@
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Append, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
+    AccessStrategy, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
+    StreamAppend,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -42,8 +43,14 @@ async fn a_trim_that_knew_the_tip_before_an_unfold_keeps_the_unfold() {
     let (log, envelope, stream) = (log(stack.store()), Envelope::default(), name("a"));
     let before = written(append(&log, None, 0..3).await);
     let (known, events, unfolds) = (Some(&before), vec![], vec![("State".to_owned(), None)]);
-    let unfold =
-        Append { stream: &stream, known, by_etag: true, events, unfolds, envelope: &envelope };
+    let unfold = StreamAppend {
+        stream: &stream,
+        known,
+        by_etag: true,
+        events,
+        unfolds,
+        envelope: &envelope,
+    };
     let tip = written(log.append(unfold).await.expect("it is settled"));
     let before = crate::requests::json(&before.to_item());
     let stale = Edit::new(move |answer| answer["Item"] = before.clone());

@@ -1,7 +1,7 @@
 //! The requests as they are sent.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_document_log::{Append, Encoding};
+use ringfence_document_log::{Encoding, StreamAppend};
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
@@ -130,8 +130,14 @@ async fn unfolds_alone_are_guarded_by_the_etag() {
     let (stream, envelope) = (name("a"), command("c"));
     let unfolds = vec![("State".to_owned(), Some(json!(1)))];
     let (known, events) = (Some(&first), vec![]);
-    let append =
-        Append { stream: &stream, known, by_etag: true, events, unfolds, envelope: &envelope };
+    let append = StreamAppend {
+        stream: &stream,
+        known,
+        by_etag: true,
+        events,
+        unfolds,
+        envelope: &envelope,
+    };
     let tip = written(log.append(append).await.expect("it is settled"));
     let unfold = json!({ "M": {
         "i": { "N": "1" }, "t": { "S": "2024-06-23T00:00:00.000Z" }, "c": { "S": "State" },

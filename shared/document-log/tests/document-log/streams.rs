@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
-use ringfence_document_log::{Append, Batch, Span, StreamName};
+use ringfence_document_log::{Batch, Span, StreamAppend, StreamName};
 use ringfence_dynamo::Item;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ async fn unfolds_and_streams_of_systems_are_not_reported_as_appends() {
     add(&baskets(log(stack.store()), rolling(), crate::basket::some_cache()), "x", 1).await;
     let (internal, envelope) =
         (StreamName::new("$Index", "0").expect("a name"), Envelope::default());
-    let append = Append {
+    let append = StreamAppend {
         stream: &internal,
         known: None,
         by_etag: false,

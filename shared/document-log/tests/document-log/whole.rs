@@ -83,7 +83,7 @@ async fn streams_are_listed<S: Store>(store: S) {
     let events = || crate::contract::events(0..1);
     for id in ["a", "b", "c"] {
         let stream = name(id);
-        let append = ringfence_document_log::Append {
+        let append = ringfence_document_log::StreamAppend {
             stream: &stream,
             known: None,
             by_etag: false,

@@ -6,7 +6,7 @@ use ringfence::{Consistency, Envelope};
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
-    Append, Appended, Direction, DocumentLog, DynamoStore, StreamName, TipLimits,
+    Appended, Direction, DocumentLog, DynamoStore, StreamAppend, StreamName, TipLimits,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Random, Retry, item_bytes};
@@ -67,7 +67,7 @@ pub(crate) async fn append(
     let (stream, envelope) = (stream(n), Envelope::default());
     let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
     let event = || ("Changed".to_owned(), Some(json!({ "note": note })));
-    let append = Append {
+    let append = StreamAppend {
         stream: &stream,
         known: known.as_ref(),
         by_etag: false,
@@ -308,7 +308,8 @@ fn a_stream_without_tip_is_an_error_and_a_systems_stream_is_ignored() {
         let envelope = Envelope::default();
         let events = vec![("Moved".to_owned(), None)];
         let (known, by_etag, unfolds) = (None, false, Vec::new());
-        let append = Append { stream: &name, known, by_etag, events, unfolds, envelope: &envelope };
+        let append =
+            StreamAppend { stream: &name, known, by_etag, events, unfolds, envelope: &envelope };
         world.documents.append(append).await.expect("appended");
         let partition = Partition::of_document(&name);
         assert_eq!(outcome(&world, &partition).await.ok(), Some(0));

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
-use ringfence_document_log::{Append, Appended, Batch, StreamName};
+use ringfence_document_log::{Appended, Batch, StreamAppend, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
@@ -38,7 +38,7 @@ pub(crate) async fn cart(world: &World, id: &str, events: usize) {
     let stream = StreamName::new("carts", id).unwrap();
     let mut tip: Option<Batch> = None;
     for n in 0..events {
-        let append = Append {
+        let append = StreamAppend {
             stream: &stream,
             known: tip.as_ref(),
             by_etag: false,
