@@ -36,7 +36,7 @@ pub struct StreamAppend<'a> {
 
 /// What became of an append.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Appended {
+pub enum StreamAppended {
     /// It is in the stream, and this is the Tip after it.
     Written(Batch),
     /// Another writer was first. This is its Tip, if the refused write returned it.
@@ -59,7 +59,7 @@ impl<S: Store> DocumentLog<S> {
     /// # Errors
     /// There is nothing to write, it is too large, the requests failed, or the outcome can't be
     /// known.
-    pub async fn append(&self, append: StreamAppend<'_>) -> Result<Appended, DocumentError> {
+    pub async fn append(&self, append: StreamAppend<'_>) -> Result<StreamAppended, DocumentError> {
         self.append_at(append, self.clock.now_ms()).await
     }
 
@@ -68,7 +68,7 @@ impl<S: Store> DocumentLog<S> {
         &self,
         append: StreamAppend<'_>,
         at_ms: u64,
-    ) -> Result<Appended, DocumentError> {
+    ) -> Result<StreamAppended, DocumentError> {
         let StreamAppend { stream, known, by_etag, events, unfolds, envelope } = append;
         if events.is_empty() && unfolds.is_empty() {
             return Err(DocumentError::Nothing { stream: stream.clone() });
@@ -85,20 +85,24 @@ impl<S: Store> DocumentLog<S> {
         self.send(write, envelope).await
     }
 
-    async fn send(&self, write: Write, envelope: &Envelope) -> Result<Appended, DocumentError> {
+    async fn send(
+        &self,
+        write: Write,
+        envelope: &Envelope,
+    ) -> Result<StreamAppended, DocumentError> {
         let send = async || self.store.write(&write).await.map_err(of_tip);
         let Err(gave_up) = self.retry(envelope).run(send).await else {
-            return Ok(Appended::Written(write.tip));
+            return Ok(StreamAppended::Written(write.tip));
         };
         let GaveUp { failure: Failure::Condition(found), attempts, unknown } = gave_up else {
             return Err(gave_up.writing("appending").into());
         };
         // A Tip that can't be decoded is read again, and then is an error.
         let found = found.and_then(|found| Batch::of_item(found).ok());
-        let Some(source) = unknown else { return Ok(Appended::Conflict(found)) };
+        let Some(source) = unknown else { return Ok(StreamAppended::Conflict(found)) };
         match self.whose(&write, found.as_ref(), envelope).await {
-            Whose::Ours => Ok(Appended::Written(write.tip)),
-            Whose::Theirs => Ok(Appended::Conflict(found)),
+            Whose::Ours => Ok(StreamAppended::Written(write.tip)),
+            Whose::Theirs => Ok(StreamAppended::Conflict(found)),
             Whose::Unclear => {
                 let source = Failure::Unknown { source }.into();
                 Err(StoreError::OutcomeUnknown { attempts, source }.into())

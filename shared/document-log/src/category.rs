@@ -14,8 +14,8 @@ use crate::check::{check, declared};
 use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
-    AccessStrategy, Appended, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
-    Documents, OfDocument, Recorded, Store, StreamAppend, StreamName,
+    AccessStrategy, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
+    Documents, OfDocument, Recorded, Store, StreamAppend, StreamAppended, StreamName,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -326,8 +326,8 @@ impl<D: Document, S: Store> Category<D, S> {
             envelope,
         };
         Ok(match self.log.append_at(append, at_ms).await? {
-            Appended::Conflict(found) => Synced::Conflict(found),
-            Appended::Written(tip) => {
+            StreamAppended::Conflict(found) => Synced::Conflict(found),
+            StreamAppended::Written(tip) => {
                 let version = tip.version;
                 let loaded = Arc::new(Loaded { state, tip: Some(tip) });
                 self.cache.put(stream, &loaded, at_ms);

@@ -39,7 +39,7 @@ mod store;
 mod verify;
 mod write;
 
-pub use append::{Appended, StreamAppend};
+pub use append::{StreamAppend, StreamAppended};
 pub use batch::{Batch, Head, Recorded, StoredEvent, Unfold};
 pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;

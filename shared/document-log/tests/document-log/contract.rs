@@ -3,7 +3,7 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Appended, Batch, Direction, DocumentError, DocumentLog, Recorded, Store, StreamAppend,
+    Batch, Direction, DocumentError, DocumentLog, Recorded, Store, StreamAppend, StreamAppended,
     TipLimits,
 };
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ pub(crate) async fn append<S: Store>(
     log: &DocumentLog<S>,
     known: Option<&Batch>,
     numbers: std::ops::Range<u64>,
-) -> Appended {
+) -> StreamAppended {
     let (stream, envelope) = (name("a"), Envelope::default());
     let (events, unfolds) = (events(numbers), Vec::new());
     let append = StreamAppend {
@@ -64,18 +64,18 @@ pub(crate) async fn append<S: Store>(
 }
 
 #[track_caller]
-pub(crate) fn written(appended: Appended) -> Batch {
+pub(crate) fn written(appended: StreamAppended) -> Batch {
     match appended {
-        Appended::Written(tip) => tip,
-        Appended::Conflict(found) => panic!("a conflict with {found:?}"),
+        StreamAppended::Written(tip) => tip,
+        StreamAppended::Conflict(found) => panic!("a conflict with {found:?}"),
     }
 }
 
 #[track_caller]
-fn conflict(appended: Appended) -> Option<Batch> {
+fn conflict(appended: StreamAppended) -> Option<Batch> {
     match appended {
-        Appended::Conflict(found) => found,
-        Appended::Written(tip) => panic!("written: {tip:?}"),
+        StreamAppended::Conflict(found) => found,
+        StreamAppended::Written(tip) => panic!("written: {tip:?}"),
     }
 }
 

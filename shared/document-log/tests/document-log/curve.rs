@@ -7,8 +7,8 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Appended, Batch, Encoding, MemoryStore, Page, Query, Store, StreamAppend, StreamName, Streams,
-    TipLimits, Write,
+    Batch, Encoding, MemoryStore, Page, Query, Store, StreamAppend, StreamAppended, StreamName,
+    Streams, TipLimits, Write,
 };
 use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
 use serde_json::{Value, json};
@@ -93,8 +93,8 @@ async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64
             envelope: &envelope,
         };
         tip = match log.append(append).await.expect("it is settled") {
-            Appended::Written(tip) => Some(tip),
-            Appended::Conflict(found) => panic!("nobody else writes: {found:?}"),
+            StreamAppended::Written(tip) => Some(tip),
+            StreamAppended::Conflict(found) => panic!("nobody else writes: {found:?}"),
         };
     }
     let total = *log.store().units.lock().expect("no panic");

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Appended, Batch, Cache, Direction, Pruned, Recorded, Span, StreamAppend,
+    AccessStrategy, Batch, Cache, Direction, Pruned, Recorded, Span, StreamAppend, StreamAppended,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -130,12 +130,16 @@ async fn a_tip_without_events_takes_unfolds_and_a_trimmed_tip_is_a_conflict() {
     };
     let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
     let known = known.expect("a Tip");
-    let Appended::Written(unfolded) = append(&known, 5..5).await else { panic!("a conflict") };
-    let Appended::Written(appended) = append(&unfolded, 5..6).await else { panic!("a conflict") };
+    let StreamAppended::Written(unfolded) = append(&known, 5..5).await else {
+        panic!("a conflict")
+    };
+    let StreamAppended::Written(appended) = append(&unfolded, 5..6).await else {
+        panic!("a conflict")
+    };
     assert_eq!((appended.version, appended.base()), (6, 5));
     // As if the event had been trimmed away.
     let trimmed = Batch { events: vec![], ..appended };
-    assert!(matches!(append(&trimmed, 6..7).await, Appended::Conflict(Some(_))));
+    assert!(matches!(append(&trimmed, 6..7).await, StreamAppended::Conflict(Some(_))));
 }
 
 #[tokio::test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_document_log::{
-    AccessStrategy, Appended, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store,
-    StreamAppend,
+    AccessStrategy, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store, StreamAppend,
+    StreamAppended,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -150,7 +150,7 @@ async fn overtaken(
     envelope: &Envelope,
     fault: Fault,
     between: std::ops::Range<u64>,
-) -> Result<Appended, DocumentError> {
+) -> Result<StreamAppended, DocumentError> {
     overtaken_and(None, envelope, fault, between).await
 }
 
@@ -160,7 +160,7 @@ async fn overtaken_and(
     envelope: &Envelope,
     fault: Fault,
     between: std::ops::Range<u64>,
-) -> Result<Appended, DocumentError> {
+) -> Result<StreamAppended, DocumentError> {
     let stack = Stack::start().await;
     let first = log(stack.store());
     let tip = written(append(&first, None, 0..1).await);
@@ -227,7 +227,7 @@ async fn an_own_event_below_the_others_is_found() {
 #[tokio::test]
 async fn anothers_event_at_its_place_is_a_conflict() {
     let outcome = overtaken(&command("c-1"), Fault::LostBefore, 1..3).await;
-    assert!(matches!(outcome, Ok(Appended::Conflict(Some(_)))), "{outcome:?}");
+    assert!(matches!(outcome, Ok(StreamAppended::Conflict(Some(_)))), "{outcome:?}");
 }
 
 #[tokio::test]

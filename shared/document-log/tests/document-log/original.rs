@@ -4,8 +4,8 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Appended, Cache, Category, Direction, DynamoStore, Encoding, Load, Span,
-    StreamAppend, TipLimits,
+    AccessStrategy, Cache, Category, Direction, DynamoStore, Encoding, Load, Span, StreamAppend,
+    StreamAppended, TipLimits,
 };
 use ringfence_local::node::Driver;
 use serde_json::{Value, json};
@@ -180,7 +180,8 @@ async fn of_two_writers_at_one_version_exactly_one_wins() {
                 envelope: &envelope,
             });
             original.send("go", json!({})).await;
-            let written = matches!(append.await.expect("it is settled"), Appended::Written(_));
+            let written =
+                matches!(append.await.expect("it is settled"), StreamAppended::Written(_));
             let answer = original.answer().await;
             let theirs = answer["ok"] == "written";
             assert_ne!(written, theirs, "{kind}, race {race}: {answer}");

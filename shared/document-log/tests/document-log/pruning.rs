@@ -3,8 +3,8 @@
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Appended, Cache, Direction, DocumentError, Load, Pruned, Span, Store,
-    StreamAppend,
+    AccessStrategy, Cache, Direction, DocumentError, Load, Pruned, Span, Store, StreamAppend,
+    StreamAppended,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -156,7 +156,7 @@ async fn a_writer_that_knew_the_tip_before_a_trim_brings_nothing_back<S: Store +
     let tip = written(append(&writer, None, 0..3).await);
     limited().prune(&name("a"), 2, &envelope).await.expect("pruned");
     let found = match append(&writer, Some(&tip), 3..4).await {
-        Appended::Conflict(Some(found)) => found,
+        StreamAppended::Conflict(Some(found)) => found,
         other => panic!("{other:?}"),
     };
     let tip = written(append(&writer, Some(&found), 3..6).await);

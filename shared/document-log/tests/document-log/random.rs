@@ -32,7 +32,7 @@ async fn history<S: Store + Clone>(store: S, seed: u64) {
         version += added;
         if random.chance(20) {
             let stale = append(&log, before.as_ref(), version..version + 1).await;
-            let conflict = matches!(stale, ringfence_document_log::Appended::Conflict(_));
+            let conflict = matches!(stale, ringfence_document_log::StreamAppended::Conflict(_));
             assert!(conflict, "seed {seed}, step {step}: a stale append");
         }
         let envelope = Envelope::default();

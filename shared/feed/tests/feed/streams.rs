@@ -6,7 +6,7 @@ use ringfence::{Consistency, Envelope};
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
-    Appended, Direction, DocumentLog, DynamoStore, StreamAppend, StreamName, TipLimits,
+    Direction, DocumentLog, DynamoStore, StreamAppend, StreamAppended, StreamName, TipLimits,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Random, Retry, item_bytes};
@@ -76,7 +76,7 @@ pub(crate) async fn append(
         envelope: &envelope,
     };
     let appended = log.append(append).await.expect("appended");
-    assert!(matches!(appended, Appended::Written(_)), "{appended:?}");
+    assert!(matches!(appended, StreamAppended::Written(_)), "{appended:?}");
     Partition::of_document(&stream)
 }
 

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
-use ringfence_document_log::{Appended, Batch, StreamAppend, StreamName};
+use ringfence_document_log::{Batch, StreamAppend, StreamAppended, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
@@ -47,8 +47,8 @@ pub(crate) async fn cart(world: &World, id: &str, events: usize) {
             envelope: &Envelope::default(),
         };
         match log.append(append).await.unwrap() {
-            Appended::Written(written) => tip = Some(written),
-            Appended::Conflict(_) => unreachable!("nobody else writes"),
+            StreamAppended::Written(written) => tip = Some(written),
+            StreamAppended::Conflict(_) => unreachable!("nobody else writes"),
         }
     }
 }
