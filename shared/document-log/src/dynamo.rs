@@ -14,7 +14,7 @@ use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, tex
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
-    Batch, Change, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, Write,
+    Batch, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, TipChange, Write,
 };
 
 /// Every failed condition returns the Tip that was found, so that a conflict needs no read.
@@ -92,12 +92,12 @@ fn expressions(write: &Write) -> Expressions {
         update.push_str(", etag = :etag");
     }
     let new = match change {
-        Change::Keep => None,
-        Change::Extend(added) => {
+        TipChange::Keep => None,
+        TipChange::Extend(added) => {
             update.push_str(", n = :n, e = list_append(e, :e), c = list_append(c, :c)");
             Some(&tip.events[tip.events.len() - added..])
         }
-        Change::Put | Change::Replace => {
+        TipChange::Put | TipChange::Replace => {
             update.push_str(", n = :n, e = :e, c = :c");
             Some(&tip.events[..])
         }
@@ -181,7 +181,7 @@ impl Store for DynamoStore {
                     let token = write.tip.etag.as_deref().unwrap_or_default();
                     self.table.transact(vec![calf, tip], token).await
                 }
-                (None, Change::Put) => {
+                (None, TipChange::Put) => {
                     let tip = self.put(write.tip.to_item());
                     let tip = tip.return_values_on_condition_check_failure(FOUND).build();
                     self.table.put(tip.expect("table and item are set")).await

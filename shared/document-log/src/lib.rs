@@ -58,4 +58,4 @@ pub use rehearsal::{Rehearsal, Rehearsed};
 pub use slice::{decode, handle};
 pub use store::{Direction, Page, Query, Store, Streams};
 pub use verify::{Problem, Report};
-pub use write::{Change, Expect, Write};
+pub use write::{Expect, TipChange, Write};

@@ -9,7 +9,7 @@ use ringfence::Consistency;
 use ringfence_dynamo::{Failure, Item};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Change, Direction, Head, Page, Query, Store, StreamName, Streams, Write};
+use crate::{Batch, Direction, Head, Page, Query, Store, StreamName, Streams, TipChange, Write};
 
 /// The key of an item: its stream, and its place in it.
 type Key = (StreamName, i64);
@@ -72,7 +72,7 @@ impl Store for MemoryStore {
                 }
                 let held = found.map(|found| found.events).unwrap_or_default();
                 let mut tip = write.tip.clone();
-                if let Change::Extend(added) = write.change {
+                if let TipChange::Extend(added) = write.change {
                     let new = tip.events.split_off(tip.events.len() - added);
                     tip.events = held.into_iter().chain(new).collect();
                 }

@@ -4,7 +4,8 @@ use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_dynamo::Failure;
 
 use crate::{
-    Batch, Change, Direction, DocumentError, DocumentLog, Expect, Query, Store, StreamName, Write,
+    Batch, Direction, DocumentError, DocumentLog, Expect, Query, Store, StreamName, TipChange,
+    Write,
 };
 
 /// The result of a prune.
@@ -126,7 +127,7 @@ impl<S: Store> DocumentLog<S> {
         let etag = self.clock.uuid().to_string();
         let write = Write {
             calf: None,
-            change: Change::Replace,
+            change: TipChange::Replace,
             expect: match &tip.etag {
                 Some(etag) => Expect::Etag(etag.clone()),
                 None => Expect::Version { version: tip.version, held: tip.events.len() as u64 },

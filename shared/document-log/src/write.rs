@@ -26,7 +26,7 @@ pub enum Expect {
 
 /// What a write does to the Tip's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum TipChange {
     /// Puts the first Tip.
     Put,
     /// Replaces them by the new ones.
@@ -45,7 +45,7 @@ pub struct Write {
     /// The Tip after the write.
     pub tip: Batch,
     /// What the write does to the Tip's events.
-    pub change: Change,
+    pub change: TipChange,
     /// Its condition.
     pub expect: Expect,
 }
@@ -89,10 +89,10 @@ impl Draft<'_> {
     fn without_calf(&self) -> Write {
         let held = self.known.map_or(&[][..], |known| &known.events);
         let change = match (self.known, self.events.len()) {
-            (None, _) => Change::Put,
-            (_, 0) => Change::Keep,
-            _ if held.is_empty() => Change::Replace,
-            (_, added) => Change::Extend(added),
+            (None, _) => TipChange::Put,
+            (_, 0) => TipChange::Keep,
+            _ if held.is_empty() => TipChange::Replace,
+            (_, added) => TipChange::Extend(added),
         };
         let events = held.iter().chain(&self.events).cloned().collect();
         let calved = self.known.map_or(0, |known| known.calved_bytes);
@@ -113,7 +113,7 @@ impl Draft<'_> {
         let calved = known.calved_bytes + known.event_bytes() as u64;
         Write {
             calf: Some(calf),
-            change: Change::Replace,
+            change: TipChange::Replace,
             expect: self.expect(),
             tip: self.tip(self.events.clone(), calved),
         }

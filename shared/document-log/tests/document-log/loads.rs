@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Body, Cache, Change, DocumentLog, DynamoStore, Encoding, Expect, Load,
-    MemoryStore, Outcome, Store, Unfold, Write,
+    AccessStrategy, Body, Cache, DocumentLog, DynamoStore, Encoding, Expect, Load, MemoryStore,
+    Outcome, Store, TipChange, Unfold, Write,
 };
 use ringfence_dynamo::Clock;
 use serde_json::json;
@@ -132,7 +132,7 @@ async fn an_unfold_of_another_version_than_the_tips_is_not_taken() {
         ..tip.unfolds[0].clone()
     };
     let expect = Expect::Etag(tip.etag.clone().expect("an etag"));
-    let write = Write { calf: None, tip, change: Change::Replace, expect };
+    let write = Write { calf: None, tip, change: TipChange::Replace, expect };
     store.write(&write).await.expect("written");
     assert_eq!(state(&category, "x").await.total(), 2);
 }

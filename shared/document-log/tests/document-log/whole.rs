@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::Envelope;
 use ringfence_document_log::{
-    Batch, Change, Direction, DocumentError, DocumentLog, Expect, Head, Problem, Store, Write,
+    Batch, Direction, DocumentError, DocumentLog, Expect, Head, Problem, Store, TipChange, Write,
 };
 use ringfence_dynamo::wire::Fault;
 
@@ -65,7 +65,7 @@ async fn what_does_not_belong_is_named<S: Store + Clone>(store: S) {
     let spoiled = Batch { calved_bytes: 1, appended: 99, etag, ..tip.clone() };
     let write = Write {
         calf: Some(calf),
-        change: Change::Replace,
+        change: TipChange::Replace,
         expect: Expect::Etag(tip.etag.clone().expect("an etag")),
         tip: spoiled,
     };
