@@ -14,8 +14,8 @@ use crate::check::{check, declared};
 use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
-    AccessStrategy, Batch, CategoryError, Conflict, Document, DocumentError, DocumentLog,
-    Documents, OfDocument, Recorded, Store, StreamAppend, StreamAppended, StreamName,
+    AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents,
+    OfDocument, Recorded, Store, StreamAppend, StreamAppended, StreamConflict, StreamName,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -261,7 +261,7 @@ impl<D: Document, S: Store> Category<D, S> {
                 };
                 if !attempts.again().await {
                     let (seen, found) = (loaded.version(), found.map(|found| found.version));
-                    let over = Some(Conflict { stream, seen, found }.into());
+                    let over = Some(StreamConflict { stream, seen, found }.into());
                     let attempts = attempts.made();
                     return Err(StoreError::Contention { attempts, over }.into());
                 }

@@ -7,7 +7,7 @@ use crate::{BodyError, StreamName, StreamNameError};
 /// Others wrote to the stream after it was read: what [`StoreError::Contention`] is over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stream} was written after its version {seen} was read{}", now(*found))]
-pub struct Conflict {
+pub struct StreamConflict {
     /// The stream.
     pub stream: StreamName,
     /// How many events the decision has seen.

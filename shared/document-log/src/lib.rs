@@ -47,7 +47,7 @@ pub use category::{Category, Load, Outcome, Transacted};
 pub use check::CategoryError;
 pub use context::{AccessStrategy, Document, Documents, OfDocument, Snapshot};
 pub use dynamo::{DynamoStore, table_layout};
-pub use error::{Conflict, DocumentError, ItemError};
+pub use error::{DocumentError, ItemError, StreamConflict};
 pub use image::Span;
 pub use limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
 pub use log::DocumentLog;

@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, process::ExitCode};
 
 use ringfence::{BoundaryId, Envelope, Handled, StoreError};
 use ringfence_document_log::{
-    Cache, Category, CategoryError, Conflict, DocumentError, DocumentLog, Documents, DynamoStore,
-    OfDocument, Store, handle,
+    Cache, Category, CategoryError, DocumentError, DocumentLog, Documents, DynamoStore, OfDocument,
+    Store, StreamConflict, handle,
 };
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{Problem, VariableNames, Variables};
@@ -101,7 +101,7 @@ impl Explain for DocumentError {
         let Self::Store(StoreError::Contention { over: Some(over), .. }) = self else {
             return Vec::new();
         };
-        let conflict = over.downcast_ref::<Conflict>();
+        let conflict = over.downcast_ref::<StreamConflict>();
         conflict.map(|conflict| conflict.stream.partition()).into_iter().collect()
     }
 }
