@@ -51,7 +51,7 @@ pub enum Load {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transacted<R> {
     /// Its outcome.
-    pub outcome: Outcome<R>,
+    pub outcome: Decided<R>,
     /// The stream's version after it.
     pub version: u64,
     /// How often it was decided; 1 without conflicts.
@@ -60,7 +60,7 @@ pub struct Transacted<R> {
 
 /// The outcome of a command.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome<R> {
+pub enum Decided<R> {
     /// These events are in the stream; empty if there was nothing to change.
     Accepted(Vec<NewEvent>),
     /// The command was accepted before, under the same idempotency key; these are its events.
@@ -96,9 +96,9 @@ impl<R> From<Settled<R>> for Transacted<R> {
     fn from(settled: Settled<R>) -> Self {
         let Settled { rejection, events, version, attempts } = settled;
         let outcome = match (rejection, events) {
-            (Some(rejection), _) => Outcome::Rejected(rejection),
-            (None, Events::Written(events)) => Outcome::Accepted(events),
-            (None, Events::Found(events)) => Outcome::Repeated(events),
+            (Some(rejection), _) => Decided::Rejected(rejection),
+            (None, Events::Written(events)) => Decided::Accepted(events),
+            (None, Events::Found(events)) => Decided::Repeated(events),
         };
         Self { outcome, version, attempts }
     }

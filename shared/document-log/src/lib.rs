@@ -43,7 +43,7 @@ pub use append::{StreamAppend, StreamAppended};
 pub use batch::{Batch, Head, Recorded, StoredEvent, Unfold};
 pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
-pub use category::{Category, Load, Outcome, Transacted};
+pub use category::{Category, Decided, Load, Transacted};
 pub use check::CategoryError;
 pub use context::{AccessStrategy, Document, Documents, OfDocument, Snapshot};
 pub use dynamo::{DynamoStore, table_layout};

@@ -2,7 +2,7 @@
 
 use ringfence::{Consistency, Envelope, State as _};
 use ringfence_document_log::{
-    AccessStrategy, Cache, DocumentError, Load, Outcome, Store, TipLimits,
+    AccessStrategy, Cache, Decided, DocumentError, Load, Store, TipLimits,
 };
 
 use crate::basket::{
@@ -67,7 +67,7 @@ async fn competing_writers_lose_nothing<S: Store + Clone>(store: S) {
         let many = async |writer, load| {
             for _ in 0..10 {
                 let added = transact(writer, &id, load, |state| state.add(7, 1)).await;
-                assert_eq!(added.outcome, Outcome::Accepted(vec![crate::basket::added(7).of(&id)]));
+                assert_eq!(added.outcome, Decided::Accepted(vec![crate::basket::added(7).of(&id)]));
             }
         };
         futures::join!(many(&one, Load::Cached), many(&two, Load::Eventual));

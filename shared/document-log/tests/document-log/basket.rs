@@ -6,7 +6,7 @@ use ringfence::{
     Catalog, CatalogError, Context, Envelope, Event as _, EventSchema, NewEvent, Reads, Tag,
 };
 use ringfence_document_log::{
-    AccessStrategy, Cache, Category, Document, DocumentLog, Documents, Load, Outcome, Snapshot,
+    AccessStrategy, Cache, Category, Decided, Document, DocumentLog, Documents, Load, Snapshot,
     Store, Transacted,
 };
 use serde::{Deserialize, Serialize};
@@ -168,7 +168,7 @@ pub(crate) async fn transact<S: Store>(
 
 pub(crate) async fn add<S: Store>(category: &Category<State, S>, id: &str, sku: u32) -> u64 {
     let transacted = transact(category, id, Load::Eventual, |state| state.add(sku, 1)).await;
-    assert_eq!(transacted.outcome, Outcome::Accepted(vec![added(sku).of(id)]));
+    assert_eq!(transacted.outcome, Decided::Accepted(vec![added(sku).of(id)]));
     transacted.version
 }
 

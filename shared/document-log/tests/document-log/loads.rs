@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Body, Cache, DocumentLog, DynamoStore, Encoding, Expect, Load, MemoryStore,
-    Outcome, Store, TipChange, Unfold, Write,
+    AccessStrategy, Body, Cache, Decided, DocumentLog, DynamoStore, Encoding, Expect, Load,
+    MemoryStore, Store, TipChange, Unfold, Write,
 };
 use ringfence_dynamo::Clock;
 use serde_json::json;
@@ -101,17 +101,17 @@ async fn a_refusal_rests_on_what_is_acknowledged() {
     transact(&other, "x", Load::Eventual, close).await;
     // The cached state would accept the command; the append shows that it is old.
     let refused = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
-    assert_eq!((refused.outcome, refused.attempts), (Outcome::Rejected(Closed), 2));
+    assert_eq!((refused.outcome, refused.attempts), (Decided::Rejected(Closed), 2));
     // On the cached state nothing would be written, so the store is asked.
     let reopen = |_: &State| Ok(vec![Event::Snapshot { items: [].into(), closed: false }]);
     transact(&other, "x", Load::Eventual, reopen).await;
     let done = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
-    assert_eq!(done.outcome, Outcome::Accepted(vec![added(1).of("x")]));
+    assert_eq!(done.outcome, Decided::Accepted(vec![added(1).of("x")]));
     stack.take();
     let nothing = transact(&cached, "x", Load::Cached, |state| state.ensure(1)).await;
-    assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
+    assert_eq!((nothing.outcome, stack.operations().len()), (Decided::Accepted(vec![]), 1));
     let nothing = transact(&cached, "x", Load::Strong, |state| state.ensure(1)).await;
-    assert_eq!((nothing.outcome, stack.operations().len()), (Outcome::Accepted(vec![]), 1));
+    assert_eq!((nothing.outcome, stack.operations().len()), (Decided::Accepted(vec![]), 1));
 }
 
 #[tokio::test]
