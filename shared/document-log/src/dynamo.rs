@@ -14,7 +14,7 @@ use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, tex
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
-    Batch, Direction, Expect, Head, Page, Query, Store, StreamName, Streams, TipChange, Write,
+    Batch, Direction, Expect, Head, ItemPage, Query, Store, StreamName, Streams, TipChange, Write,
 };
 
 /// Every failed condition returns the Tip that was found, so that a conflict needs no read.
@@ -144,7 +144,7 @@ impl Store for DynamoStore {
         })
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         Box::pin(async move {
             let mut condition = "p = :p".to_owned();
             let stream = AttributeValue::S(query.stream.to_string());
@@ -167,7 +167,7 @@ impl Store for DynamoStore {
             let answer = self.table.query(of_query).await?;
             let more = answer.last_evaluated_key.is_some();
             let batches = answer.items.unwrap_or_default().into_iter().map(batch);
-            Ok(Page { batches: batches.collect::<Result<_, _>>()?, more })
+            Ok(ItemPage { batches: batches.collect::<Result<_, _>>()?, more })
         })
     }
 

@@ -9,7 +9,9 @@ use ringfence::Consistency;
 use ringfence_dynamo::{Failure, Item};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Direction, Head, Page, Query, Store, StreamName, Streams, TipChange, Write};
+use crate::{
+    Batch, Direction, Head, ItemPage, Query, Store, StreamName, Streams, TipChange, Write,
+};
 
 /// The key of an item: its stream, and its place in it.
 type Key = (StreamName, i64);
@@ -36,14 +38,14 @@ impl Store for MemoryStore {
         )
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         Box::pin(async move {
             let key = |key: i64| (query.stream.clone(), key);
             let (first, last) = (Bound::Included(key(0)), Bound::Included(key(TIP_KEY)));
             let range = match (query.direction, query.beyond) {
                 (_, None) => (first, last),
                 (Direction::Forward, Some(TIP_KEY..)) | (Direction::Backward, Some(..=0)) => {
-                    return Ok(Page::default());
+                    return Ok(ItemPage::default());
                 }
                 (Direction::Forward, Some(beyond)) => (Bound::Excluded(key(beyond)), last),
                 (Direction::Backward, Some(beyond)) => (first, Bound::Excluded(key(beyond))),
@@ -56,7 +58,7 @@ impl Store for MemoryStore {
                     Direction::Forward => range.take(most).collect(),
                     Direction::Backward => range.rev().take(most).collect(),
                 };
-                Page { more: batches.len() == most, batches }
+                ItemPage { more: batches.len() == most, batches }
             }))
         })
     }

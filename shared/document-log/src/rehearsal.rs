@@ -8,7 +8,7 @@ use ringfence::Consistency;
 use ringfence_dynamo::{Action, Failure, Intent, Item, Usage, item_bytes};
 
 use crate::{
-    Batch, DynamoStore, Expect, Page, Query, Store, StoredEvent, StreamName, Streams, Write,
+    Batch, DynamoStore, Expect, ItemPage, Query, Store, StoredEvent, StreamName, Streams, Write,
     table_layout,
 };
 
@@ -102,7 +102,7 @@ impl Store for Rehearsal {
         tip.boxed()
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         let page = async move {
             let page = self.store.query(query).await?;
             page.batches.iter().filter(|batch| batch.is_tip()).for_each(|tip| self.found(tip));

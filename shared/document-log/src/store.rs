@@ -32,7 +32,7 @@ pub struct Query<'a> {
 
 /// An answer to a [`Query`].
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct ItemPage {
     /// The items.
     pub batches: Vec<Batch>,
     /// Whether others may follow.
@@ -59,7 +59,7 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Batch>, Failure>>;
 
     /// Some items of a stream.
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>>;
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>>;
 
     /// Writes a Tip, and with it a calf if there is one, or nothing. If the condition does not hold, the
     /// failure has the Tip that was found.

@@ -7,7 +7,7 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Encoding, MemoryStore, Page, Query, Store, StreamAppend, StreamAppended, StreamName,
+    Batch, Encoding, ItemPage, MemoryStore, Query, Store, StreamAppend, StreamAppended, StreamName,
     Streams, TipLimits, Write,
 };
 use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
@@ -38,7 +38,7 @@ impl Store for Priced {
         self.store.tip(stream, consistency)
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<Page, Failure>> {
+    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         self.store.query(query)
     }
 
