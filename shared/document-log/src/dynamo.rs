@@ -14,7 +14,8 @@ use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, tex
 
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
-    Batch, Direction, Expect, Head, ItemPage, Query, Store, StreamName, Streams, TipChange, Write,
+    Batch, Direction, Expect, Head, ItemPage, ItemQuery, Store, StreamName, Streams, TipChange,
+    Write,
 };
 
 /// Every failed condition returns the Tip that was found, so that a conflict needs no read.
@@ -144,7 +145,7 @@ impl Store for DynamoStore {
         })
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         Box::pin(async move {
             let mut condition = "p = :p".to_owned();
             let stream = AttributeValue::S(query.stream.to_string());

@@ -56,6 +56,6 @@ pub use name::{StreamName, StreamNameError};
 pub use prune::Pruned;
 pub use rehearsal::{Rehearsal, Rehearsed};
 pub use slice::{decode, handle};
-pub use store::{Direction, ItemPage, Query, Store, Streams};
+pub use store::{Direction, ItemPage, ItemQuery, Store, Streams};
 pub use verify::{Problem, Report};
 pub use write::{Expect, TipChange, Write};

@@ -10,7 +10,7 @@ use ringfence_dynamo::{Failure, Item};
 
 use crate::batch::TIP_KEY;
 use crate::{
-    Batch, Direction, Head, ItemPage, Query, Store, StreamName, Streams, TipChange, Write,
+    Batch, Direction, Head, ItemPage, ItemQuery, Store, StreamName, Streams, TipChange, Write,
 };
 
 /// The key of an item: its stream, and its place in it.
@@ -38,7 +38,7 @@ impl Store for MemoryStore {
         )
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         Box::pin(async move {
             let key = |key: i64| (query.stream.clone(), key);
             let (first, last) = (Bound::Included(key(0)), Bound::Included(key(TIP_KEY)));

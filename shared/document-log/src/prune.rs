@@ -4,7 +4,7 @@ use ringfence::{Consistency, Envelope, StoreError};
 use ringfence_dynamo::Failure;
 
 use crate::{
-    Batch, Direction, DocumentError, DocumentLog, Expect, Query, Store, StreamName, TipChange,
+    Batch, Direction, DocumentError, DocumentLog, Expect, ItemQuery, Store, StreamName, TipChange,
     Write,
 };
 
@@ -87,7 +87,7 @@ impl<S: Store> DocumentLog<S> {
     ) -> Result<Left, DocumentError> {
         let mut beyond = None;
         loop {
-            let query = Query {
+            let query = ItemQuery {
                 stream,
                 direction: Direction::Forward,
                 beyond,

@@ -12,7 +12,7 @@ use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Attempts, Retry};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Direction, DocumentError, DocumentLog, Query, Recorded, Store, StreamName};
+use crate::{Batch, Direction, DocumentError, DocumentLog, ItemQuery, Recorded, Store, StreamName};
 
 /// How often a read with a gap is made before the gap is believed.
 pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
@@ -91,7 +91,7 @@ impl<'a, S: Store> Walk<'a, S> {
     async fn forward(mut self, from: u64) -> Result<Self, DocumentError> {
         self.edge = Some(from);
         if from > 0 {
-            let query = Query {
+            let query = ItemQuery {
                 stream: self.stream,
                 direction: Direction::Backward,
                 beyond: Some(key_of(from.saturating_add(1))),
@@ -135,7 +135,7 @@ impl<'a, S: Store> Walk<'a, S> {
     }
 
     async fn page(&mut self) -> Result<(), DocumentError> {
-        let query = Query {
+        let query = ItemQuery {
             stream: self.stream,
             direction: self.direction,
             beyond: self.beyond,

@@ -8,8 +8,8 @@ use ringfence::Consistency;
 use ringfence_dynamo::{Action, Failure, Intent, Item, Usage, item_bytes};
 
 use crate::{
-    Batch, DynamoStore, Expect, ItemPage, Query, Store, StoredEvent, StreamName, Streams, Write,
-    table_layout,
+    Batch, DynamoStore, Expect, ItemPage, ItemQuery, Store, StoredEvent, StreamName, Streams,
+    Write, table_layout,
 };
 
 /// A store that reads and does not write. A write is compared with the stream as it is at that moment: it conflicts
@@ -102,7 +102,7 @@ impl Store for Rehearsal {
         tip.boxed()
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         let page = async move {
             let page = self.store.query(query).await?;
             page.batches.iter().filter(|batch| batch.is_tip()).for_each(|tip| self.found(tip));

@@ -17,7 +17,7 @@ pub enum Direction {
 
 /// A page of a stream's items, Tip included, in the order of their keys.
 #[derive(Clone, Copy, Debug)]
-pub struct Query<'a> {
+pub struct ItemQuery<'a> {
     /// The stream.
     pub stream: &'a StreamName,
     /// The end from which to read.
@@ -30,7 +30,7 @@ pub struct Query<'a> {
     pub consistency: Consistency,
 }
 
-/// An answer to a [`Query`].
+/// An answer to a [`ItemQuery`].
 #[derive(Clone, Debug, Default)]
 pub struct ItemPage {
     /// The items.
@@ -59,7 +59,7 @@ pub trait Store: Send + Sync {
     ) -> BoxFuture<'a, Result<Option<Batch>, Failure>>;
 
     /// Some items of a stream.
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>>;
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>>;
 
     /// Writes a Tip, and with it a calf if there is one, or nothing. If the condition does not hold, the
     /// failure has the Tip that was found.

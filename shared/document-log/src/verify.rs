@@ -2,7 +2,7 @@
 
 use ringfence::{Consistency, Envelope};
 
-use crate::{Batch, Direction, DocumentError, DocumentLog, Query, Store, StreamName};
+use crate::{Batch, Direction, DocumentError, DocumentLog, ItemQuery, Store, StreamName};
 
 /// The result of a check of a stream's items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl<S: Store> DocumentLog<S> {
         let mut check = Check::default();
         let mut beyond = None;
         loop {
-            let query = Query {
+            let query = ItemQuery {
                 stream,
                 direction: Direction::Forward,
                 beyond,

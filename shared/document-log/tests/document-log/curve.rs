@@ -7,8 +7,8 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Encoding, ItemPage, MemoryStore, Query, Store, StreamAppend, StreamAppended, StreamName,
-    Streams, TipLimits, Write,
+    Batch, Encoding, ItemPage, ItemQuery, MemoryStore, Store, StreamAppend, StreamAppended,
+    StreamName, Streams, TipLimits, Write,
 };
 use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ impl Store for Priced {
         self.store.tip(stream, consistency)
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         self.store.query(query)
     }
 

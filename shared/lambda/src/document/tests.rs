@@ -11,7 +11,7 @@ use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
 use ringfence::{Consistency, SequencedEvent};
 use ringfence_document_log::{
-    Batch, Direction, ItemPage, MemoryStore, Query, StreamName, Streams, Write,
+    Batch, Direction, ItemPage, ItemQuery, MemoryStore, StreamName, Streams, Write,
 };
 use ringfence_dynamo::{Failure, Item};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ impl Store for Far {
         self.0.tip(stream, consistency)
     }
 
-    fn query<'a>(&'a self, query: Query<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
+    fn query<'a>(&'a self, query: ItemQuery<'a>) -> BoxFuture<'a, Result<ItemPage, Failure>> {
         self.0.query(query)
     }
 
