@@ -7,7 +7,7 @@ use anyhow::{Error, Result};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence::Envelope;
-use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, Problem, StreamName};
+use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, StreamDefect, StreamName};
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
 
 /// What is wrong with a stream.
 enum Wrong {
-    Problem(Problem),
+    Problem(StreamDefect),
     /// An item is neither a Tip nor a calf.
     Item(String),
 }
@@ -152,18 +152,18 @@ fn json(stream: &str, wrong: &Wrong) -> Value {
     let mut json = match wrong {
         Wrong::Item(cause) => json!({ "wrong": "item", "cause": cause }),
         Wrong::Problem(problem) => match problem {
-            Problem::NoTip => json!({ "wrong": "noTip" }),
-            Problem::Hole { from, to } => json!({ "wrong": "hole", "from": from, "to": to }),
-            Problem::Overlap { from } => json!({ "wrong": "overlap", "from": from }),
-            Problem::Key { key, base } => json!({ "wrong": "key", "key": key, "base": base }),
-            Problem::Calf { key } => json!({ "wrong": "calf", "key": key }),
-            Problem::CalvedBytes { said, found } => {
+            StreamDefect::NoTip => json!({ "wrong": "noTip" }),
+            StreamDefect::Hole { from, to } => json!({ "wrong": "hole", "from": from, "to": to }),
+            StreamDefect::Overlap { from } => json!({ "wrong": "overlap", "from": from }),
+            StreamDefect::Key { key, base } => json!({ "wrong": "key", "key": key, "base": base }),
+            StreamDefect::Calf { key } => json!({ "wrong": "calf", "key": key }),
+            StreamDefect::CalvedBytes { said, found } => {
                 json!({ "wrong": "calvedBytes", "said": said, "found": found })
             }
-            Problem::Appended { appended, version } => {
+            StreamDefect::Appended { appended, version } => {
                 json!({ "wrong": "appended", "appended": appended, "version": version })
             }
-            Problem::Unfold { event_type, unfold, version } => json!({
+            StreamDefect::Unfold { event_type, unfold, version } => json!({
                 "wrong": "unfold", "type": event_type, "unfold": unfold, "version": version,
             }),
         },

@@ -14,12 +14,12 @@ pub struct Report {
     /// How many calves.
     pub calves: u64,
     /// What is wrong; empty if the stream is whole.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<StreamDefect>,
 }
 
 /// What is wrong with the items of a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum StreamDefect {
     /// There are calves and no Tip.
     #[error("there is no Tip")]
     NoTip,
@@ -118,7 +118,7 @@ impl<S: Store> DocumentLog<S> {
             }
         }
         if check.started && !check.tip {
-            check.report.problems.push(Problem::NoTip);
+            check.report.problems.push(StreamDefect::NoTip);
         }
         Ok(check.report)
     }
@@ -129,8 +129,8 @@ impl Check {
         let (base, end) = (batch.base(), self.report.version);
         match std::mem::replace(&mut self.started, true) {
             false => self.report.first = base,
-            true if base > end => self.problem(Problem::Hole { from: end, to: base }),
-            true if base < end => self.problem(Problem::Overlap { from: base }),
+            true if base > end => self.problem(StreamDefect::Hole { from: end, to: base }),
+            true if base < end => self.problem(StreamDefect::Overlap { from: base }),
             true => {}
         }
         self.report.version = batch.version;
@@ -142,10 +142,10 @@ impl Check {
         self.calved_bytes += calf.event_bytes() as u64;
         let (key, base) = (calf.key, calf.base());
         if i64::try_from(base) != Ok(key) {
-            self.problem(Problem::Key { key, base });
+            self.problem(StreamDefect::Key { key, base });
         }
         if calf.events.is_empty() || !calf.unfolds.is_empty() || calf.etag.is_some() {
-            self.problem(Problem::Calf { key });
+            self.problem(StreamDefect::Calf { key });
         }
     }
 
@@ -154,19 +154,19 @@ impl Check {
         // Pruned calves stay in the sum.
         let (said, found) = (tip.calved_bytes, self.calved_bytes);
         if said < found || (self.report.first == 0 && said > found) {
-            self.problem(Problem::CalvedBytes { said, found });
+            self.problem(StreamDefect::CalvedBytes { said, found });
         }
         let (appended, version) = (tip.appended, tip.version);
         if appended > version {
-            self.problem(Problem::Appended { appended, version });
+            self.problem(StreamDefect::Appended { appended, version });
         }
         for unfold in tip.unfolds.iter().filter(|unfold| unfold.version != version) {
             let event_type = unfold.event_type.clone();
-            self.problem(Problem::Unfold { event_type, unfold: unfold.version, version });
+            self.problem(StreamDefect::Unfold { event_type, unfold: unfold.version, version });
         }
     }
 
-    fn problem(&mut self, problem: Problem) {
+    fn problem(&mut self, problem: StreamDefect) {
         self.report.problems.push(problem);
     }
 }

@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::Envelope;
 use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, Expect, Head, Problem, Store, TipChange, Write,
+    Batch, Direction, DocumentError, DocumentLog, Expect, Head, Store, StreamDefect, TipChange,
+    Write,
 };
 use ringfence_dynamo::wire::Fault;
 
@@ -36,7 +37,7 @@ async fn listed<S: Store>(log: &DocumentLog<S>) -> Vec<Head> {
     listed.into_iter().collect::<Result<_, _>>().expect("items of streams")
 }
 
-async fn problems<S: Store>(store: S) -> Vec<Problem> {
+async fn problems<S: Store>(store: S) -> Vec<StreamDefect> {
     log(store).verify(&name("a"), &Envelope::default()).await.expect("an answer").problems
 }
 
@@ -45,9 +46,9 @@ async fn a_hole_is_named_and_not_read_over<S: Store + Clone>(store: S) {
     assert_eq!(problems(store.clone()).await, []);
     store.delete(&name("a"), 4).await.expect("deleted");
     let found = problems(store.clone()).await;
-    assert_eq!(found[0], Problem::Hole { from: 4, to: 6 });
+    assert_eq!(found[0], StreamDefect::Hole { from: 4, to: 6 });
     assert_eq!(found[0].to_string(), "events 4 to 5 are missing");
-    assert!(matches!(found[1], Problem::CalvedBytes { .. }), "{found:?}");
+    assert!(matches!(found[1], StreamDefect::CalvedBytes { .. }), "{found:?}");
     let log = log(store);
     for direction in [Direction::Forward, Direction::Backward] {
         let error = read(&log, 0..9, direction).await.expect_err("a hole");
@@ -71,10 +72,11 @@ async fn what_does_not_belong_is_named<S: Store + Clone>(store: S) {
     };
     store.write(&write).await.expect("it is written");
     let found = problems(store.clone()).await;
-    assert!(found.contains(&Problem::Overlap { from: 4 }), "{found:?}");
-    assert!(found.contains(&Problem::Key { key: 5, base: 4 }), "{found:?}");
-    assert!(found.contains(&Problem::Appended { appended: 99, version: 9 }), "{found:?}");
-    let bytes = |problem: &Problem| matches!(problem, Problem::CalvedBytes { said: 1, .. });
+    assert!(found.contains(&StreamDefect::Overlap { from: 4 }), "{found:?}");
+    assert!(found.contains(&StreamDefect::Key { key: 5, base: 4 }), "{found:?}");
+    assert!(found.contains(&StreamDefect::Appended { appended: 99, version: 9 }), "{found:?}");
+    let bytes =
+        |problem: &StreamDefect| matches!(problem, StreamDefect::CalvedBytes { said: 1, .. });
     assert!(found.iter().any(bytes), "{found:?}");
 }
 
@@ -102,7 +104,7 @@ async fn streams_are_listed<S: Store>(store: S) {
 async fn a_stream_without_a_tip_is_listed<S: Store + Clone>(store: S) {
     nine(store.clone()).await;
     store.delete(&name("a"), i64::from(i32::MAX)).await.expect("deleted");
-    assert_eq!(problems(store.clone()).await, [Problem::NoTip]);
+    assert_eq!(problems(store.clone()).await, [StreamDefect::NoTip]);
     let log = log(store);
     let streams = listed(&log).await;
     assert_eq!(streams, [Head { stream: name("a"), first: 0, version: 8 }]);
