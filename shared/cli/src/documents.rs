@@ -81,7 +81,7 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
     Ok(arguments.output.end(&report, report.wrong.is_empty()))
 }
 
-type Looked = Result<ringfence_document_log::Report, String>;
+type Looked = Result<ringfence_document_log::StreamReport, String>;
 
 /// Looks at a stream, and again if it looks wrong. The inner error is an item that can't be understood.
 async fn look(

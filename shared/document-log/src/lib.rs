@@ -57,5 +57,5 @@ pub use prune::Pruned;
 pub use rehearsal::{Rehearsal, Rehearsed};
 pub use slice::{decode, handle};
 pub use store::{Direction, ItemPage, ItemQuery, Store, Streams};
-pub use verify::{Report, StreamDefect};
+pub use verify::{StreamDefect, StreamReport};
 pub use write::{Expect, TipChange, Write};

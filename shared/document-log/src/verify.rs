@@ -6,7 +6,7 @@ use crate::{Batch, Direction, DocumentError, DocumentLog, ItemQuery, Store, Stre
 
 /// The result of a check of a stream's items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct StreamReport {
     /// The first event that is there.
     pub first: u64,
     /// The index after the last event.
@@ -82,7 +82,7 @@ pub enum StreamDefect {
 /// What is known after some items.
 #[derive(Default)]
 struct Check {
-    report: Report,
+    report: StreamReport,
     started: bool,
     calved_bytes: u64,
     tip: bool,
@@ -98,7 +98,7 @@ impl<S: Store> DocumentLog<S> {
         &self,
         stream: &StreamName,
         envelope: &Envelope,
-    ) -> Result<Report, DocumentError> {
+    ) -> Result<StreamReport, DocumentError> {
         let mut check = Check::default();
         let mut beyond = None;
         loop {
