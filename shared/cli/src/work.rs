@@ -8,7 +8,7 @@ use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Envelope};
-use ringfence_document_log::{Direction, Recorded, StreamName};
+use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Log, Partition};
 use ringfence_topic::{Entry, EntryError, Topic};
@@ -236,7 +236,7 @@ impl Does {
         let envelope = Envelope::default();
         let events = log.read(stream, events, forward, strong, &envelope);
         let events: Vec<_> = events.try_collect().await?;
-        let entry = |event: &Recorded| {
+        let entry = |event: &TimelineEvent| {
             let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
             Entry::of_event(fed)
         };

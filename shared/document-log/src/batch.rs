@@ -28,7 +28,7 @@ pub struct StoredEvent {
 
 /// An event and its place in the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct TimelineEvent {
     /// How many events lie before it.
     pub index: u64,
     /// The event.
@@ -188,7 +188,7 @@ impl Head {
     }
 }
 
-impl Recorded {
+impl TimelineEvent {
     /// The event as an item of its own: the stream and the index as key, the rest as in a batch.
     #[must_use]
     pub fn to_item(&self, stream: &StreamName) -> Item {

@@ -15,7 +15,7 @@ use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
     AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents,
-    OfDocument, Recorded, Store, StreamAppend, StreamAppended, StreamConflict, StreamName,
+    OfDocument, Store, StreamAppend, StreamAppended, StreamConflict, StreamName, TimelineEvent,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -64,7 +64,7 @@ pub enum Decided<R> {
     /// These events are in the stream; empty if there was nothing to change.
     Accepted(Vec<NewEvent>),
     /// The command was accepted before, under the same idempotency key; these are its events.
-    Repeated(Vec<Recorded>),
+    Repeated(Vec<TimelineEvent>),
     /// The slice rejects the command.
     Rejected(R),
 }
@@ -89,7 +89,7 @@ pub(crate) struct Settled<R> {
 pub(crate) enum Events {
     Written(Vec<NewEvent>),
     /// By an earlier run under the same idempotency key.
-    Found(Vec<Recorded>),
+    Found(Vec<TimelineEvent>),
 }
 
 impl<R> From<Settled<R>> for Transacted<R> {

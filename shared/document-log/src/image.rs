@@ -5,7 +5,7 @@ use ringfence::{BoundaryId, Metadata, SequencedEvent, escape, unescape};
 use ringfence_dynamo::{Item, ms_of_rfc3339};
 use serde_json::Value;
 
-use crate::{Batch, BodyError, ItemError, Recorded, StreamName, StreamNameError};
+use crate::{Batch, BodyError, ItemError, StreamName, StreamNameError, TimelineEvent};
 
 /// The events of one append.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub struct Span {
     /// The index of the first.
     pub index: u64,
     /// At least one, in order.
-    pub events: Vec<Recorded>,
+    pub events: Vec<TimelineEvent>,
 }
 
 impl Span {
@@ -35,7 +35,7 @@ impl Span {
         }
         let index = tip.version - appended;
         let base = tip.base();
-        let events = (base..).zip(tip.events).map(|(index, event)| Recorded { index, event });
+        let events = (base..).zip(tip.events).map(|(index, event)| TimelineEvent { index, event });
         let events = events.filter(|recorded| recorded.index >= index).collect();
         Ok(Some(Self { stream: tip.stream, index, events }))
     }
@@ -59,7 +59,7 @@ impl StreamName {
     }
 }
 
-impl Recorded {
+impl TimelineEvent {
     /// The event as the EventTopic and the index have it: the category is its context, the stream its
     /// partition.
     ///

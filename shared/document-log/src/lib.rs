@@ -40,7 +40,7 @@ mod verify;
 mod write;
 
 pub use append::{StreamAppend, StreamAppended};
-pub use batch::{Batch, Head, Recorded, StoredEvent, Unfold};
+pub use batch::{Batch, Head, StoredEvent, TimelineEvent, Unfold};
 pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
 pub use category::{Category, Decided, Load, Transacted};

@@ -8,7 +8,7 @@ use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
 use serde_json::Value;
 
 use crate::read::{TORN_ATTEMPTS_MAX, Walk, torn_retry};
-use crate::{Batch, DocumentError, DocumentLog, Recorded, Store};
+use crate::{Batch, DocumentError, DocumentLog, Store, TimelineEvent};
 
 /// A search for the events of an earlier command with the same key.
 pub(crate) struct Search<'a> {
@@ -31,7 +31,7 @@ impl<'a> Search<'a> {
         log: &DocumentLog<S>,
         tip: &Batch,
         envelope: &Envelope,
-    ) -> Result<Vec<Recorded>, DocumentError> {
+    ) -> Result<Vec<TimelineEvent>, DocumentError> {
         let mut found = self.within(tip)?;
         // A command's events are one append, so they are in one item.
         if found.is_empty() && tip.base() > self.searched {
@@ -47,7 +47,7 @@ impl<'a> Search<'a> {
         log: &DocumentLog<S>,
         tip: &Batch,
         envelope: &Envelope,
-    ) -> Result<Vec<Recorded>, DocumentError> {
+    ) -> Result<Vec<TimelineEvent>, DocumentError> {
         // A replica may not show the newest calves yet, and a strong read not one that is being written.
         let (mut looks, mut consistency) =
             (torn_retry(log.retry(envelope)).start(), Consistency::Eventual);
@@ -76,7 +76,7 @@ impl<'a> Search<'a> {
         tip: &Batch,
         consistency: Consistency,
         envelope: &Envelope,
-    ) -> Result<Option<Vec<Recorded>>, DocumentError> {
+    ) -> Result<Option<Vec<TimelineEvent>>, DocumentError> {
         let walk = Walk::back(log, &tip.stream, consistency, envelope).behind(tip.base());
         // Each calf has an event.
         let mut walk = walk.pages_of(tip.base() - self.searched);
@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         Ok(None)
     }
 
-    fn within(&self, batch: &Batch) -> Result<Vec<Recorded>, DocumentError> {
+    fn within(&self, batch: &Batch) -> Result<Vec<TimelineEvent>, DocumentError> {
         let mut found = Vec::new();
         for (index, event) in (batch.base()..).zip(&batch.events) {
             if index < self.searched {
@@ -103,7 +103,7 @@ impl<'a> Search<'a> {
             })?;
             let meta = meta.unwrap_or(Value::Null);
             if self.record.wrote(|mark| meta.get(mark)?.as_str())? {
-                found.push(Recorded { index, event: event.clone() });
+                found.push(TimelineEvent { index, event: event.clone() });
             }
         }
         Ok(found)

@@ -12,7 +12,9 @@ use ringfence::{Consistency, Envelope};
 use ringfence_dynamo::{Attempts, Retry};
 
 use crate::batch::TIP_KEY;
-use crate::{Batch, Direction, DocumentError, DocumentLog, ItemQuery, Recorded, Store, StreamName};
+use crate::{
+    Batch, Direction, DocumentError, DocumentLog, ItemQuery, Store, StreamName, TimelineEvent,
+};
 
 /// How often a read with a gap is made before the gap is believed.
 pub(crate) const TORN_ATTEMPTS_MAX: u32 = 4;
@@ -223,7 +225,7 @@ impl<S: Store> DocumentLog<S> {
         direction: Direction,
         consistency: Consistency,
         envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<Recorded, DocumentError>> {
+    ) -> BoxStream<'a, Result<TimelineEvent, DocumentError>> {
         let done = range.is_empty();
         let reading = Reading {
             log: self,
@@ -247,7 +249,7 @@ impl<S: Store> DocumentLog<S> {
 
 impl<'a, S: Store> Reading<'a, S> {
     /// The next events; a read that looks torn goes on where the last believed item ended.
-    async fn next(&mut self) -> Result<Option<Vec<Recorded>>, DocumentError> {
+    async fn next(&mut self) -> Result<Option<Vec<TimelineEvent>>, DocumentError> {
         loop {
             if self.done || self.left.is_empty() {
                 return Ok(None);
@@ -261,7 +263,7 @@ impl<'a, S: Store> Reading<'a, S> {
         }
     }
 
-    async fn attempt(&mut self) -> Result<Vec<Recorded>, DocumentError> {
+    async fn attempt(&mut self) -> Result<Vec<TimelineEvent>, DocumentError> {
         let mut walk = match self.walk.take() {
             Some(walk) => walk,
             None => {
@@ -285,7 +287,7 @@ impl<'a, S: Store> Reading<'a, S> {
         self.walk = Some(walk);
         let mut events: Vec<_> = (base..)
             .zip(batch.events)
-            .map(|(index, event)| Recorded { index, event })
+            .map(|(index, event)| TimelineEvent { index, event })
             .filter(|recorded| self.left.contains(&recorded.index))
             .collect();
         match self.direction {
@@ -303,7 +305,7 @@ impl<'a, S: Store> Reading<'a, S> {
     }
 
     /// There is no further item. In forward order the stream then has no items at all.
-    fn end(&mut self, walk: &Walk<'_, S>) -> Result<Vec<Recorded>, DocumentError> {
+    fn end(&mut self, walk: &Walk<'_, S>) -> Result<Vec<TimelineEvent>, DocumentError> {
         let stream = self.stream.clone();
         match (self.direction, walk.edge()) {
             (Direction::Forward, _) if walk.beyond.is_some() => {

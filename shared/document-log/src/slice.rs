@@ -11,7 +11,8 @@ use crate::category::{Decision, Events, Settled};
 use crate::check::declared;
 use crate::codec::whole;
 use crate::{
-    Category, Document, DocumentError, Documents, Load, OfDocument, Recorded, Store, StreamName,
+    Category, Document, DocumentError, Documents, Load, OfDocument, Store, StreamName,
+    TimelineEvent,
 };
 
 /// Carries out `command` on the state in the category's cache, or else on the one in the store.
@@ -91,8 +92,11 @@ fn decision<C: OfDocument, S: Store>(
 }
 
 /// If the events were left by a rejection: why their command was rejected.
-fn refusal_of(stream: &StreamName, found: &[Recorded]) -> Result<Option<Refusal>, DocumentError> {
-    let Some(Recorded { index, event }) = found.first() else { return Ok(None) };
+fn refusal_of(
+    stream: &StreamName,
+    found: &[TimelineEvent],
+) -> Result<Option<Refusal>, DocumentError> {
+    let Some(TimelineEvent { index, event }) = found.first() else { return Ok(None) };
     let (stream, event_type) = (stream.clone(), event.event_type.clone());
     let meta = event.meta.json().map_err(|source| {
         let (stream, event_type) = (stream.clone(), event_type.clone());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, DynamoStore, Recorded, StreamName,
+    Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
 use ringfence_dynamo::{Clock, Item, Retry};
 
@@ -100,5 +100,5 @@ async fn look(
 
 fn in_tip(stream: &StreamName, tip: Batch, from: u64) -> impl Iterator<Item = (u64, Item)> {
     let events = (tip.base()..).zip(tip.events).filter(move |(index, _)| *index >= from);
-    events.map(|(index, event)| (index, Recorded { index, event }.to_item(stream)))
+    events.map(|(index, event)| (index, TimelineEvent { index, event }.to_item(stream)))
 }

@@ -9,7 +9,7 @@ use std::error::Error;
 use ringfence::{BoundaryId, SequencedEvent};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
-use ringfence_document_log::{BodyError, Recorded, Span, StreamName};
+use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
 use ringfence_dynamo::Item;
 
 use crate::partition::{Doorbell, Log, Partition};
@@ -78,7 +78,7 @@ pub(crate) fn event_of(entry: Item) -> Result<SequencedEvent, EntryError> {
         }
         Some(Log::Aggregates) => event_of_aggregate(entry).map(Into::into).map_err(unreadable),
         Some(Log::Documents) => {
-            let (stream, event) = Recorded::of_item(entry).map_err(unreadable)?;
+            let (stream, event) = TimelineEvent::of_item(entry).map_err(unreadable)?;
             event.fed(&stream).map_err(unreadable)
         }
         None => Err(unreadable("it has the key of no table of events")),

@@ -3,8 +3,8 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, Recorded, Store, StreamAppend, StreamAppended,
-    TipLimits,
+    Batch, Direction, DocumentError, DocumentLog, Store, StreamAppend, StreamAppended,
+    TimelineEvent, TipLimits,
 };
 use serde_json::{Value, json};
 
@@ -86,9 +86,9 @@ pub(crate) async fn read<S: Store>(
 ) -> Result<Vec<u64>, DocumentError> {
     let (stream, envelope) = (name("a"), Envelope::default());
     let consistency = Consistency::Eventual;
-    let events: Vec<Recorded> =
+    let events: Vec<TimelineEvent> =
         log.read(&stream, range, direction, consistency, &envelope).try_collect().await?;
-    let sku = |recorded: &Recorded| {
+    let sku = |recorded: &TimelineEvent| {
         let data = recorded.event.data.json().expect("JSON").expect("a payload");
         assert_eq!(data["sku"], recorded.index, "an event at another's place");
         recorded.index

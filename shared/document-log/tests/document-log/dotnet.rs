@@ -6,7 +6,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Batch, Cache, Direction, Pruned, Recorded, Span, StreamAppend, StreamAppended,
+    AccessStrategy, Batch, Cache, Direction, Pruned, Span, StreamAppend, StreamAppended,
+    TimelineEvent,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
@@ -154,7 +155,7 @@ async fn a_tip_without_unfolds_is_read_and_appended_to() {
     assert_eq!(one_more(&stack, || AccessStrategy::Unoptimized).await, (3, 3));
     let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
     let read = log.read(&stream, 0..9, Direction::Forward, Consistency::Strong, &envelope);
-    let read: Vec<Recorded> = read.try_collect().await.expect("whole");
+    let read: Vec<TimelineEvent> = read.try_collect().await.expect("whole");
     let skus = read.iter().map(|recorded| recorded.event.data.json().expect("JSON"));
     let skus: Vec<_> = skus.map(|data| data.expect("a payload")["sku"].clone()).collect();
     assert_eq!(skus, [json!(1), json!(2), json!(9)]);

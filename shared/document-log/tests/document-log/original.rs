@@ -136,7 +136,7 @@ async fn the_events_themselves_are_the_same_to_both() {
     let (all, strong) = (0..u64::MAX, Consistency::Strong);
     let read = category.log().read(&stream, all, Direction::Forward, strong, &envelope);
     let events: Vec<_> = read.try_collect().await.expect("whole");
-    let event = |recorded: &ringfence_document_log::Recorded| {
+    let event = |recorded: &ringfence_document_log::TimelineEvent| {
         let mut json = json!({ "index": recorded.index, "type": recorded.event.event_type });
         if let Some(data) = recorded.event.data.json().expect("JSON") {
             json["data"] = data;
