@@ -14,12 +14,12 @@ use crate::{
 
 /// A store that reads and does not write. A write is compared with the stream as it is at that moment: it conflicts
 /// as it would, and otherwise counts as done. It holds what one command is about to do.
-pub struct Rehearsal {
+pub struct DocumentRehearsal {
     store: DynamoStore,
     notes: Mutex<Notes>,
 }
 
-/// What a command did on a [`Rehearsal`].
+/// What a command did on a [`DocumentRehearsal`].
 #[derive(Clone, Debug, Default)]
 pub struct Rehearsed {
     /// The version of the stream that its last read found; `None` if the stream has no Tip.
@@ -41,7 +41,7 @@ struct Notes {
     tip_bytes: usize,
 }
 
-impl Rehearsal {
+impl DocumentRehearsal {
     /// A rehearsal on the streams in `store`.
     #[must_use]
     pub fn of(store: DynamoStore) -> Self {
@@ -88,7 +88,7 @@ impl Rehearsal {
     }
 }
 
-impl Store for Rehearsal {
+impl Store for DocumentRehearsal {
     fn tip<'a>(
         &'a self,
         stream: &'a StreamName,

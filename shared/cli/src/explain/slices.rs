@@ -286,7 +286,7 @@ async fn of_documents<S: OfDocument>(logs: &StackLogs, payload: &str) -> Result<
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, &clock)? {
         let store = logs.documents()?;
-        let rehearsal = ringfence_document_log::Rehearsal::of(store.clone());
+        let rehearsal = ringfence_document_log::DocumentRehearsal::of(store.clone());
         let log = DocumentLog::new(rehearsal, clock.clone());
         let category = Category::of::<S>(log, Cache::none())?;
         let handled = ringfence_document_log::handle(&category, &command, &envelope).await?;

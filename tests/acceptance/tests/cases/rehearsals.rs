@@ -161,7 +161,7 @@ async fn on_events<S: Slice, L: Rehearse>(
 
 /// With Tips that calve at their usual size, and after each event.
 async fn on_documents<S: OfDocument>(template: &Template) {
-    use ringfence_document_log::{Rehearsal, handle};
+    use ringfence_document_log::{DocumentRehearsal, handle};
 
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     let cases = S::cases();
@@ -182,7 +182,7 @@ async fn on_documents<S: OfDocument>(template: &Template) {
         for envelope in envelopes(case) {
             dynamo.wire.forget();
             let before = store.meter().snapshot();
-            let log = DocumentLog::new(Rehearsal::of(store.clone()), clock.clone());
+            let log = DocumentLog::new(DocumentRehearsal::of(store.clone()), clock.clone());
             let rehearsal = Category::of::<S>(log.with_limits(limits), Cache::none());
             let rehearsal = rehearsal.expect(S::NAME);
             let handled = handle(&rehearsal, case.command(), &envelope).await;
