@@ -54,7 +54,7 @@ pub use log::DocumentLog;
 pub use memory::MemoryStore;
 pub use name::{StreamName, StreamNameError};
 pub use prune::Pruned;
-pub use rehearsal::{DocumentRehearsal, Rehearsed};
+pub use rehearsal::{DocumentRehearsal, DocumentRehearsed};
 pub use slice::{decode, handle};
 pub use store::{Direction, ItemPage, ItemQuery, Store, Streams};
 pub use verify::{StreamDefect, StreamReport};

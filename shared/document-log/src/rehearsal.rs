@@ -21,7 +21,7 @@ pub struct DocumentRehearsal {
 
 /// What a command did on a [`DocumentRehearsal`].
 #[derive(Clone, Debug, Default)]
-pub struct Rehearsed {
+pub struct DocumentRehearsed {
     /// The version of the stream that its last read found; `None` if the stream has no Tip.
     pub version: Option<u64>,
     /// The events that it would append, and the index of the first.
@@ -36,7 +36,7 @@ pub struct Rehearsed {
 
 #[derive(Debug, Default)]
 struct Notes {
-    rehearsed: Rehearsed,
+    rehearsed: DocumentRehearsed,
     /// The size of the Tip that was read last, in bytes.
     tip_bytes: usize,
 }
@@ -50,7 +50,7 @@ impl DocumentRehearsal {
 
     /// What the command did so far.
     #[must_use]
-    pub fn rehearsed(&self) -> Rehearsed {
+    pub fn rehearsed(&self) -> DocumentRehearsed {
         self.notes().rehearsed.clone()
     }
 
