@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Args;
 use ringfence::rfc3339;
-use ringfence_dcb_log::{DcbLog, Difference, Options, Report, Stage, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, Report, Stage, VerifyOptions, Wrong};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
@@ -62,9 +62,9 @@ pub(crate) struct Verify {
 }
 
 impl Arguments {
-    fn options(&self) -> Options<'static> {
+    fn options(&self) -> VerifyOptions<'static> {
         let settle = Duration::from_secs(self.settle_seconds);
-        Options { settle, passes: self.passes, progress: &show }
+        VerifyOptions { settle, passes: self.passes, progress: &show }
     }
 
     async fn log(&self, lists: &Lists) -> Result<DcbLog> {

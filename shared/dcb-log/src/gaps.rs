@@ -16,7 +16,7 @@ use ringfence_dynamo::Retry;
 
 use crate::item::{event_type, slot};
 use crate::log::DcbLog;
-use crate::report::Options;
+use crate::report::VerifyOptions;
 
 /// How many events each partition has, and its last slot.
 #[derive(Default)]
@@ -39,7 +39,7 @@ impl Slots {
 /// The first slot without an event of each of the partitions that have gaps.
 pub(crate) async fn gaps(
     log: &DcbLog,
-    options: &Options<'_>,
+    options: &VerifyOptions<'_>,
     torn: BTreeMap<BoundaryId, u64>,
 ) -> Result<BTreeMap<BoundaryId, u64>, LogError> {
     if !torn.is_empty() {

@@ -58,5 +58,5 @@ pub use import::Imported;
 pub use layout::table_layout;
 pub use log::DcbLog;
 pub use rehearsal::{Rehearsal, Rehearse, Rehearsed};
-pub use report::{Options, Report, Stage};
+pub use report::{Report, Stage, VerifyOptions};
 pub use standing::Standing;

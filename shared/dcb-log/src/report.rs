@@ -8,7 +8,7 @@ use ringfence::BoundaryId;
 use crate::compare::Difference;
 
 /// How to go through the table.
-pub struct Options<'a> {
+pub struct VerifyOptions<'a> {
     /// How long after a transaction took effect all of its items are in strong reads. DynamoDB
     /// names no bound; it is a matter of milliseconds.
     pub settle: Duration,
@@ -18,7 +18,7 @@ pub struct Options<'a> {
     pub progress: &'a (dyn Fn(Stage, u64) + Send + Sync),
 }
 
-impl Default for Options<'_> {
+impl Default for VerifyOptions<'_> {
     /// Five seconds to settle, one pass, no progress.
     fn default() -> Self {
         Self { settle: Duration::from_secs(5), passes: 1, progress: &|_, _| {} }

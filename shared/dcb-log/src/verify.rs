@@ -4,7 +4,7 @@
 //! **How a difference is found on a table that is written to.** Two things make it hard. A scan takes
 //! time: it misses events that are committed in parts already scanned, and finds others that are committed
 //! in parts still to be scanned. And the items of one transaction become visible one by one. Against the
-//! second, each scan of the events begins only [`Options::settle`] after the fences were read, so that
+//! second, each scan of the events begins only [`VerifyOptions::settle`] after the fences were read, so that
 //! every event that these fences can count is visible.
 //!
 //! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan
@@ -67,7 +67,7 @@
 //! **Cost.** The table is read once eventually and once strongly (1.5 read units for each 4 KB), and once
 //! more (1 unit) when there are suspects, which a table that is written to always has; a repair that
 //! mends reads it once more to see that it did. Index items are read once more, strongly. Memory: about
-//! 1 KB for each boundary; with [`Options::passes`] it is divided by as many as the scans are multiplied.
+//! 1 KB for each boundary; with [`VerifyOptions::passes`] it is divided by as many as the scans are multiplied.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -88,7 +88,7 @@ use crate::item::{ID, event_type, name, place_of, unloaded};
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
-use crate::report::{Options, Report, Stage};
+use crate::report::{Report, Stage, VerifyOptions};
 use crate::scan::Of;
 use crate::unindexed::Unindexed;
 
@@ -101,7 +101,7 @@ impl DcbLog {
     ///
     /// # Errors
     /// A request that fails for good.
-    pub async fn verify_fences(&self, options: &Options<'_>) -> Result<Report, LogError> {
+    pub async fn verify_fences(&self, options: &VerifyOptions<'_>) -> Result<Report, LogError> {
         Check::new(self, options, false).run().await
     }
 
@@ -110,7 +110,7 @@ impl DcbLog {
     ///
     /// # Errors
     /// As [`DcbLog::verify_fences`]; what was mended until then stays mended.
-    pub async fn repair_fences(&self, options: &Options<'_>) -> Result<Report, LogError> {
+    pub async fn repair_fences(&self, options: &VerifyOptions<'_>) -> Result<Report, LogError> {
         Check::new(self, options, true).run().await
     }
 }
@@ -122,7 +122,7 @@ type Suspects = BTreeMap<BoundaryId, Option<u64>>;
 
 struct Check<'a> {
     log: &'a DcbLog,
-    options: &'a Options<'a>,
+    options: &'a VerifyOptions<'a>,
     repair: bool,
     report: Report,
     unfiled: Unfiled,
@@ -131,7 +131,7 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(log: &'a DcbLog, options: &'a Options<'a>, repair: bool) -> Self {
+    fn new(log: &'a DcbLog, options: &'a VerifyOptions<'a>, repair: bool) -> Self {
         let (report, unfiled, slots) = (Report::default(), Unfiled::default(), Slots::default());
         Self { log, options, repair, report, unfiled, slots }
     }

@@ -9,7 +9,7 @@ use ringfence::{
     Access, Aggregates, Catalog, Context, Dcb, Decisions, Envelope, EventLog, Slice, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, AggregateTable};
-use ringfence_dcb_log::{DcbLog, Options};
+use ringfence_dcb_log::{DcbLog, VerifyOptions};
 use ringfence_document_log::kit::OnDocuments;
 use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
 use ringfence_dynamo::Clock;
@@ -106,7 +106,7 @@ async fn on_events<S: Slice>(template: &Template) -> Ran {
         DcbLog::new(dynamo.client.clone(), EVENTS, catalog, clock)
     };
     let verify = async |log: &DcbLog| {
-        let options = Options { settle: Duration::ZERO, ..Options::default() };
+        let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
         let report = log.verify_fences(&options).await.expect("a report");
         assert!(report.in_order(), "{}: {report:?}", S::NAME);
     };

@@ -8,7 +8,7 @@ use ringfence::{
     AHEAD_MAX_MS, Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen,
     SequencedEvent, events,
 };
-use ringfence_dcb_log::{Options, Report, Wrong};
+use ringfence_dcb_log::{Report, VerifyOptions, Wrong};
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 
@@ -16,8 +16,8 @@ use crate::reads::{Noted, catalog, noted, plan, read, seen};
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
 
 /// The embedded DynamoDB shows a transaction as a whole.
-pub(crate) const OPTIONS: Options<'_> =
-    Options { settle: Duration::ZERO, passes: 1, progress: &|_, _| {} };
+pub(crate) const OPTIONS: VerifyOptions<'_> =
+    VerifyOptions { settle: Duration::ZERO, passes: 1, progress: &|_, _| {} };
 
 fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
@@ -103,7 +103,7 @@ async fn a_clean_table_has_no_difference() {
     let (stack, _) = library(BOOK).await;
     stack.wire.forget();
     for (passes, scans) in [(1, 2), (3, 6)] {
-        let options = Options { passes, ..OPTIONS };
+        let options = VerifyOptions { passes, ..OPTIONS };
         let report = stack.log().verify_fences(&options).await.expect("a report");
         // Two books, two readers, and each book with its reader.
         assert_eq!(report, Report { events: 3, fences: 6, ..Report::default() });
@@ -196,7 +196,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
         Damage::Set(name, value).inflict(&stack, "readerId:nobody").await;
     }
     for passes in [1, 2] {
-        let options = Options { passes, ..OPTIONS };
+        let options = VerifyOptions { passes, ..OPTIONS };
         let report = stack.log().verify_fences(&options).await.expect("a report");
         let mut texts: Vec<_> = report.differences.iter().map(ToString::to_string).collect();
         texts.sort();

@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
 use ringfence::events;
-use ringfence_dcb_log::{DcbLog, Difference, Options, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, VerifyOptions, Wrong};
 use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
 use ringfence_dynamo::{Clock, Item, Random, seed_thread};
 use ringfence_local::engine::Engine;
@@ -88,7 +88,7 @@ async fn an_event_that_shows_late_is_not_overlooked_by_the_survey() {
     set_count(&client, "readerId:r", 1).await;
     // Without it, the events agree with the fence.
     late.hide(first, 4);
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     let wrong: Vec<_> = report.differences.iter().flat_map(|differs| &differs.wrong).collect();
     let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 1, found: 2 };
     assert_eq!(wrong, [&count]);
@@ -105,7 +105,7 @@ async fn an_event_that_shows_late_is_not_overlooked_by_an_examination() {
         sleep(Duration::from_millis(4_900)).await;
         late.hide(note(&log, "b", "r").await, 4);
     };
-    let options = Options::default();
+    let options = VerifyOptions::default();
     let (report, ()) = tokio::join!(log.repair_fences(&options), append_during_survey);
     assert!(report.as_ref().is_ok_and(|report| report.in_order()), "{report:?}");
     assert_eq!(fence(&client, "readerId:r").await["cnt#Noted"], AttributeValue::N("3".to_owned()));
@@ -119,7 +119,7 @@ async fn an_event_that_shows_late_makes_no_gap() {
     note(&log, "b", "r").await;
     // The survey, after five seconds, misses the first and finds the second.
     late.hide(first, 7);
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert!(report.in_order(), "{report:?}");
 }
 
@@ -150,9 +150,9 @@ async fn fences_that_are_often_written_to_are_verified_and_mended() {
         set_count(&client, &format!("readerId:r{book}"), 7).await;
         set_count(&client, &format!("bookId:b{book}#readerId:r{book}"), 7).await;
     }
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(report.differences.len(), 120);
-    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    let report = log.repair_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!((report.mended.len(), report.in_order()), (120, true));
 }
 
@@ -195,9 +195,9 @@ async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
     let held = ("readerId:r0".to_owned(), vec![Wrong::Undecided]);
     let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 7, found: 1 };
     let other = ("readerId:r1".to_owned(), vec![count]);
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(wrong(&report.differences), [held.clone(), other.clone()]);
-    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    let report = log.repair_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!((wrong(&report.differences), wrong(&report.mended)), (vec![held], vec![other]));
 }
 
@@ -205,7 +205,7 @@ async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
 async fn a_fence_that_is_in_a_write_when_it_is_to_be_mended_is_mended_after_the_next_examination() {
     // Each examination reads it twice; all attempts of the first mending find it held.
     let log = three_readers(2..10).await;
-    let report = log.repair_fences(&Options::default()).await.expect("a report");
+    let report = log.repair_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!((report.mended.len(), report.in_order()), (2, true), "{report:?}");
 }
 
@@ -213,7 +213,7 @@ async fn a_fence_that_is_in_a_write_when_it_is_to_be_mended_is_mended_after_the_
 async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
     // The read of all suspects, then the attempts to read this one alone.
     let log = three_readers(1..18).await;
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(report.differences.len(), 2, "{report:?}");
     let known = report.differences.iter().all(|differs| differs.wrong != [Wrong::Undecided]);
     assert!(known, "{report:?}");
@@ -259,6 +259,6 @@ async fn writers_that_only_have_to_mint_later_all_get_through() {
     }
     let catalog = catalog().expect("free of contradictions");
     let log = DcbLog::new(client, TABLE, catalog, Clock::running(NOW_MS));
-    let report = log.verify_fences(&Options::default()).await.expect("a report");
+    let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert!(report.in_order() && report.events == u64::from(2 * WRITERS), "{report:?}");
 }

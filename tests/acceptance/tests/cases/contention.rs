@@ -17,7 +17,7 @@ use ringfence::{
     Append, Context, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent, Slice,
     events, handle,
 };
-use ringfence_dcb_log::{DcbLog, Options};
+use ringfence_dcb_log::{DcbLog, VerifyOptions};
 use ringfence_dynamo::Clock;
 use ringfence_local::template::Template;
 use ringfence_testing::Dynamo;
@@ -71,7 +71,7 @@ impl<C: Context> World<C> {
 
     /// How many events of a type there are. Every fence has to agree with the events.
     async fn count(&self, event_type: &str) -> usize {
-        let options = Options { settle: Duration::ZERO, ..Options::default() };
+        let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
         let report = self.log().verify_fences(&options).await.unwrap();
         assert!(report.in_order(), "{report:?}");
         let events = self.events().await;
