@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Args;
 use ringfence::rfc3339;
-use ringfence_dcb_log::{DcbLog, Difference, Report, Stage, VerifyOptions, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, Report, VerifyOptions, VerifyStage, Wrong};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
@@ -98,14 +98,14 @@ pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     Ok(Verified { report, decoded: None }.end(arguments))
 }
 
-fn show(stage: Stage, done: u64) {
+fn show(stage: VerifyStage, done: u64) {
     let what = match stage {
-        Stage::Fences => "fences read",
-        Stage::Events => "events counted",
-        Stage::Confirming => "events counted again",
-        Stage::Mending => "fences mended",
+        VerifyStage::Fences => "fences read",
+        VerifyStage::Events => "events counted",
+        VerifyStage::Confirming => "events counted again",
+        VerifyStage::Mending => "fences mended",
     };
-    if done.is_multiple_of(PROGRESS_ITEMS) || stage == Stage::Mending {
+    if done.is_multiple_of(PROGRESS_ITEMS) || stage == VerifyStage::Mending {
         progress::show(format_args!("{done} {what}"));
     }
 }

@@ -15,7 +15,7 @@ pub struct VerifyOptions<'a> {
     /// How many times the table is gone through, each time for a part of the boundaries.
     pub passes: u64,
     /// Is called after each item, with the number of items that are done in the stage.
-    pub progress: &'a (dyn Fn(Stage, u64) + Send + Sync),
+    pub progress: &'a (dyn Fn(VerifyStage, u64) + Send + Sync),
 }
 
 impl Default for VerifyOptions<'_> {
@@ -27,7 +27,7 @@ impl Default for VerifyOptions<'_> {
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum VerifyStage {
     /// Fences are read.
     Fences,
     /// Events are counted.

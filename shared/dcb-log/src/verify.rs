@@ -88,7 +88,7 @@ use crate::item::{ID, event_type, name, place_of, unloaded};
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
-use crate::report::{Report, Stage, VerifyOptions};
+use crate::report::{Report, VerifyOptions, VerifyStage};
 use crate::scan::Of;
 use crate::unindexed::Unindexed;
 
@@ -189,7 +189,7 @@ impl<'a> Check<'a> {
                 let differ = left.values().filter(|differs| !differs.is_undecided());
                 for (differs, n) in differ.zip(1..) {
                     mend(self.log, differs).await?;
-                    (self.options.progress)(Stage::Mending, n);
+                    (self.options.progress)(VerifyStage::Mending, n);
                 }
             }
         }
@@ -212,7 +212,7 @@ impl<'a> Check<'a> {
             let Some(filed) = self.file(&item) else { continue };
             count(&mut found, &before, &filed, |boundary| suspects.contains_key(boundary));
             events += 1;
-            (self.options.progress)(Stage::Confirming, events);
+            (self.options.progress)(VerifyStage::Confirming, events);
         }
         let after = self.fences_of(&boundaries).await?;
         let nothing = Found::default();
@@ -243,7 +243,7 @@ impl<'a> Check<'a> {
             if self.is_due(&boundary, pass) {
                 fences.insert(boundary, Fence::of(Some(&item)));
                 self.report.fences += 1;
-                (self.options.progress)(Stage::Fences, self.report.fences);
+                (self.options.progress)(VerifyStage::Fences, self.report.fences);
             }
         }
         Ok(fences)
@@ -269,7 +269,7 @@ impl<'a> Check<'a> {
             let Some(filed) = self.file(&item) else { continue };
             count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
             events += 1;
-            (self.options.progress)(Stage::Events, events);
+            (self.options.progress)(VerifyStage::Events, events);
             if !is_followed(filed.at, now_ms) && self.report.ahead.len() < Report::BROKEN_MAX {
                 self.report.ahead.insert(name(&item), filed.at);
             }
