@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Args;
 use ringfence::rfc3339;
-use ringfence_dcb_log::{DcbLog, Difference, Report, VerifyOptions, VerifyStage, Wrong};
+use ringfence_dcb_log::{DcbLog, DcbReport, Difference, VerifyOptions, VerifyStage, Wrong};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
@@ -112,7 +112,7 @@ fn show(stage: VerifyStage, done: u64) {
 
 /// What was found.
 struct Verified {
-    report: Report,
+    report: DcbReport,
     decoded: Option<Decoded>,
 }
 
@@ -144,11 +144,11 @@ impl Display for Verified {
         for (item, why) in &report.broken {
             write_line!(f, "broken   {item}: {why}")?;
         }
-        if report.broken.len() == Report::BROKEN_MAX {
+        if report.broken.len() == DcbReport::BROKEN_MAX {
             write_line!(
                 f,
                 "broken   there may be more: only the first {} are named",
-                Report::BROKEN_MAX
+                DcbReport::BROKEN_MAX
             )?;
         }
         if !report.broken.is_empty() {
@@ -202,7 +202,7 @@ serialize_as!(Verified, |Verified { report, decoded }| {
     json
 });
 
-fn gaps(report: &Report) -> Value {
+fn gaps(report: &DcbReport) -> Value {
     let gaps = report.gaps.iter().map(|(partition, slot)| (partition.to_string(), json!(slot)));
     Value::Object(gaps.collect())
 }

@@ -58,5 +58,5 @@ pub use import::Imported;
 pub use layout::table_layout;
 pub use log::DcbLog;
 pub use rehearsal::{Rehearsal, Rehearse, Rehearsed};
-pub use report::{Report, VerifyOptions, VerifyStage};
+pub use report::{DcbReport, VerifyOptions, VerifyStage};
 pub use standing::Standing;

@@ -40,18 +40,18 @@ pub enum VerifyStage {
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct DcbReport {
     /// Events that were counted.
     pub events: u64,
     /// Fences that were compared.
     pub fences: u64,
-    /// Events that can't be understood, at most [`Report::BROKEN_MAX`] of them: their ids, and why. If the
+    /// Events that can't be understood, at most [`DcbReport::BROKEN_MAX`] of them: their ids, and why. If the
     /// boundaries of one are not known either, its type is not compared in any fence.
     pub broken: BTreeMap<String, String>,
     /// Partitions that have gaps: the first slot that is missing of each. Decisions see nothing of what comes
     /// after it.
     pub gaps: BTreeMap<BoundaryId, u64>,
-    /// Events that lie more than a minute ahead of the clock of this check, at most [`Report::BROKEN_MAX`] of them: their
+    /// Events that lie more than a minute ahead of the clock of this check, at most [`DcbReport::BROKEN_MAX`] of them: their
     /// ids and times, in milliseconds since 1970. The clock of their writer was wrong, or this one is. Later events of
     /// their boundaries have to be later still; nothing else follows them, so they are in order.
     pub ahead: BTreeMap<String, u64>,
@@ -66,7 +66,7 @@ pub struct Report {
     pub mended: Vec<Difference>,
 }
 
-impl Report {
+impl DcbReport {
     /// How many broken items a report names.
     pub const BROKEN_MAX: usize = 100;
 

@@ -88,7 +88,7 @@ use crate::item::{ID, event_type, name, place_of, unloaded};
 use crate::log::DcbLog;
 use crate::mend::mend;
 use crate::read::decode_named;
-use crate::report::{Report, VerifyOptions, VerifyStage};
+use crate::report::{DcbReport, VerifyOptions, VerifyStage};
 use crate::scan::Of;
 use crate::unindexed::Unindexed;
 
@@ -101,7 +101,7 @@ impl DcbLog {
     ///
     /// # Errors
     /// A request that fails for good.
-    pub async fn verify_fences(&self, options: &VerifyOptions<'_>) -> Result<Report, LogError> {
+    pub async fn verify_fences(&self, options: &VerifyOptions<'_>) -> Result<DcbReport, LogError> {
         Check::new(self, options, false).run().await
     }
 
@@ -110,7 +110,7 @@ impl DcbLog {
     ///
     /// # Errors
     /// As [`DcbLog::verify_fences`]; what was mended until then stays mended.
-    pub async fn repair_fences(&self, options: &VerifyOptions<'_>) -> Result<Report, LogError> {
+    pub async fn repair_fences(&self, options: &VerifyOptions<'_>) -> Result<DcbReport, LogError> {
         Check::new(self, options, true).run().await
     }
 }
@@ -124,7 +124,7 @@ struct Check<'a> {
     log: &'a DcbLog,
     options: &'a VerifyOptions<'a>,
     repair: bool,
-    report: Report,
+    report: DcbReport,
     unfiled: Unfiled,
     /// The slots that the survey found.
     slots: Slots,
@@ -132,11 +132,11 @@ struct Check<'a> {
 
 impl<'a> Check<'a> {
     fn new(log: &'a DcbLog, options: &'a VerifyOptions<'a>, repair: bool) -> Self {
-        let (report, unfiled, slots) = (Report::default(), Unfiled::default(), Slots::default());
+        let (report, unfiled, slots) = (DcbReport::default(), Unfiled::default(), Slots::default());
         Self { log, options, repair, report, unfiled, slots }
     }
 
-    async fn run(mut self) -> Result<Report, LogError> {
+    async fn run(mut self) -> Result<DcbReport, LogError> {
         for pass in 0..self.options.passes.max(1) {
             let suspects = self.survey(pass).await?;
             self.examine(suspects).await?;
@@ -270,7 +270,7 @@ impl<'a> Check<'a> {
             count(&mut found, before, &filed, |boundary| self.is_due(boundary, pass));
             events += 1;
             (self.options.progress)(VerifyStage::Events, events);
-            if !is_followed(filed.at, now_ms) && self.report.ahead.len() < Report::BROKEN_MAX {
+            if !is_followed(filed.at, now_ms) && self.report.ahead.len() < DcbReport::BROKEN_MAX {
                 self.report.ahead.insert(name(&item), filed.at);
             }
             if pass == 0 && filed.is_whole {

@@ -3,7 +3,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{Catalog, Event, events};
-use ringfence_dcb_log::{Report, Wrong};
+use ringfence_dcb_log::{DcbReport, Wrong};
 use ringfence_dynamo::Item;
 
 use crate::reads::{self, Noted, noted, put};
@@ -33,12 +33,12 @@ fn count(event_type: &str, counted: u64, found: u64) -> Wrong {
 }
 
 /// What is wrong, boundary by boundary.
-fn wrong(report: &Report) -> Vec<(&str, &[Wrong])> {
+fn wrong(report: &DcbReport) -> Vec<(&str, &[Wrong])> {
     let all = report.differences.iter().chain(&report.mended);
     all.map(|differs| (differs.boundary.as_str(), &*differs.wrong)).collect()
 }
 
-fn broken(report: &Report) -> Vec<(&str, &str)> {
+fn broken(report: &DcbReport) -> Vec<(&str, &str)> {
     report.broken.iter().map(|(item, why)| (&**item, &**why)).collect()
 }
 

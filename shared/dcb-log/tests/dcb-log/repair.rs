@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, events};
-use ringfence_dcb_log::{DcbLog, Report};
+use ringfence_dcb_log::{DcbLog, DcbReport};
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Item};
 use ringfence_local::bound;
@@ -60,7 +60,7 @@ pub(crate) async fn stepped<T>(
 pub(crate) async fn stepped_repair(
     stack: &Stack,
     step: impl AsyncFnMut(usize, &str),
-) -> (Report, usize) {
+) -> (DcbReport, usize) {
     let wire = Wire::default();
     let log = stack.log_through(&wire, &stack.catalog);
     let (report, requests) = stepped(&wire, log.repair_fences(&OPTIONS), step).await;

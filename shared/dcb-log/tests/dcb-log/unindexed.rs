@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Event, EventLog, NewEvent, events};
-use ringfence_dcb_log::Report;
+use ringfence_dcb_log::DcbReport;
 use ringfence_dynamo::wire::{Exchange, Fault, Wire};
 use ringfence_dynamo::{Clock, Item};
 
@@ -122,7 +122,7 @@ async fn a_tag_and_a_type_that_are_newly_declared_are_filled_beside_writers() {
         };
         let (report, requests) = stepped_repair(&stack, write).await;
         assert!(report.in_order(), "before {slot}: {report:?}");
-        let Report { indexed, .. } = report;
+        let DcbReport { indexed, .. } = report;
         assert!(slot <= requests || indexed == entries(4, 2), "{indexed:?}");
         stack.check_fences().await;
         let expected = if slot < requests { 3 } else { 2 };
@@ -144,7 +144,10 @@ async fn an_event_that_shows_before_its_index_items_lacks_none() {
     stack.seed(vec![moved("p", "x", "y")]).await;
     for seed in 0..8 {
         stack.wire.inject("BatchGetItem", 0, Fault::stale(seed));
-        assert_eq!(verify(&stack).await, Report { events: 1, fences: 3, ..Report::default() });
+        assert_eq!(
+            verify(&stack).await,
+            DcbReport { events: 1, fences: 3, ..DcbReport::default() }
+        );
         stack.wire.inject("BatchGetItem", 0, Fault::stale(seed));
         assert_eq!(repair(&stack).await.indexed, BTreeMap::new());
     }

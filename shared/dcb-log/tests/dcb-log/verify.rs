@@ -8,7 +8,7 @@ use ringfence::{
     AHEAD_MAX_MS, Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen,
     SequencedEvent, events,
 };
-use ringfence_dcb_log::{Report, VerifyOptions, Wrong};
+use ringfence_dcb_log::{DcbReport, VerifyOptions, Wrong};
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 
@@ -90,11 +90,11 @@ fn count(event_type: &str, counted: u64, found: u64) -> Wrong {
     Wrong::Count { event_type: event_type.to_owned(), counted, found }
 }
 
-pub(crate) async fn verify(stack: &Stack) -> Report {
+pub(crate) async fn verify(stack: &Stack) -> DcbReport {
     stack.log().verify_fences(&OPTIONS).await.expect("a report")
 }
 
-pub(crate) async fn repair(stack: &Stack) -> Report {
+pub(crate) async fn repair(stack: &Stack) -> DcbReport {
     stack.log().repair_fences(&OPTIONS).await.expect("a report")
 }
 
@@ -106,7 +106,7 @@ async fn a_clean_table_has_no_difference() {
         let options = VerifyOptions { passes, ..OPTIONS };
         let report = stack.log().verify_fences(&options).await.expect("a report");
         // Two books, two readers, and each book with its reader.
-        assert_eq!(report, Report { events: 3, fences: 6, ..Report::default() });
+        assert_eq!(report, DcbReport { events: 3, fences: 6, ..DcbReport::default() });
         assert!(report.in_order());
         let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
         assert_eq!(operations.collect::<Vec<_>>(), vec!["Scan"; scans]);
