@@ -12,7 +12,7 @@ use ringfence::{
     Read, Reading, SequencedEvent, Tag,
 };
 use ringfence_aggregate_log::{AggregateKey, Range};
-use ringfence_dcb_log::Standing;
+use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;
 use serde::{Serialize, Serializer};
@@ -188,7 +188,7 @@ async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Res
     let mut boundaries = BTreeMap::new();
     let mut slices = BTreeSet::new();
     for Read { boundary, .. } in &reading.plan.reads {
-        let Standing { last_slot, counts } = log.standing(boundary).await?;
+        let BoundaryStanding { last_slot, counts } = log.standing(boundary).await?;
         let next_slot = (last_slot > 0 || counts.is_empty()).then_some(last_slot + 1);
         let counts = counts.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
         boundaries.insert(boundary.to_string(), Reach { next_slot, counts });

@@ -59,4 +59,4 @@ pub use layout::table_layout;
 pub use log::DcbLog;
 pub use rehearsal::{Rehearsal, Rehearse, Rehearsed};
 pub use report::{DcbReport, VerifyOptions, VerifyStage};
-pub use standing::Standing;
+pub use standing::BoundaryStanding;

@@ -10,7 +10,7 @@ use crate::partition::last;
 
 /// How far a boundary is. No decision rests on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct BoundaryStanding {
     /// The last slot of the partition of this name; 0 if it has no events.
     pub last_slot: u64,
     /// What the fence counts, by type; nothing if there is no fence.
@@ -22,7 +22,7 @@ impl DcbLog {
     ///
     /// # Errors
     /// A request that fails for good or too often.
-    pub async fn standing(&self, boundary: &BoundaryId) -> Result<Standing, LogError> {
+    pub async fn standing(&self, boundary: &BoundaryId) -> Result<BoundaryStanding, LogError> {
         let retry = Retry::default();
         let last = last(self, boundary, true, retry).await?;
         let fence = fence::read(self, retry, std::iter::once(boundary)).await?.pop().flatten();
@@ -30,6 +30,9 @@ impl DcbLog {
             let count = count.as_n().ok()?.parse().ok()?;
             Some((name.strip_prefix(COUNT)?.to_owned().into(), count))
         });
-        Ok(Standing { last_slot: last.map_or(0, |(slot, _)| slot), counts: counts.collect() })
+        Ok(BoundaryStanding {
+            last_slot: last.map_or(0, |(slot, _)| slot),
+            counts: counts.collect(),
+        })
     }
 }
