@@ -9,7 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use clap::Args;
 use ringfence::rfc3339;
-use ringfence_dcb_log::{DcbLog, DcbReport, Difference, VerifyOptions, VerifyStage, Wrong};
+use ringfence_dcb_log::{DcbLog, DcbReport, Difference, FenceDefect, VerifyOptions, VerifyStage};
 use ringfence_feed::Index;
 use serde_json::{Value, json};
 
@@ -209,13 +209,15 @@ fn gaps(report: &DcbReport) -> Value {
 
 fn difference(differs: &Difference) -> Value {
     let wrong = differs.wrong.iter().map(|wrong| match wrong {
-        Wrong::NoFence => json!({ "wrong": "noFence" }),
-        Wrong::NoEvents => json!({ "wrong": "noEvents" }),
-        Wrong::Count { event_type, counted, found } => {
+        FenceDefect::NoFence => json!({ "wrong": "noFence" }),
+        FenceDefect::NoEvents => json!({ "wrong": "noEvents" }),
+        FenceDefect::Count { event_type, counted, found } => {
             json!({ "wrong": "count", "type": event_type, "counted": counted, "found": found })
         }
-        Wrong::Head { says, found } => json!({ "wrong": "head", "says": says, "found": found }),
-        Wrong::Undecided => json!({ "wrong": "undecided" }),
+        FenceDefect::Head { says, found } => {
+            json!({ "wrong": "head", "says": says, "found": found })
+        }
+        FenceDefect::Undecided => json!({ "wrong": "undecided" }),
     });
     json!({ "boundary": differs.boundary.as_str(), "wrong": wrong.collect::<Value>() })
 }

@@ -108,7 +108,7 @@ impl Unfiled {
 
 /// One thing that a fence says wrongly.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum FenceDefect {
     /// There are events and no fence.
     NoFence,
     /// There is a fence and no event.
@@ -140,7 +140,7 @@ pub struct Difference {
     /// The boundary.
     pub boundary: BoundaryId,
     /// What is wrong, at least one thing.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<FenceDefect>,
     /// What to add to the counts, if the examination is exact; right whatever is appended meanwhile.
     add: BTreeMap<String, i64>,
     /// What was found.
@@ -172,11 +172,11 @@ impl Difference {
         let mut wrong = Vec::new();
         let mut add = BTreeMap::new();
         if after.head.is_none() && after.counts.is_empty() && found.all.head.is_some() {
-            wrong.push(Wrong::NoFence);
+            wrong.push(FenceDefect::NoFence);
         }
         let empty = found.all.head.is_none();
         if whole && empty && (after.head.is_some() || !after.counts.is_empty()) {
-            wrong.push(Wrong::NoEvents);
+            wrong.push(FenceDefect::NoEvents);
         }
         let types = [before, after, &found.all].into_iter().flat_map(|fence| fence.counts.keys());
         let types: BTreeSet<_> = types.filter(|event_type| !unfiled.holds(event_type)).collect();
@@ -194,15 +194,15 @@ impl Difference {
                 if exact {
                     add.insert(event_type.clone(), difference);
                 }
-                wrong.push(Wrong::Count { event_type, counted, found: count });
+                wrong.push(FenceDefect::Count { event_type, counted, found: count });
             }
         }
         if found.all.head > after.head || (whole && found.all.head != after.head) {
             let (says, found) = (after.head, found.all.head);
-            wrong.push(Wrong::Head { says, found });
+            wrong.push(FenceDefect::Head { says, found });
         }
         if wrong.is_empty() && !exact {
-            wrong.push(Wrong::Undecided);
+            wrong.push(FenceDefect::Undecided);
         }
         (!wrong.is_empty()).then(|| Self {
             boundary: boundary.clone(),
@@ -218,7 +218,7 @@ impl Difference {
     pub(crate) fn undecided(boundary: &BoundaryId, found: &Found) -> Self {
         Self {
             boundary: boundary.clone(),
-            wrong: vec![Wrong::Undecided],
+            wrong: vec![FenceDefect::Undecided],
             add: BTreeMap::new(),
             found: found.all.clone(),
             at_rest: None,
@@ -244,7 +244,7 @@ impl Difference {
 
     /// Whether it is not known if the fence is right or wrong.
     pub(crate) fn is_undecided(&self) -> bool {
-        self.wrong == [Wrong::Undecided]
+        self.wrong == [FenceDefect::Undecided]
     }
 
     /// The newest event of the boundary that was found.
@@ -253,7 +253,7 @@ impl Difference {
     }
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for FenceDefect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |head: &Option<u64>, or: &str| head.map_or_else(|| or.to_owned(), rfc3339);
         match self {

@@ -52,7 +52,7 @@ mod unchanged;
 mod unindexed;
 mod verify;
 
-pub use compare::{Difference, Wrong};
+pub use compare::{Difference, FenceDefect};
 pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use layout::table_layout;

@@ -3,7 +3,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::{Catalog, Event, events};
-use ringfence_dcb_log::{DcbReport, Wrong};
+use ringfence_dcb_log::{DcbReport, FenceDefect};
 use ringfence_dynamo::Item;
 
 use crate::reads::{self, Noted, noted, put};
@@ -28,12 +28,12 @@ async fn library() -> Stack {
     stack
 }
 
-fn count(event_type: &str, counted: u64, found: u64) -> Wrong {
-    Wrong::Count { event_type: event_type.to_owned(), counted, found }
+fn count(event_type: &str, counted: u64, found: u64) -> FenceDefect {
+    FenceDefect::Count { event_type: event_type.to_owned(), counted, found }
 }
 
 /// What is wrong, boundary by boundary.
-fn wrong(report: &DcbReport) -> Vec<(&str, &[Wrong])> {
+fn wrong(report: &DcbReport) -> Vec<(&str, &[FenceDefect])> {
     let all = report.differences.iter().chain(&report.mended);
     all.map(|differs| (differs.boundary.as_str(), &*differs.wrong)).collect()
 }

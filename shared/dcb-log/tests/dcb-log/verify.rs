@@ -8,7 +8,7 @@ use ringfence::{
     AHEAD_MAX_MS, Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen,
     SequencedEvent, events,
 };
-use ringfence_dcb_log::{DcbReport, VerifyOptions, Wrong};
+use ringfence_dcb_log::{DcbReport, FenceDefect, VerifyOptions};
 use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Clock, Item};
 
@@ -86,8 +86,8 @@ pub(crate) async fn library((boundary, _): Fenced) -> (Stack, [u64; 2]) {
     (stack, [first, second])
 }
 
-fn count(event_type: &str, counted: u64, found: u64) -> Wrong {
-    Wrong::Count { event_type: event_type.to_owned(), counted, found }
+fn count(event_type: &str, counted: u64, found: u64) -> FenceDefect {
+    FenceDefect::Count { event_type: event_type.to_owned(), counted, found }
 }
 
 pub(crate) async fn verify(stack: &Stack) -> DcbReport {
@@ -126,14 +126,14 @@ async fn events_more_than_a_minute_ahead_of_the_clock_are_named_and_in_order() {
 }
 
 /// Every damage to the fence of the boundary, and what is said about it.
-pub(crate) fn damages([first, second]: &[u64; 2]) -> Vec<(Damage, Vec<Wrong>)> {
-    let head = |says: Option<u64>| Wrong::Head { says, found: Some(*second) };
+pub(crate) fn damages([first, second]: &[u64; 2]) -> Vec<(Damage, Vec<FenceDefect>)> {
+    let head = |says: Option<u64>| FenceDefect::Head { says, found: Some(*second) };
     let high = NOW_MS + 3_600_000;
     vec![
         (Damage::Set("cnt#Noted", number(1)), vec![count("Noted", 1, 2)]),
         (Damage::Set("cnt#Noted", number(3)), vec![count("Noted", 3, 2)]),
         (Damage::Set("head", number(*first)), vec![head(Some(*first))]),
-        (Damage::Delete, vec![Wrong::NoFence, count("Noted", 0, 2), head(None)]),
+        (Damage::Delete, vec![FenceDefect::NoFence, count("Noted", 0, 2), head(None)]),
         (Damage::Set("cnt#Noted", number(0)), vec![count("Noted", 0, 2)]),
         (Damage::Set("cnt#Noted", text("two")), vec![count("Noted", 0, 2)]),
         (Damage::Remove("cnt#Noted"), vec![count("Noted", 0, 2)]),

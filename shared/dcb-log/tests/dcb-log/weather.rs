@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join_all;
 use ringfence::events;
-use ringfence_dcb_log::{DcbLog, Difference, VerifyOptions, Wrong};
+use ringfence_dcb_log::{DcbLog, Difference, FenceDefect, VerifyOptions};
 use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
 use ringfence_dynamo::{Clock, Item, Random, seed_thread};
 use ringfence_local::engine::Engine;
@@ -90,7 +90,7 @@ async fn an_event_that_shows_late_is_not_overlooked_by_the_survey() {
     late.hide(first, 4);
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     let wrong: Vec<_> = report.differences.iter().flat_map(|differs| &differs.wrong).collect();
-    let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 1, found: 2 };
+    let count = FenceDefect::Count { event_type: "Noted".to_owned(), counted: 1, found: 2 };
     assert_eq!(wrong, [&count]);
 }
 
@@ -192,8 +192,8 @@ async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
     let wrong = |differences: &[Difference]| -> Vec<_> {
         differences.iter().map(|d| (d.boundary.to_string(), d.wrong.clone())).collect()
     };
-    let held = ("readerId:r0".to_owned(), vec![Wrong::Undecided]);
-    let count = Wrong::Count { event_type: "Noted".to_owned(), counted: 7, found: 1 };
+    let held = ("readerId:r0".to_owned(), vec![FenceDefect::Undecided]);
+    let count = FenceDefect::Count { event_type: "Noted".to_owned(), counted: 7, found: 1 };
     let other = ("readerId:r1".to_owned(), vec![count]);
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(wrong(&report.differences), [held.clone(), other.clone()]);
@@ -215,7 +215,7 @@ async fn a_fence_that_is_in_a_write_after_the_scan_is_examined_again() {
     let log = three_readers(1..18).await;
     let report = log.verify_fences(&VerifyOptions::default()).await.expect("a report");
     assert_eq!(report.differences.len(), 2, "{report:?}");
-    let known = report.differences.iter().all(|differs| differs.wrong != [Wrong::Undecided]);
+    let known = report.differences.iter().all(|differs| differs.wrong != [FenceDefect::Undecided]);
     assert!(known, "{report:?}");
 }
 
