@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringfence::Catalog;
-use ringfence_feed::{Indexer, Log, Partition, Report, Stage, Wrong};
+use ringfence_feed::{Indexer, LogKind, Partition, Report, Stage, Wrong};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -92,7 +92,7 @@ struct Compared {
     /// `None` if nothing was to be repaired.
     repaired: Option<Repaired>,
     /// The logs that were not compared.
-    missing: Vec<Log>,
+    missing: Vec<LogKind>,
     agree: bool,
 }
 
@@ -101,9 +101,9 @@ impl Display for Compared {
         let Self { report, repaired, missing, agree } = self;
         for log in missing {
             let flag = match log {
-                Log::Dcb => continue,
-                Log::Aggregates => "the aggregate log is not compared: --aggregate-table",
-                Log::Documents => "the document log is not compared: --document-table",
+                LogKind::Dcb => continue,
+                LogKind::Aggregates => "the aggregate log is not compared: --aggregate-table",
+                LogKind::Documents => "the document log is not compared: --document-table",
             };
             write_line!(f, "skipped  {flag} is not given")?;
         }

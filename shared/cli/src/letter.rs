@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use ringfence::BoundaryId;
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::ms_of_rfc3339;
-use ringfence_feed::{Log, Partition};
+use ringfence_feed::{LogKind, Partition};
 use ringfence_topic::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -56,7 +56,7 @@ pub enum Stored {
     /// Of the DCB log, or of the aggregate log: the item of this key.
     Item {
         /// The log.
-        log: Log,
+        log: LogKind,
         /// The key of its item.
         key: Value,
     },
@@ -116,7 +116,7 @@ impl Letter {
         } else if let Some(partition) = text(&body, "/partition") {
             // Letters from the time of a single log do not name it.
             let log = match body["log"].take() {
-                Value::Null => Log::default(),
+                Value::Null => LogKind::default(),
                 log => serde_json::from_value(log).context("the letter names an unknown log")?,
             };
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
@@ -233,7 +233,7 @@ fn partition(key: &Value) -> Result<Partition> {
 /// Where to find the events of a record that was too large for a message.
 fn stored(letter: &mut Value) -> Result<Stored> {
     let Partition { log, .. } = partition(&letter["key"])?;
-    if log != Log::Documents {
+    if log != LogKind::Documents {
         return Ok(Stored::Item { log, key: letter["key"].take() });
     }
     let stream = StreamName::try_from(text(letter, "/key/p/S").unwrap_or_default())?;

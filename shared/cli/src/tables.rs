@@ -9,7 +9,7 @@ use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, client_of};
-use ringfence_feed::{Index, Log, Logs};
+use ringfence_feed::{Index, LogKind, Logs};
 
 use crate::layout::Layout;
 use crate::machine::sdk_config;
@@ -152,9 +152,9 @@ impl StreamTables {
     }
 
     /// The logs whose tables are not named.
-    pub fn missing(&self) -> Vec<Log> {
-        let aggregates = self.aggregate_table.is_none().then_some(Log::Aggregates);
-        let documents = self.document_table.is_none().then_some(Log::Documents);
+    pub fn missing(&self) -> Vec<LogKind> {
+        let aggregates = self.aggregate_table.is_none().then_some(LogKind::Aggregates);
+        let documents = self.document_table.is_none().then_some(LogKind::Documents);
         aggregates.into_iter().chain(documents).collect()
     }
 }

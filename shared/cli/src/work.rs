@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use ringfence::{Catalog, Consistency, Envelope};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
-use ringfence_feed::{Indexer, Log, Partition};
+use ringfence_feed::{Indexer, LogKind, Partition};
 use ringfence_topic::{Entry, EntryError, Topic};
 use serde_json::{Value, json};
 
@@ -203,11 +203,11 @@ impl Does {
     }
 
     /// The image of the event with this key.
-    async fn item(&self, log: Log, key: Value) -> Result<Value> {
+    async fn item(&self, log: LogKind, key: Value) -> Result<Value> {
         let table = match log {
-            Log::Dcb => self.tables.table.as_ref(),
-            Log::Aggregates => self.tables.streams.aggregate_table.as_ref(),
-            Log::Documents => self.tables.streams.document_table.as_ref(),
+            LogKind::Dcb => self.tables.table.as_ref(),
+            LogKind::Aggregates => self.tables.streams.aggregate_table.as_ref(),
+            LogKind::Documents => self.tables.streams.document_table.as_ref(),
         };
         let table = table.context(
             "the event has to be read from its log: name the log's table, or give --stack",
@@ -273,6 +273,6 @@ mod tests {
         let config = SdkConfig::builder().build();
         let catalog = Catalog::compose([]).unwrap();
         let does = Does::new(&config, client, &catalog, &tables, None, None).unwrap();
-        assert_eq!(does.item(Log::Dcb, item.clone()).await.unwrap(), item);
+        assert_eq!(does.item(LogKind::Dcb, item.clone()).await.unwrap(), item);
     }
 }

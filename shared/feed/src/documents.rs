@@ -11,7 +11,7 @@ use ringfence_dynamo::{Clock, Item, Retry};
 
 use crate::error::StreamError;
 use crate::news::{Found, bounded, dense};
-use crate::partition::Log;
+use crate::partition::LogKind;
 
 /// How often to look at a stream that seems to lack events; each look makes several reads.
 const LOOKS_MAX: u32 = 3;
@@ -31,7 +31,7 @@ pub(crate) async fn news(
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
     let deadline_ms = left_ms.map(|left| clock.now_ms().saturating_add(left));
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
-    let wanted = after.map_or(Log::Documents.first_slot(), |after| after.saturating_add(1));
+    let wanted = after.map_or(LogKind::Documents.first_slot(), |after| after.saturating_add(1));
     let mut attempts = retry.attempts_max(LOOKS_MAX).start();
     loop {
         let torn = match look(log, stream, wanted, &envelope).await {

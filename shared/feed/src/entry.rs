@@ -12,7 +12,7 @@ use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
 use ringfence_dynamo::Item;
 
-use crate::partition::{Doorbell, Log, Partition};
+use crate::partition::{Doorbell, LogKind, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 
@@ -32,12 +32,12 @@ fn unreadable(error: impl Into<Source>) -> EntryError {
 }
 
 /// The log of an item, as its key says.
-fn log_of(item: &Item) -> Option<Log> {
+fn log_of(item: &Item) -> Option<LogKind> {
     let has = |name: &str| item.contains_key(name);
     match () {
-        () if has("id") && has("position") => Some(Log::Dcb),
-        () if has("aggregateId") => Some(Log::Aggregates),
-        () if has("p") => Some(Log::Documents),
+        () if has("id") && has("position") => Some(LogKind::Dcb),
+        () if has("aggregateId") => Some(LogKind::Aggregates),
+        () if has("p") => Some(LogKind::Documents),
         () => None,
     }
 }
@@ -50,15 +50,15 @@ fn log_of(item: &Item) -> Option<Log> {
 /// alone.
 pub fn events_of_image(image: Item) -> Result<Vec<Result<SequencedEvent, EntryError>>, EntryError> {
     match log_of(&image) {
-        Some(Log::Dcb) => {
+        Some(LogKind::Dcb) => {
             let event = event_of_dcb(image).map_err(unreadable)?;
             Ok(event.into_iter().map(Ok).collect())
         }
-        Some(Log::Aggregates) => {
+        Some(LogKind::Aggregates) => {
             let event = event_of_aggregate(image).map_err(unreadable)?;
             Ok(vec![Ok(event.into())])
         }
-        Some(Log::Documents) => {
+        Some(LogKind::Documents) => {
             let span = Span::of_image(image).map_err(unreadable)?;
             let events = span.into_iter().flat_map(|Span { stream, events, .. }| {
                 events.into_iter().map(move |event| event.fed(&stream).map_err(unreadable))
@@ -72,12 +72,12 @@ pub fn events_of_image(image: Item) -> Result<Vec<Result<SequencedEvent, EntryEr
 /// The event of an entry.
 pub(crate) fn event_of(entry: Item) -> Result<SequencedEvent, EntryError> {
     match log_of(&entry) {
-        Some(Log::Dcb) => {
+        Some(LogKind::Dcb) => {
             let event = event_of_dcb(entry).map_err(unreadable)?;
             event.ok_or_else(|| unreadable("it has no event type"))
         }
-        Some(Log::Aggregates) => event_of_aggregate(entry).map(Into::into).map_err(unreadable),
-        Some(Log::Documents) => {
+        Some(LogKind::Aggregates) => event_of_aggregate(entry).map(Into::into).map_err(unreadable),
+        Some(LogKind::Documents) => {
             let (stream, event) = TimelineEvent::of_item(entry).map_err(unreadable)?;
             event.fed(&stream).map_err(unreadable)
         }
@@ -89,9 +89,11 @@ pub(crate) fn event_of(entry: Item) -> Result<SequencedEvent, EntryError> {
 pub(crate) fn place_of(item: &Item) -> Option<(Partition, u64)> {
     let text = |name: &str| item.get(name)?.as_s().ok();
     let partition = match log_of(item)? {
-        Log::Dcb => BoundaryId::stored(text("id")?.as_str()).into(),
-        Log::Aggregates => Partition::of_aggregate(text("aggregateId")?),
-        Log::Documents => Partition::of_document(&StreamName::try_from(text("p")?.clone()).ok()?),
+        LogKind::Dcb => BoundaryId::stored(text("id")?.as_str()).into(),
+        LogKind::Aggregates => Partition::of_aggregate(text("aggregateId")?),
+        LogKind::Documents => {
+            Partition::of_document(&StreamName::try_from(text("p")?.clone()).ok()?)
+        }
     };
     Some((partition, slot_of(item)?))
 }
@@ -133,10 +135,10 @@ impl Doorbell {
     pub fn of_image(image: Item) -> Result<Option<Self>, EntryError> {
         let log =
             log_of(&image).ok_or_else(|| unreadable("it has the key of no table of events"))?;
-        if log == Log::Documents {
+        if log == LogKind::Documents {
             return of_tip(image);
         }
-        if log == Log::Dcb && !image.contains_key("event") {
+        if log == LogKind::Dcb && !image.contains_key("event") {
             return Ok(None);
         }
         let place = place_of(&image);

@@ -52,5 +52,5 @@ pub use index::{Entry, Index, Until};
 pub use indexer::{Indexer, Outcome};
 pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
-pub use partition::{Doorbell, Log, Partition};
+pub use partition::{Doorbell, LogKind, Partition};
 pub use verify::{OnProgress, Report, Stage, VerifyError, Wrong};

@@ -13,7 +13,7 @@ use ringfence_dynamo::{Clock, Item, Retry};
 use crate::documents;
 use crate::error::{IndexError, StreamError};
 use crate::news::{Found, News, bounded, dense};
-use crate::partition::{Log, Partition};
+use crate::partition::{LogKind, Partition};
 
 /// How often a partition with missing events is read. That takes some seconds; items become visible within
 /// milliseconds.
@@ -46,11 +46,11 @@ impl Logs {
         self.dcb.clock()
     }
 
-    pub(crate) fn has(&self, log: Log) -> bool {
+    pub(crate) fn has(&self, log: LogKind) -> bool {
         match log {
-            Log::Dcb => true,
-            Log::Aggregates => self.aggregates.is_some(),
-            Log::Documents => self.documents.is_some(),
+            LogKind::Dcb => true,
+            LogKind::Aggregates => self.aggregates.is_some(),
+            LogKind::Documents => self.documents.is_some(),
         }
     }
 
@@ -72,13 +72,13 @@ impl Logs {
         retry: Retry,
     ) -> Result<News, IndexError> {
         let source = match partition.log {
-            Log::Dcb => Source::Dcb(&self.dcb),
-            Log::Aggregates => {
+            LogKind::Dcb => Source::Dcb(&self.dcb),
+            LogKind::Aggregates => {
                 let key = AggregateKey::of_partition(partition.id.as_str());
                 let log = self.aggregates()?.clone().retrying(retry);
                 Source::Aggregates(log, key.map_err(StreamError::Aggregate)?)
             }
-            Log::Documents => {
+            LogKind::Documents => {
                 let stream = StreamName::of_partition(&partition.id);
                 let stream = stream.map_err(StreamError::Stream)?;
                 let log = (self.documents()?, self.clock());

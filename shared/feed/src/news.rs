@@ -9,7 +9,7 @@ use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
 
 use crate::entry::{event_of, slot_of};
 use crate::error::{IndexError, StreamError};
-use crate::partition::{Log, Partition};
+use crate::partition::{LogKind, Partition};
 
 /// What one read of a partition brings, in bytes, and at most one item more: a page of a query.
 pub(crate) const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
@@ -28,7 +28,7 @@ pub(crate) struct Fresh {
 impl Fresh {
     /// The entry of an item, if readers can decode it.
     fn of(partition: &Partition, slot: u64, mut item: Item) -> Result<Self, IndexError> {
-        if partition.log == Log::Dcb {
+        if partition.log == LogKind::Dcb {
             item.retain(|name, _| !name.starts_with("tag_"));
         }
         let event = event_of(item.clone()).map_err(|source| {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "camelCase")]
-pub enum Log {
+pub enum LogKind {
     /// The DCB log.
     #[default]
     Dcb,
@@ -22,7 +22,7 @@ pub enum Log {
     Documents,
 }
 
-impl Log {
+impl LogKind {
     /// The number of a partition's first event.
     pub(crate) fn first_slot(self) -> u64 {
         match self {
@@ -36,7 +36,7 @@ impl Log {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Partition {
     /// Its log.
-    pub log: Log,
+    pub log: LogKind,
     /// Its name among the partitions of all logs.
     pub id: BoundaryId,
 }
@@ -45,13 +45,13 @@ impl Partition {
     /// The partition of the aggregate whose events have this partition key.
     #[must_use]
     pub fn of_aggregate(key: &str) -> Self {
-        Self { log: Log::Aggregates, id: BoundaryId::stored(key) }
+        Self { log: LogKind::Aggregates, id: BoundaryId::stored(key) }
     }
 
     /// The partition of a document's stream.
     #[must_use]
     pub fn of_document(stream: &StreamName) -> Self {
-        Self { log: Log::Documents, id: stream.partition() }
+        Self { log: LogKind::Documents, id: stream.partition() }
     }
 
     /// The one of this name: of the partitions of all logs, only an aggregate's has a `#`, and a
@@ -59,16 +59,16 @@ impl Partition {
     #[must_use]
     pub fn named(id: BoundaryId) -> Self {
         let log = match () {
-            () if id.is_of_dcb_log() => Log::Dcb,
-            () if id.as_str().contains('#') => Log::Aggregates,
-            () => Log::Documents,
+            () if id.is_of_dcb_log() => LogKind::Dcb,
+            () if id.as_str().contains('#') => LogKind::Aggregates,
+            () => LogKind::Documents,
         };
         Self { log, id }
     }
 
     /// Whether a system keeps its own state there, which is not for the index.
     pub(crate) fn is_internal(&self) -> bool {
-        self.log == Log::Documents && self.id.as_str().starts_with('$')
+        self.log == LogKind::Documents && self.id.as_str().starts_with('$')
     }
 
     /// That of an event.
@@ -80,7 +80,7 @@ impl Partition {
 
 impl From<BoundaryId> for Partition {
     fn from(id: BoundaryId) -> Self {
-        Self { log: Log::Dcb, id }
+        Self { log: LogKind::Dcb, id }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::index::{Entry, Until};
 use crate::indexer::{Indexer, Outcome};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
-use crate::partition::{Log, Partition};
+use crate::partition::{LogKind, Partition};
 
 /// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -217,7 +217,7 @@ impl Indexer {
                 continue;
             }
             let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(event.slot, if partition.log == Log::Dcb { event.at } else { 0 });
+            known.indexed.add(event.slot, if partition.log == LogKind::Dcb { event.at } else { 0 });
             if known.last >= Some(event.slot) {
                 report.wrong.push(Wrong::Order { partition, checkpoint });
             }
@@ -228,7 +228,7 @@ impl Indexer {
 
     /// Reads which append put the last indexed event of each partition.
     async fn appends(&self, known: &mut HashMap<Partition, Known>) -> Result<(), FeedError> {
-        let of_dcb_log = known.keys().filter(|partition| partition.log == Log::Dcb);
+        let of_dcb_log = known.keys().filter(|partition| partition.log == LogKind::Dcb);
         let keys: Vec<_> = of_dcb_log.map(|partition| progress_key(&partition.id)).collect();
         for keys in keys.chunks(BATCH_KEYS_MAX) {
             let items = self.index.table.get_all(Retry::default(), keys.to_vec(), true).await;
@@ -277,7 +277,7 @@ impl Report {
             {
                 self.wrong.push(Wrong::Replaced { partition: partition.clone(), slot });
             }
-            let is_dcb = partition.log == Log::Dcb;
+            let is_dcb = partition.log == LogKind::Dcb;
             let at = if is_dcb { at_of(&item) } else { None };
             self.stored(known, partition, (slot, at.unwrap_or_default()), progress);
         }

@@ -41,9 +41,9 @@ fn messages_say_what_they_ask_for() {
 #[test]
 fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() {
     for (log, key) in [
-        (Log::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "N": "3" } })),
+        (LogKind::Dcb, json!({ "id": { "S": "orderId:o1" }, "position": { "N": "3" } })),
         (
-            Log::Aggregates,
+            LogKind::Aggregates,
             json!({ "aggregateId": { "S": "customers#a" }, "version": { "N": "3" } }),
         ),
     ] {

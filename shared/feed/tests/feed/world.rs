@@ -16,7 +16,7 @@ use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::wire::{Director, Wire};
 use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
 use ringfence_feed::{
-    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Log, Logs, Partition, Until,
+    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, LogKind, Logs, Partition, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;
@@ -226,9 +226,9 @@ impl World {
     /// document.
     pub(crate) async fn records(&self, partition: &Partition) -> Vec<Doorbell> {
         let (table, key, id) = match partition.log {
-            Log::Dcb => (EVENTS, "id", partition.to_string()),
-            Log::Aggregates => (AGGREGATES, "aggregateId", partition.to_string()),
-            Log::Documents => {
+            LogKind::Dcb => (EVENTS, "id", partition.to_string()),
+            LogKind::Aggregates => (AGGREGATES, "aggregateId", partition.to_string()),
+            LogKind::Documents => {
                 let stream = StreamName::of_partition(&partition.id).expect("a stream");
                 (DOCUMENTS, "p", stream.to_string())
             }

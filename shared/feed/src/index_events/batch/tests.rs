@@ -9,7 +9,7 @@ use ringfence::BoundaryId;
 use ringfence_dynamo::Failure;
 
 use super::*;
-use crate::{FeedError, IndexError, Log, StreamError};
+use crate::{FeedError, IndexError, LogKind, StreamError};
 
 /// Fails partitions according to their names.
 struct ByName;
@@ -219,7 +219,7 @@ async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored(
 
 #[test]
 fn a_record_of_each_table_names_its_partition() {
-    let check = |change: Value, expected: Option<(Log, &str, &[u64])>| {
+    let check = |change: Value, expected: Option<(LogKind, &str, &[u64])>| {
         let found = doorbell(&change).unwrap();
         let found = found.map(|bell| (bell.partition, bell.events.into_keys().collect()));
         let expected = expected.map(|(log, id, slots)| {
@@ -227,9 +227,9 @@ fn a_record_of_each_table_names_its_partition() {
         });
         assert_eq!(found, expected, "{change}");
     };
-    check(event(1, "a:1", 7)["dynamodb"].take(), Some((Log::Dcb, "a:1", &[7])));
+    check(event(1, "a:1", 7)["dynamodb"].take(), Some((LogKind::Dcb, "a:1", &[7])));
     let aggregate = json!({ "aggregateId": { "S": "carts#a" }, "version": { "N": "1" } });
-    check(json!({ "NewImage": aggregate }), Some((Log::Aggregates, "carts#a", &[1])));
+    check(json!({ "NewImage": aggregate }), Some((LogKind::Aggregates, "carts#a", &[1])));
     check(json!({ "Keys": aggregate }), None);
     let tip = |stream: &str, appended: Option<&str>| {
         let appended = appended.map(|n| json!({ "N": n }));
@@ -242,10 +242,10 @@ fn a_record_of_each_table_names_its_partition() {
         image.as_object_mut().unwrap().extend(appended.map(|a| ("a".to_owned(), a)));
         json!({ "NewImage": image })
     };
-    check(tip("carts-a:1", Some("2")), Some((Log::Documents, "carts-a%3A1", &[1, 2])));
+    check(tip("carts-a:1", Some("2")), Some((LogKind::Documents, "carts-a%3A1", &[1, 2])));
     let mut torn = tip("carts-a", Some("2"));
     torn["NewImage"]["n"] = json!({ "S": "?" });
-    check(torn, Some((Log::Documents, "carts-a", &[])));
+    check(torn, Some((LogKind::Documents, "carts-a", &[])));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);
     assert!(doorbell(&tip("carts", Some("1"))).is_err());
