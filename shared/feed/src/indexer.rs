@@ -12,7 +12,7 @@ use crate::logs::Logs;
 
 /// What became of a partition: how many of its events this call has put into the index (without those
 /// whose answer was lost), or why the rest is not there.
-pub type Outcome = Result<u64, IndexError>;
+pub type Indexed = Result<u64, IndexError>;
 
 /// Appends the new events of partitions to the index: each once, in the order of its partition, without
 /// gaps, whatever else runs at the same time and wherever a run breaks off.

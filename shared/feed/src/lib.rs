@@ -49,7 +49,7 @@ pub use entry::{EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
 pub use index::{Entry, Index, Until};
-pub use indexer::{Indexer, Outcome};
+pub use indexer::{Indexed, Indexer};
 pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Doorbell, LogKind, Partition};

@@ -15,7 +15,7 @@ use ringfence_dynamo::{Failure, Item, Retry, item_bytes};
 use crate::checkpoint::Checkpoint;
 use crate::entry::append_id_of;
 use crate::error::{FeedError, IndexError, failed};
-use crate::indexer::{End, Indexer, Outcome};
+use crate::indexer::{End, Indexed, Indexer};
 use crate::item::{Page, Progress, progress_key};
 use crate::logs::next;
 use crate::news::{News, dense};
@@ -45,7 +45,7 @@ impl Indexer {
         &self,
         doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
         retry: Retry,
-    ) -> BTreeMap<Partition, Outcome> {
+    ) -> BTreeMap<Partition, Indexed> {
         let mut partitions: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
         for Doorbell { partition, events } in doorbells.into_iter().map(Into::into) {
             partitions.entry(partition).or_default().extend(events);
@@ -73,7 +73,7 @@ struct Round<'a> {
     queues: BTreeMap<Partition, Queue>,
     /// Partitions that may have more than their queue holds, and what is known of that.
     open: BTreeMap<Partition, Known>,
-    outcomes: BTreeMap<Partition, Outcome>,
+    outcomes: BTreeMap<Partition, Indexed>,
     /// The most entries of the next page. There are fewer after a page was refused for its content, until
     /// the event that is the cause stands alone.
     entries_max: usize,
@@ -87,7 +87,7 @@ impl<'a> Round<'a> {
         Self { indexer, retry, end, queues, open, outcomes, entries_max }
     }
 
-    async fn run(mut self, doorbells: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Outcome> {
+    async fn run(mut self, doorbells: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Indexed> {
         for (partition, known) in doorbells {
             let bytes = partition.id.as_str().len();
             if partition.is_internal() {

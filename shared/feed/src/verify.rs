@@ -23,7 +23,7 @@ use crate::checkpoint::Checkpoint;
 use crate::entry::{append_id_of, at_of, event_of, name_of, place_of};
 use crate::error::{FeedError, failed};
 use crate::index::{Entry, Until};
-use crate::indexer::{Indexer, Outcome};
+use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
 use crate::partition::{LogKind, Partition};
@@ -249,7 +249,7 @@ impl Indexer {
     pub async fn repair(
         &self,
         progress: OnProgress<'_>,
-    ) -> Result<(Report, BTreeMap<Partition, Outcome>), VerifyError> {
+    ) -> Result<(Report, BTreeMap<Partition, Indexed>), VerifyError> {
         let report = self.verify(progress).await?;
         let behind: Vec<_> = report.behind.keys().cloned().collect();
         let mut outcomes = BTreeMap::new();

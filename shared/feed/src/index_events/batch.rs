@@ -8,7 +8,7 @@ use ringfence_function::{Letters, chain, letter, sequence_number};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::indexer::{Indexer, Outcome};
+use crate::indexer::{Indexed, Indexer};
 use crate::partition::{Doorbell, Partition};
 
 /// Why a letter was never sent.
@@ -21,7 +21,7 @@ pub trait Indexing: Send + Sync {
         &self,
         doorbells: Vec<Doorbell>,
         time: Duration,
-    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>>;
+    ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>>;
 }
 
 impl Indexing for Indexer {
@@ -29,7 +29,7 @@ impl Indexing for Indexer {
         &self,
         doorbells: Vec<Doorbell>,
         time: Duration,
-    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         Box::pin(Indexer::index(self, doorbells, Retry::default().within(time)))
     }
 }

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::SequencedEvent;
 use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
-use ringfence_feed::{FeedError, IndexError, Outcome, Partition};
+use ringfence_feed::{FeedError, IndexError, Indexed, Partition};
 use serde_json::{Value, json};
 
 use crate::streams::{AGGREGATES, push};
@@ -32,7 +32,7 @@ fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()
 }
 
-fn counts(outcomes: &BTreeMap<Partition, Outcome>) -> u64 {
+fn counts(outcomes: &BTreeMap<Partition, Indexed>) -> u64 {
     outcomes.values().filter_map(|outcome| outcome.as_ref().ok()).sum()
 }
 

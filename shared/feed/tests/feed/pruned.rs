@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence::Envelope;
 use ringfence_dynamo::{Random, Retry};
-use ringfence_feed::{Doorbell, Indexer, Outcome, Partition};
+use ringfence_feed::{Doorbell, Indexed, Indexer, Partition};
 use tokio::time::sleep;
 
 use crate::streams::{append, stream};
@@ -24,7 +24,7 @@ async fn indexed(world: &World) -> Vec<u64> {
 }
 
 /// The index has no gap, and what counts as done is in it, or was lost before the stream's first entry.
-async fn check(world: &World, done: &[(Vec<u64>, Outcome)], seed: u64) {
+async fn check(world: &World, done: &[(Vec<u64>, Indexed)], seed: u64) {
     let slots = indexed(world).await;
     let first = slots.first().copied().unwrap_or_default();
     assert!(slots.iter().copied().eq((first..).take(slots.len())), "seed {seed}: {slots:?}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use ringfence_feed::index_events::{Indexing, Report, index};
-use ringfence_feed::{Doorbell, Outcome, Partition};
+use ringfence_feed::{Doorbell, Indexed, Partition};
 use ringfence_function::Letters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
@@ -21,7 +21,7 @@ impl Indexing for One {
         &self,
         doorbells: Vec<Doorbell>,
         _: Duration,
-    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         let outcomes = doorbells.into_iter().map(|doorbell| (doorbell.partition, Ok(1)));
         ready(outcomes.collect()).boxed()
     }

@@ -19,7 +19,7 @@ impl Indexing for ByName {
         &self,
         doorbells: Vec<Doorbell>,
         _: Duration,
-    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         let partitions = doorbells.into_iter().map(|doorbell| doorbell.partition);
         let outcome = |partition: &Partition| match partition.id.as_str() {
             "a:poison" => {
@@ -170,7 +170,7 @@ impl Indexing for Once {
         &self,
         doorbells: Vec<Doorbell>,
         _: Duration,
-    ) -> BoxFuture<'_, BTreeMap<Partition, Outcome>> {
+    ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         let mut runs = self.0.lock().unwrap();
         let outcome = |bell: &Doorbell| match runs.is_empty() && bell.partition.id.as_str() == "a:2"
         {
