@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringfence::Catalog;
-use ringfence_feed::{Indexer, LogKind, Partition, Report, Stage, Wrong};
+use ringfence_feed::{IndexReport, Indexer, LogKind, Partition, Stage, Wrong};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -52,7 +52,7 @@ impl Arguments {
         Ok(Indexer::new(logs, client, &self.index.index_table))
     }
 
-    fn end(&self, report: Report, repaired: Option<Repaired>, agree: bool) -> ExitCode {
+    fn end(&self, report: IndexReport, repaired: Option<Repaired>, agree: bool) -> ExitCode {
         let missing = self.streams.missing();
         self.output.end(&Compared { report, repaired, missing, agree }, agree)
     }
@@ -88,7 +88,7 @@ fn show(stage: Stage, done: u64) {
 
 /// What was found, and what was repaired.
 struct Compared {
-    report: Report,
+    report: IndexReport,
     /// `None` if nothing was to be repaired.
     repaired: Option<Repaired>,
     /// The logs that were not compared.
@@ -128,7 +128,7 @@ impl Display for Compared {
         for wrong in &report.wrong {
             write_line!(f, "wrong    {wrong}")?;
         }
-        let Report { entries, events, .. } = report;
+        let IndexReport { entries, events, .. } = report;
         let end = if *agree { "all in order" } else { "not in order" };
         write_line!(f, "{entries} entries, {events} events: {end}")
     }

@@ -44,7 +44,7 @@ pub type OnProgress<'a> = &'a (dyn Fn(Stage, u64) + Send + Sync);
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct IndexReport {
     /// Entries of the index.
     pub entries: u64,
     /// Events of the tables.
@@ -154,8 +154,8 @@ impl Indexer {
     ///
     /// # Errors
     /// One of them can't be read.
-    pub async fn verify(&self, progress: OnProgress<'_>) -> Result<Report, VerifyError> {
-        let mut report = Report::default();
+    pub async fn verify(&self, progress: OnProgress<'_>) -> Result<IndexReport, VerifyError> {
+        let mut report = IndexReport::default();
         let mut known = self.entries(&mut report, progress).await?;
         self.appends(&mut known).await?;
         let mut items = self.logs.dcb.items_strong();
@@ -193,7 +193,7 @@ impl Indexer {
     /// The entries of each partition, for the logs that are compared.
     async fn entries(
         &self,
-        report: &mut Report,
+        report: &mut IndexReport,
         progress: OnProgress<'_>,
     ) -> Result<HashMap<Partition, Known>, VerifyError> {
         let mut partitions: HashMap<_, Known> = HashMap::new();
@@ -249,7 +249,7 @@ impl Indexer {
     pub async fn repair(
         &self,
         progress: OnProgress<'_>,
-    ) -> Result<(Report, BTreeMap<Partition, Indexed>), VerifyError> {
+    ) -> Result<(IndexReport, BTreeMap<Partition, Indexed>), VerifyError> {
         let report = self.verify(progress).await?;
         let behind: Vec<_> = report.behind.keys().cloned().collect();
         let mut outcomes = BTreeMap::new();
@@ -261,7 +261,7 @@ impl Indexer {
     }
 }
 
-impl Report {
+impl IndexReport {
     /// Takes in an item of the table of the DCB log or the aggregate log. The place of an event follows from
     /// its key, so an event that can't be decoded is compared too.
     fn item(
