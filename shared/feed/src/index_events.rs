@@ -10,5 +10,5 @@
 mod batch;
 mod service;
 
-pub use batch::{Indexing, Report, index};
+pub use batch::{Indexing, IndexingReport, index};
 pub use service::IndexEvents;

@@ -36,7 +36,7 @@ impl Indexing for Indexer {
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct IndexingReport {
     /// Partitions that have records in the batch.
     pub partitions: usize,
     /// Events that are new in the index.
@@ -57,7 +57,7 @@ pub async fn index(
     letters: &impl Letters,
     records: &[Value],
     time: Duration,
-) -> Report {
+) -> IndexingReport {
     let retry = Retry::default().within(time);
     let mut batch = Batch::new(records);
     for rounds in 1.. {
@@ -79,7 +79,7 @@ struct Batch<'r> {
     due: BTreeMap<Partition, Due>,
     /// Letters to keep, each with the record that it is about and why it is not kept yet.
     letters: Vec<(usize, Value, String)>,
-    report: Report,
+    report: IndexingReport,
 }
 
 /// A partition to index.
@@ -95,7 +95,7 @@ struct Due {
 impl<'r> Batch<'r> {
     fn new(records: &'r [Value]) -> Self {
         let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
-        let mut batch = Self { records, due, letters, report: Report::default() };
+        let mut batch = Self { records, due, letters, report: IndexingReport::default() };
         for (record, json) in records.iter().enumerate() {
             match doorbell(&json["dynamodb"]) {
                 Ok(None) => {}
@@ -162,11 +162,11 @@ impl<'r> Batch<'r> {
         due.chain(letters).min()
     }
 
-    fn report(self) -> Report {
+    fn report(self) -> IndexingReport {
         let undone = self.undone();
         let failed_from = undone.map(|(record, _)| sequence_number(&self.records[record]));
         let cause = undone.map(|(_, cause)| cause.to_owned());
-        Report { failed_from, cause, ..self.report }
+        IndexingReport { failed_from, cause, ..self.report }
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use ringfence_feed::index_events::{IndexReport, Indexing, index};
+use ringfence_feed::index_events::{Indexing, IndexingReport, index};
 use ringfence_feed::{Doorbell, Indexed, Partition};
 use ringfence_function::Letters;
 use ringfence_local::workspace_root;
@@ -40,7 +40,7 @@ async fn the_sample_of_index_events_names_partitions() {
     let sample = fs::read_to_string(workspace_root().join("events/index-events/stream.json"));
     let sample: Value = serde_json::from_str(&sample.unwrap()).unwrap();
     let records = sample["Records"].as_array().unwrap();
-    let IndexReport { partitions, indexed, failed_from, .. } =
+    let IndexingReport { partitions, indexed, failed_from, .. } =
         index(&One, &NoQueue, records, Duration::from_secs(1)).await;
     assert!(partitions > 0 && indexed > 0, "{partitions} partitions, {indexed} events");
     assert_eq!(failed_from, None);

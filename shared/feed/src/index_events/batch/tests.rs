@@ -98,7 +98,7 @@ fn event(n: usize, id: &str, slot: u64) -> Value {
 /// The time of an invocation.
 const TIME: Duration = Duration::from_secs(898);
 
-async fn run(records: &[Value], refuses: usize) -> (Report, Vec<Value>) {
+async fn run(records: &[Value], refuses: usize) -> (IndexingReport, Vec<Value>) {
     let letters = Mailbox { refuses: refuses.into(), letters: Mutex::default() };
     let report = index(&ByName, &letters, records, TIME).await;
     (report, letters.letters.into_inner().unwrap())
@@ -212,7 +212,7 @@ async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored(
     let fence = json!({ "dynamodb": { "NewImage": image } });
     let keyless = json!({ "dynamodb": { "NewImage": { "event": { "S": "Changed" } } } });
     let (report, letters) = run(&[fence, keyless.clone()], 0).await;
-    let expected = Report { dead_letters: 1, ..Report::default() };
+    let expected = IndexingReport { dead_letters: 1, ..IndexingReport::default() };
     assert_eq!(report, expected);
     assert_eq!(letters[0]["record"], keyless);
 }
