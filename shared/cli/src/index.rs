@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringfence::Catalog;
-use ringfence_feed::{IndexReport, Indexer, LogKind, Partition, Stage, Wrong};
+use ringfence_feed::{CompareStage, IndexReport, Indexer, LogKind, Partition, Wrong};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -75,13 +75,13 @@ pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     Ok(arguments.end(report, Some(repaired), agree))
 }
 
-fn show(stage: Stage, done: u64) {
+fn show(stage: CompareStage, done: u64) {
     let what = match stage {
-        Stage::Entries => "entries of the index read",
-        Stage::Events => "events of the logs read",
-        Stage::Indexing => "partitions indexed",
+        CompareStage::Entries => "entries of the index read",
+        CompareStage::Events => "events of the logs read",
+        CompareStage::Indexing => "partitions indexed",
     };
-    if done.is_multiple_of(PROGRESS_ITEMS) || stage == Stage::Indexing {
+    if done.is_multiple_of(PROGRESS_ITEMS) || stage == CompareStage::Indexing {
         progress::show(format_args!("{done} {what}"));
     }
 }

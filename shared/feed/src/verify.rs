@@ -30,7 +30,7 @@ use crate::partition::{LogKind, Partition};
 
 /// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum CompareStage {
     /// The index is read.
     Entries,
     /// The table is scanned.
@@ -40,7 +40,7 @@ pub enum Stage {
 }
 
 /// Learns how many items of a stage are done.
-pub type OnProgress<'a> = &'a (dyn Fn(Stage, u64) + Send + Sync);
+pub type OnProgress<'a> = &'a (dyn Fn(CompareStage, u64) + Send + Sync);
 
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -200,7 +200,7 @@ impl Indexer {
         let mut entries = self.index.read(Checkpoint::START, Until::Present);
         while let Some(entry) = entries.next().await {
             report.entries += 1;
-            progress(Stage::Entries, report.entries);
+            progress(CompareStage::Entries, report.entries);
             let Entry { checkpoint, event } = match entry {
                 // A stream of entries ends with its first error.
                 Err(FeedError::Undecodable { before, source }) => {
@@ -255,7 +255,7 @@ impl Indexer {
         let mut outcomes = BTreeMap::new();
         for chunk in behind.chunks(GROUP_PARTITIONS_MAX) {
             outcomes.extend(self.index(chunk.iter().cloned(), Retry::default()).await);
-            progress(Stage::Indexing, outcomes.len() as u64);
+            progress(CompareStage::Indexing, outcomes.len() as u64);
         }
         Ok((report, outcomes))
     }
@@ -302,7 +302,7 @@ impl IndexReport {
             *self.behind.entry(partition).or_default() += 1;
         }
         self.events += 1;
-        progress(Stage::Events, self.events);
+        progress(CompareStage::Events, self.events);
     }
 
     /// Takes in a stream of a document. Its events are those below its version, including pruned ones. The
@@ -326,6 +326,6 @@ impl IndexReport {
             self.behind.insert(partition, head.version - indexed);
         }
         self.events += head.version - head.first;
-        progress(Stage::Events, self.events);
+        progress(CompareStage::Events, self.events);
     }
 }
