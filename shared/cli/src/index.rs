@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringfence::Catalog;
-use ringfence_feed::{CompareStage, IndexReport, Indexer, LogKind, Partition, Wrong};
+use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, LogKind, Partition};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -154,20 +154,20 @@ serialize_as!(Compared, |Compared { report, repaired, missing, agree }| {
     })
 });
 
-fn wrong(wrong: &Wrong) -> Value {
+fn wrong(wrong: &IndexDefect) -> Value {
     match wrong {
-        Wrong::Differs { partition, indexed, stored } => json!({
+        IndexDefect::Differs { partition, indexed, stored } => json!({
             "wrong": "differs", "partition": partition.id.as_str(),
             "indexed": indexed, "stored": stored,
         }),
-        Wrong::Replaced { partition, slot } => json!({
+        IndexDefect::Replaced { partition, slot } => json!({
             "wrong": "replaced", "partition": partition.id.as_str(), "slot": slot,
         }),
-        Wrong::Item(item) => json!({ "wrong": "item", "item": item }),
-        Wrong::Entry { before, cause } => json!({
+        IndexDefect::Item(item) => json!({ "wrong": "item", "item": item }),
+        IndexDefect::Entry { before, cause } => json!({
             "wrong": "entry", "checkpoint": before, "cause": cause,
         }),
-        Wrong::Order { partition, checkpoint } => json!({
+        IndexDefect::Order { partition, checkpoint } => json!({
             "wrong": "order", "partition": partition.id.as_str(), "checkpoint": checkpoint,
         }),
     }

@@ -53,4 +53,4 @@ pub use indexer::{Indexed, Indexer};
 pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Doorbell, LogKind, Partition};
-pub use verify::{CompareStage, IndexReport, OnProgress, VerifyError, Wrong};
+pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

@@ -54,12 +54,12 @@ pub struct IndexReport {
     /// By partition, how many of its last events are not indexed yet.
     pub behind: BTreeMap<Partition, u64>,
     /// Differences that indexing does not mend.
-    pub wrong: Vec<Wrong>,
+    pub wrong: Vec<IndexDefect>,
 }
 
 /// A difference between index and table that stays: begin a new index in another table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Wrong {
+pub enum IndexDefect {
     /// Up to the last indexed event the table has other events than the index.
     #[error(
         "{partition}: the index has {indexed} events, the table {stored} up to the same event{}",
@@ -174,17 +174,17 @@ impl Indexer {
             while let Some(head) = heads.try_next().await? {
                 match head {
                     Ok(head) => report.stream(&mut known, &head, progress),
-                    Err(item) => report.wrong.push(Wrong::Item(item.to_string())),
+                    Err(item) => report.wrong.push(IndexDefect::Item(item.to_string())),
                 }
             }
         }
         for (partition, Known { indexed, stored, .. }) in known {
-            let is_told = |wrong: &Wrong| matches!(wrong, Wrong::Replaced { partition: told, .. } if *told == partition);
+            let is_told = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: told, .. } if *told == partition);
             if (indexed.count, indexed.hash) != (stored.count, stored.hash)
                 && !(indexed.count == stored.count && report.wrong.iter().any(is_told))
             {
                 let (indexed, stored) = (indexed.count, stored.count);
-                report.wrong.push(Wrong::Differs { partition, indexed, stored });
+                report.wrong.push(IndexDefect::Differs { partition, indexed, stored });
             }
         }
         Ok(report)
@@ -204,7 +204,7 @@ impl Indexer {
             let Entry { checkpoint, event } = match entry {
                 // A stream of entries ends with its first error.
                 Err(FeedError::Undecodable { before, source }) => {
-                    report.wrong.push(Wrong::Entry { before, cause: chain(&*source) });
+                    report.wrong.push(IndexDefect::Entry { before, cause: chain(&*source) });
                     let Some(behind) = before.next() else { break };
                     entries = self.index.read(behind, Until::Present);
                     continue;
@@ -219,7 +219,7 @@ impl Indexer {
             let known = partitions.entry(partition.clone()).or_default();
             known.indexed.add(event.slot, if partition.log == LogKind::Dcb { event.at } else { 0 });
             if known.last >= Some(event.slot) {
-                report.wrong.push(Wrong::Order { partition, checkpoint });
+                report.wrong.push(IndexDefect::Order { partition, checkpoint });
             }
             known.last = known.last.max(Some(event.slot));
         }
@@ -275,7 +275,7 @@ impl IndexReport {
             if indexed
                 .is_some_and(|(last, append)| *last == slot && append_id_of(&item) != Some(append))
             {
-                self.wrong.push(Wrong::Replaced { partition: partition.clone(), slot });
+                self.wrong.push(IndexDefect::Replaced { partition: partition.clone(), slot });
             }
             let is_dcb = partition.log == LogKind::Dcb;
             let at = if is_dcb { at_of(&item) } else { None };
@@ -283,7 +283,8 @@ impl IndexReport {
         }
         let name = name_of(&item);
         if let Err(error) = event_of(item) {
-            self.wrong.push(Wrong::Item(format!("{name} is not an event: {}", chain(&error))));
+            self.wrong
+                .push(IndexDefect::Item(format!("{name} is not an event: {}", chain(&error))));
         }
     }
 

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::SequencedEvent;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
-use ringfence_feed::{Index, IndexError, Partition, Wrong};
+use ringfence_feed::{Index, IndexDefect, IndexError, Partition};
 
 use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};
 
@@ -204,7 +204,7 @@ fn an_event_in_the_slot_of_the_indexed_one_is_noticed() {
         assert!(matches!(error, IndexError::Replaced { slot: 1, .. }), "{error:?}");
         assert!(!error.is_transient());
         let report = indexer.verify(&|_, _| ()).await.expect("both can be read");
-        assert_eq!(report.wrong, [Wrong::Replaced { partition: of(1), slot: 1 }]);
+        assert_eq!(report.wrong, [IndexDefect::Replaced { partition: of(1), slot: 1 }]);
         assert_eq!(world.feed(INDEX).await.len(), 1);
     });
 }
@@ -272,7 +272,7 @@ fn verify_names_an_entry_that_is_out_of_order() {
         put(&world, INDEX, page).await;
         let indexer = world.indexer(world.client.clone(), INDEX);
         let report = indexer.verify(&|_, _| ()).await.expect("both can be read");
-        let [Wrong::Order { partition, checkpoint }] = &*report.wrong else {
+        let [IndexDefect::Order { partition, checkpoint }] = &*report.wrong else {
             panic!("{:?}", report.wrong)
         };
         assert_eq!((partition, checkpoint.to_string().as_str()), (&of(1), "2"));
