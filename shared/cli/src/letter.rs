@@ -9,7 +9,7 @@ use ringfence::BoundaryId;
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::{LogKind, Partition};
-use ringfence_topic::Entry;
+use ringfence_topic::TopicEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ pub enum Work {
     /// The events of a record that was too large for a message go to the bus. They are read from their table.
     PublishStored(Stored),
     /// An event of the bus goes there again, as it was.
-    Repeat(Entry),
+    Repeat(TopicEntry),
     /// What is new in partitions goes into the index.
     Index(BTreeSet<Partition>),
 }
@@ -249,7 +249,7 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
 }
 
 /// The entry that made an event of the bus, with the mark of its history.
-fn entry(event: &mut Value, whose: &Whose, history: &History) -> Result<Entry> {
+fn entry(event: &mut Value, whose: &Whose, history: &History) -> Result<TopicEntry> {
     let detail = event.get_mut("detail").and_then(Value::as_object_mut);
     let detail = detail.context("not an event of the bus: /detail is not an object")?;
     let marks = detail.entry(REDRIVEN).or_insert(Value::Null);
@@ -261,7 +261,7 @@ fn entry(event: &mut Value, whose: &Whose, history: &History) -> Result<Entry> {
         let missing = || anyhow!("not an event of the bus: {pointer} is missing");
         text(event, pointer).ok_or_else(missing)
     };
-    Ok(Entry {
+    Ok(TopicEntry {
         source: required("/source")?,
         detail_type: required("/detail-type")?,
         id: required("/detail/id")?,

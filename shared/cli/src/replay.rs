@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
-use ringfence_topic::{Entry, Topic};
+use ringfence_topic::{Topic, TopicEntry};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -168,8 +168,8 @@ impl Replay<'_> {
             }
             let id = event.id();
             let entry = match arguments.as_new {
-                true => Entry::of_event(event),
-                false => Entry::of_replay(event, &arguments.name),
+                true => TopicEntry::of_event(event),
+                false => TopicEntry::of_replay(event, &arguments.name),
             };
             match entry {
                 Ok(entry) => {

@@ -9,7 +9,9 @@ use anyhow::{Result, bail};
 use aws_config::SdkConfig;
 use futures::future::join;
 use ringfence_dynamo::Retry;
-use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Entry, Topic, Unreachable, Verdict};
+use ringfence_topic::{
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Unreachable, Verdict,
+};
 
 /// How often a call is sent at most: half a minute in all, after which a person should look.
 const SENDS_MAX: u32 = 30;
@@ -26,7 +28,7 @@ pub(crate) type Refused = BTreeMap<usize, String>;
 /// so a bus that was slow does not get a burst afterwards.
 pub(crate) async fn send(
     bus: &impl Bus,
-    entries: &[Entry],
+    entries: &[TopicEntry],
     per_second: Option<NonZeroU32>,
 ) -> Result<Refused> {
     let mut refused = Refused::new();
@@ -43,7 +45,7 @@ pub(crate) async fn send(
 }
 
 /// The calls that send these entries, each with as many as a call takes.
-fn calls(entries: &[Entry]) -> Vec<Range<usize>> {
+fn calls(entries: &[TopicEntry]) -> Vec<Range<usize>> {
     let mut calls: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;
     for (place, entry) in entries.iter().enumerate() {
@@ -66,7 +68,7 @@ fn calls(entries: &[Entry]) -> Vec<Range<usize>> {
 /// Sends one call, and again the entries that the bus puts off.
 async fn put(
     bus: &impl Bus,
-    entries: &[Entry],
+    entries: &[TopicEntry],
     mut left: Vec<usize>,
     refused: &mut Refused,
 ) -> Result<()> {
@@ -95,8 +97,8 @@ async fn put(
 
 /// One verdict for each place. If the bus refuses a call as a whole, each entry is sent alone, to find those at
 /// fault.
-async fn verdicts(bus: &impl Bus, entries: &[Entry], places: &[usize]) -> Vec<Verdict> {
-    let all: Vec<&Entry> = places.iter().map(|place| &entries[*place]).collect();
+async fn verdicts(bus: &impl Bus, entries: &[TopicEntry], places: &[usize]) -> Vec<Verdict> {
+    let all: Vec<&TopicEntry> = places.iter().map(|place| &entries[*place]).collect();
     match bus.put(&all).await {
         Ok(verdicts) => verdicts,
         Err(error) if error.refused && all.len() > 1 => {

@@ -11,7 +11,7 @@ use ringfence::{Catalog, Consistency, Envelope};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, LogKind, Partition};
-use ringfence_topic::{Entry, EntryError, Topic};
+use ringfence_topic::{EntryError, Topic, TopicEntry};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Store};
@@ -157,7 +157,7 @@ impl Does {
     }
 
     async fn work(&self, work: Work) -> Result<()> {
-        let entries = |record: &Value| Entry::of_record(record, &self.catalog);
+        let entries = |record: &Value| TopicEntry::of_record(record, &self.catalog);
         match work {
             Work::Publish(records) => {
                 self.publish(records.iter().flat_map(entries).collect()).await
@@ -176,7 +176,7 @@ impl Does {
     }
 
     /// Sends every entry that could be made, and fails if one could not be made or sent.
-    async fn publish(&self, all: Vec<Result<Entry, EntryError>>) -> Result<()> {
+    async fn publish(&self, all: Vec<Result<TopicEntry, EntryError>>) -> Result<()> {
         let missing = "this work needs the bus: give --bus, EVENT_BUS or --stack";
         let topic = self.topic.as_ref().context(missing)?;
         let (mut entries, mut failed) = (Vec::new(), None);
@@ -227,7 +227,7 @@ impl Does {
         &self,
         stream: &StreamName,
         events: Range<u64>,
-    ) -> Result<Vec<Result<Entry, EntryError>>> {
+    ) -> Result<Vec<Result<TopicEntry, EntryError>>> {
         let log = self.tables.streams.documents(&self.client);
         let log = log.context(
             "the events have to be read from their document: give --document-table or --stack",
@@ -238,7 +238,7 @@ impl Does {
         let events: Vec<_> = events.try_collect().await?;
         let entry = |event: &TimelineEvent| {
             let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
-            Entry::of_event(fed)
+            TopicEntry::of_event(fed)
         };
         Ok(events.iter().map(entry).collect())
     }

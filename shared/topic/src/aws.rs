@@ -8,7 +8,7 @@ use aws_sdk_eventbridge::{
 use futures::{FutureExt, future::BoxFuture};
 
 use crate::{
-    entry::Entry,
+    entry::TopicEntry,
     publisher::{Bus, Unreachable, Verdict},
 };
 
@@ -32,7 +32,7 @@ impl Topic {
         tracing::debug!(answered, "the connection to the bus is open");
     }
 
-    fn request_entry(&self, entry: &Entry) -> PutEventsRequestEntry {
+    fn request_entry(&self, entry: &TopicEntry) -> PutEventsRequestEntry {
         let ms = |ms| i64::try_from(ms).unwrap_or(i64::MAX);
         PutEventsRequestEntry::builder()
             .event_bus_name(&self.bus)
@@ -69,7 +69,7 @@ fn is_refusal(code: Option<&str>) -> bool {
 impl Bus for Topic {
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
         let requests = entries.iter().map(|entry| self.request_entry(entry)).collect();
         async move {

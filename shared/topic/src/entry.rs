@@ -18,7 +18,7 @@ const TIME_BYTES: usize = 14;
 
 /// One event, ready for the bus.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct TopicEntry {
     /// The context that declares the event.
     pub source: String,
     /// The event type.
@@ -50,7 +50,7 @@ pub enum EntryError {
     TooLarge(usize),
 }
 
-impl Entry {
+impl TopicEntry {
     /// The entry of an event that a replay of this name sends again: marked in its source, so that
     /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
     pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {

@@ -12,7 +12,7 @@ mod publish_events;
 mod publisher;
 
 pub use aws::Topic;
-pub use entry::{ENTRY_BYTES_MAX, Entry, EntryError, REPLAY_SOURCE_PREFIX};
+pub use entry::{ENTRY_BYTES_MAX, EntryError, REPLAY_SOURCE_PREFIX, TopicEntry};
 pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,

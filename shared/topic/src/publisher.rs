@@ -8,7 +8,7 @@ use ringfence_dynamo::Retry;
 use ringfence_function::{Letters, chain, letter, sequence_number};
 use serde_json::Value;
 
-use crate::entry::Entry;
+use crate::entry::TopicEntry;
 
 /// Most entries a PutEvents call takes.
 pub const CALL_ENTRIES_MAX: usize = 10;
@@ -44,7 +44,7 @@ pub trait Bus: Send + Sync {
     /// Sends at most [`CALL_ENTRIES_MAX`] entries. Returns one verdict for each entry, in their order.
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>>;
 }
 
@@ -87,7 +87,7 @@ struct Batch<'r> {
 struct Pending {
     /// Its place in the batch.
     record: usize,
-    entry: Entry,
+    entry: TopicEntry,
 }
 
 /// Records are left, and Lambda has to deliver them again.
@@ -111,7 +111,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         let mut call = Vec::new();
         let mut bytes = 0;
         for (record, json) in batch.records.iter().enumerate() {
-            let entries = Entry::of_record(json, &self.catalog);
+            let entries = TopicEntry::of_record(json, &self.catalog);
             batch.left[record] = entries.len();
             for entry in entries {
                 let entry = match entry {
@@ -152,7 +152,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
             if call.is_empty() {
                 break;
             }
-            let entries: Vec<&Entry> = call.iter().map(|pending| &pending.entry).collect();
+            let entries: Vec<&TopicEntry> = call.iter().map(|pending| &pending.entry).collect();
             let verdicts = match self.put(&entries).await {
                 Ok(verdicts) => verdicts,
                 Err(error) => vec![Verdict::Later(chain(&error)); call.len()],
@@ -187,7 +187,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
 
     /// Makes one call. If the bus refuses it as a whole, makes one call for each entry, to find those that
     /// it refuses.
-    async fn put(&self, entries: &[&Entry]) -> Result<Vec<Verdict>, Unreachable> {
+    async fn put(&self, entries: &[&TopicEntry]) -> Result<Vec<Verdict>, Unreachable> {
         let refused = match self.bus.put(entries).await {
             Err(error) if error.refused => error,
             answer => return answer,

@@ -13,7 +13,7 @@ use ringfence::{BoundaryId, NewEvent, rfc3339};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, GROUP_PARTITIONS_MAX, Index, Indexer, Until};
-use ringfence_topic::Entry;
+use ringfence_topic::TopicEntry;
 use ringfence_views::{Definition, Generation, Projector, Ran};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -76,12 +76,12 @@ pub(crate) fn publish() -> Case {
     let record = batch["Records"][0].clone();
     let by_hand = record.clone();
     let catalog = stack::stack().catalog;
-    let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
+    let entry = TopicEntry::of_record(&record, &catalog).remove(0).expect("an event");
     let same: Value = serde_json::from_str(&entry.detail).expect("a detail is JSON");
     let bare: Value = serde_json::from_str(&detail(&record)).expect("a detail is JSON");
     assert_eq!(same, bare, "the two sides publish different things");
     let ours = Side::pure(move || {
-        let entry = Entry::of_record(&record, &catalog).remove(0).expect("an event");
+        let entry = TopicEntry::of_record(&record, &catalog).remove(0).expect("an event");
         std::hint::black_box(entry);
     });
     let bare = Side::pure(move || {

@@ -63,7 +63,7 @@ fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() 
 fn events_are_repeated_as_they_were_with_their_history() {
     let mut detail = event()["detail"].clone();
     detail["redriven"] = json!({ "unknown": { "firstFailed": null, "tries": 1 } });
-    let repeat = Work::Repeat(Entry {
+    let repeat = Work::Repeat(TopicEntry {
         source: "ordering".to_owned(),
         detail_type: "OrderPlaced".to_owned(),
         detail: detail.to_string(),

@@ -30,7 +30,7 @@ impl Script {
 impl Bus for Script {
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
         async move {
             let details = entries.iter().map(|entry| entry.detail.clone()).collect();
@@ -43,8 +43,8 @@ impl Bus for Script {
     }
 }
 
-fn entries(count: usize) -> Vec<Entry> {
-    let entry = |n: usize| Entry {
+fn entries(count: usize) -> Vec<TopicEntry> {
+    let entry = |n: usize| TopicEntry {
         source: "replay.ordering".to_owned(),
         detail_type: "OrderPlaced".to_owned(),
         detail: n.to_string(),

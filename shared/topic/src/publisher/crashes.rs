@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    fn verdict(&self, entry: &Entry) -> Verdict {
+    fn verdict(&self, entry: &TopicEntry) -> Verdict {
         if self.goes_wrong(20) {
             return Verdict::Later("ThrottlingException".to_owned());
         }
@@ -146,7 +146,7 @@ impl World {
 impl Bus for &World {
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
         self.call(|| entries.iter().map(|entry| self.verdict(entry)).collect()).boxed()
     }

@@ -41,7 +41,7 @@ impl Scripted {
 impl Bus for &Scripted {
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
         self.calls.lock().unwrap().push(entries.len());
         let verdicts = entries.iter().map(|entry| match self.next() {
@@ -110,8 +110,8 @@ pub(super) fn catalog() -> Catalog {
     Catalog::new("ordering", [OrderPlaced::SCHEMA]).unwrap()
 }
 
-fn only(record: &Value) -> Entry {
-    let [entry] = <[_; 1]>::try_from(Entry::of_record(record, &catalog())).unwrap();
+fn only(record: &Value) -> TopicEntry {
+    let [entry] = <[_; 1]>::try_from(TopicEntry::of_record(record, &catalog())).unwrap();
     entry.unwrap()
 }
 
@@ -152,7 +152,7 @@ fn an_event_that_names_no_context_has_that_of_its_type() {
     image.remove("context");
     assert_eq!(only(&record).source, "ordering");
     record["dynamodb"]["NewImage"]["event"]["S"] = "Forgotten".into();
-    let error = Entry::of_record(&record, &catalog()).remove(0).unwrap_err();
+    let error = TopicEntry::of_record(&record, &catalog()).remove(0).unwrap_err();
     assert!(error.to_string().contains("does not declare its type Forgotten"), "{error}");
 }
 
@@ -161,7 +161,7 @@ fn an_entry_of_a_replay_says_so_in_source_and_detail() {
     let image = record(7, 2)["dynamodb"]["NewImage"].clone();
     let image = ringfence_dynamo::item_of_image(&image).unwrap();
     let event = ringfence_dcb_log::event_of_image(image).unwrap().unwrap();
-    let entry = Entry::of_replay(event, "orders-again").unwrap();
+    let entry = TopicEntry::of_replay(event, "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
     let new = only(&record(7, 2));

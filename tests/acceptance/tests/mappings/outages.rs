@@ -25,7 +25,7 @@ use ringfence_local::{
     stream::Poller,
     template::{Mapping, Model},
 };
-use ringfence_topic::{Bus, Entry, Publisher, Unreachable, Verdict};
+use ringfence_topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -64,9 +64,9 @@ struct Topic(Outage, Arc<Mutex<Vec<String>>>);
 impl Bus for Topic {
     fn put<'a>(
         &'a self,
-        entries: &'a [&'a Entry],
+        entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>> {
-        let verdict = |entry: &&Entry| match self.0.lasts() {
+        let verdict = |entry: &&TopicEntry| match self.0.lasts() {
             true => Verdict::Later("ThrottlingException".to_owned()),
             false => {
                 self.1.lock().unwrap().push(entry.id.clone());
