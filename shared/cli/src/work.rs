@@ -11,7 +11,7 @@ use ringfence::{Catalog, Consistency, Envelope};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, LogKind, Partition};
-use ringfence_topic::{EntryError, Topic, TopicEntry};
+use ringfence_topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, Store};
@@ -176,7 +176,7 @@ impl Does {
     }
 
     /// Sends every entry that could be made, and fails if one could not be made or sent.
-    async fn publish(&self, all: Vec<Result<TopicEntry, EntryError>>) -> Result<()> {
+    async fn publish(&self, all: Vec<Result<TopicEntry, TopicEntryError>>) -> Result<()> {
         let missing = "this work needs the bus: give --bus, EVENT_BUS or --stack";
         let topic = self.topic.as_ref().context(missing)?;
         let (mut entries, mut failed) = (Vec::new(), None);
@@ -227,7 +227,7 @@ impl Does {
         &self,
         stream: &StreamName,
         events: Range<u64>,
-    ) -> Result<Vec<Result<TopicEntry, EntryError>>> {
+    ) -> Result<Vec<Result<TopicEntry, TopicEntryError>>> {
         let log = self.tables.streams.documents(&self.client);
         let log = log.context(
             "the events have to be read from their document: give --document-table or --stack",

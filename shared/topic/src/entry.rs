@@ -33,7 +33,7 @@ pub struct TopicEntry {
 
 /// Why a record can never be published.
 #[derive(Debug, thiserror::Error)]
-pub enum EntryError {
+pub enum TopicEntryError {
     /// It is not a record of a table's stream.
     #[error("not a stream record")]
     Record(#[source] CodecError),
@@ -53,23 +53,23 @@ pub enum EntryError {
 impl TopicEntry {
     /// The entry of an event that a replay of this name sends again: marked in its source, so that
     /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
-    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, EntryError> {
+    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, TopicEntryError> {
         Self::new(event, Some(replay))
     }
 
     /// The entry of a new event.
-    pub fn of_event(event: SequencedEvent) -> Result<Self, EntryError> {
+    pub fn of_event(event: SequencedEvent) -> Result<Self, TopicEntryError> {
         Self::new(event, None)
     }
 
     /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
     /// each event that an append to a document added, and none for anything else. Each is published or
     /// fails on its own. An event of another writer may name no context; it has the context of its type.
-    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, EntryError>> {
+    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
             return Vec::new();
         };
-        let image = item_of_image(image).map_err(EntryError::Record);
+        let image = item_of_image(image).map_err(TopicEntryError::Record);
         let events = image.and_then(|image| Ok(events_of_image(image)?));
         match events {
             Ok(events) => {
@@ -87,9 +87,9 @@ impl TopicEntry {
         }
     }
 
-    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, EntryError> {
+    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, TopicEntryError> {
         if event.context.is_empty() {
-            return Err(EntryError::NoContext(event.event_type));
+            return Err(TopicEntryError::NoContext(event.event_type));
         }
         let source = match replay {
             None => event.context.clone(),
@@ -101,7 +101,7 @@ impl TopicEntry {
         let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
         let entry = Self { source, detail_type, detail, id, time_ms };
         match entry.bytes() {
-            bytes if bytes > ENTRY_BYTES_MAX => Err(EntryError::TooLarge(bytes)),
+            bytes if bytes > ENTRY_BYTES_MAX => Err(TopicEntryError::TooLarge(bytes)),
             _ => Ok(entry),
         }
     }

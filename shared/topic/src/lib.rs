@@ -12,7 +12,7 @@ mod publish_events;
 mod publisher;
 
 pub use aws::Topic;
-pub use entry::{ENTRY_BYTES_MAX, EntryError, REPLAY_SOURCE_PREFIX, TopicEntry};
+pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
 pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,
