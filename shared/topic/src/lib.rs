@@ -15,5 +15,5 @@ pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
 pub use publish_events::PublishEvents;
 pub use publisher::{
-    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Publisher, Report, Unreachable, Verdict,
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict,
 };

@@ -50,7 +50,7 @@ pub trait Bus: Send + Sync {
 
 /// What became of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct PublishReport {
     /// Events that are on the bus.
     pub published: usize,
     /// Records that are in the dead-letter queue.
@@ -97,7 +97,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
     /// Publishes the records of a batch in their order within `time`. It makes one call at a time, so that
     /// events of one partition are never in two calls at once. When the time is over, answered calls count
     /// and an unanswered one does not.
-    pub async fn publish(&self, records: &[Value], time: Duration) -> Report {
+    pub async fn publish(&self, records: &[Value], time: Duration) -> PublishReport {
         let mut batch = Batch::new(records);
         let run = self.run(&mut batch, Retry::default().within(time));
         if tokio::time::timeout(time, run).await.is_err() {
@@ -236,9 +236,9 @@ impl<'r> Batch<'r> {
     }
 
     /// Lambda delivers again from the lowest record that is not done, all later ones included.
-    fn report(self) -> Report {
+    fn report(self) -> PublishReport {
         let left = self.left.iter().position(|left| *left > 0);
-        Report {
+        PublishReport {
             published: self.published,
             dead_letters: self.dead_letters,
             failed_from: left.map(|record| sequence_number(&self.records[record])),

@@ -115,7 +115,7 @@ fn only(record: &Value) -> TopicEntry {
     entry.unwrap()
 }
 
-fn publish(world: &Scripted, records: &[Value]) -> Report {
+fn publish(world: &Scripted, records: &[Value]) -> PublishReport {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
