@@ -12,17 +12,17 @@ use crate::{View, fold};
 
 /// Facts, in the order of the index.
 #[derive(Debug)]
-pub struct Given {
+pub struct GivenEvents {
     events: Vec<SequencedEvent>,
     now_ms: u64,
 }
 
 /// Starts a case with events, in the order of the index.
-pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
-    Given { events: Vec::new(), now_ms: BEGIN_MS }.and(events)
+pub fn given(events: impl IntoIterator<Item = NewEvent>) -> GivenEvents {
+    GivenEvents { events: Vec::new(), now_ms: BEGIN_MS }.and(events)
 }
 
-impl Given {
+impl GivenEvents {
     /// Further events, now.
     #[must_use]
     pub fn and(mut self, events: impl IntoIterator<Item = NewEvent>) -> Self {

@@ -264,7 +264,7 @@ mod tests {
             edge.as_object_mut().expect("a map").extend(rest);
             row(created(AUTH), json!({ "design_code": edge }))
         };
-        let shows = |case: ringfence_views::kit::Given, rest: Value| {
+        let shows = |case: ringfence_views::kit::GivenEvents, rest: Value| {
             case.then::<ProjectFeatures>([(AUTH, edge(rest))]);
         };
         shows(worked(), json!({ "stuck": "stuck-1" }));
