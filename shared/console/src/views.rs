@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use ringfence::visible_lines;
 use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
 use ringfence_views::query_views::{Ask, Asked, token};
-use ringfence_views::{Content, Definition, Parked, Read, Registered, Shown, Standing};
+use ringfence_views::{Content, Definition, Parked, Registered, Shown, Standing, ViewRead};
 use serde_json::Value;
 
 use crate::events::cut;
@@ -139,14 +139,14 @@ fn unnamed() -> Problem {
 }
 
 /// Why a read found nothing to show.
-fn not_served<T>(read: Read<T>) -> Result<T, Problem> {
+fn not_served<T>(read: ViewRead<T>) -> Result<T, Problem> {
     let why = match read {
-        Read::Found(found) => return Ok(found),
-        Read::UnknownView => "The stack has no such view.".to_owned(),
-        Read::Building { until, at } => {
+        ViewRead::Found(found) => return Ok(found),
+        ViewRead::UnknownView => "The stack has no such view.".to_owned(),
+        ViewRead::Building { until, at } => {
             format!("The view is new: it is served from checkpoint {until} on, and is at {at}.")
         }
-        Read::Behind { .. } | Read::Ahead { .. } => {
+        ViewRead::Behind { .. } | ViewRead::Ahead { .. } => {
             "The view does not show the event yet.".to_owned()
         }
     };

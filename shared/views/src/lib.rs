@@ -40,7 +40,7 @@ pub use generation::Generation;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
 pub use parked::Retried;
 pub use project::{Projector, Ran};
-pub use read::{LOOKS_MAX, Listed, Read, Shown, ViewReader, WAIT_SLOTS_MAX, Wait};
+pub use read::{LOOKS_MAX, Listed, Shown, ViewRead, ViewReader, WAIT_SLOTS_MAX, Wait};
 pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};

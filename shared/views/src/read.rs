@@ -69,7 +69,7 @@ pub struct Listed {
 
 /// The result of a read of a view.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Read<T> {
+pub enum ViewRead<T> {
     /// The answer.
     Found(T),
     /// There is no view of this name.
@@ -96,15 +96,15 @@ pub enum Read<T> {
     },
 }
 
-impl<T> Read<T> {
+impl<T> ViewRead<T> {
     /// The answer, or why there is none.
-    fn found<U>(self) -> Result<T, Read<U>> {
+    fn found<U>(self) -> Result<T, ViewRead<U>> {
         match self {
             Self::Found(found) => Ok(found),
-            Self::UnknownView => Err(Read::UnknownView),
-            Self::Building { until, at } => Err(Read::Building { until, at }),
-            Self::Behind { until, at } => Err(Read::Behind { until, at }),
-            Self::Ahead { last } => Err(Read::Ahead { last }),
+            Self::UnknownView => Err(ViewRead::UnknownView),
+            Self::Building { until, at } => Err(ViewRead::Building { until, at }),
+            Self::Behind { until, at } => Err(ViewRead::Behind { until, at }),
+            Self::Ahead { last } => Err(ViewRead::Ahead { last }),
         }
     }
 }
@@ -176,7 +176,7 @@ impl ViewReader {
         view: &str,
         id: &str,
         wait: Option<&Wait>,
-    ) -> Result<Read<Option<Shown>>, ViewError> {
+    ) -> Result<ViewRead<Option<Shown>>, ViewError> {
         let Served { mut live, waited } = match self.served(view, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
@@ -196,10 +196,10 @@ impl ViewReader {
                 found = shown(row)?;
             }
             if served {
-                return Ok(Read::Found(found.map(|row| live.show(row))));
+                return Ok(ViewRead::Found(found.map(|row| live.show(row))));
             }
             match self.still_served(view, live).await? {
-                None if waited.is_none() => return Ok(Read::Found(None)),
+                None if waited.is_none() => return Ok(ViewRead::Found(None)),
                 now => live = now.unwrap_or(live),
             }
         }
@@ -214,7 +214,7 @@ impl ViewReader {
         view: &str,
         page: &ListPage,
         wait: Option<&Wait>,
-    ) -> Result<Read<Listed>, ViewError> {
+    ) -> Result<ViewRead<Listed>, ViewError> {
         let Served { mut live, waited } = match self.served(view, wait).await?.found() {
             Ok(served) => served,
             Err(other) => return Ok(other),
@@ -238,15 +238,15 @@ impl ViewReader {
             let last = found.last_evaluated_key;
             let next = last.and_then(|mut key| key.remove(ID)?.as_s().ok().cloned());
             let as_of = waited.map(|waited| waited.at);
-            return Ok(Read::Found(Listed { rows, next, as_of }));
+            return Ok(ViewRead::Found(Listed { rows, next, as_of }));
         }
     }
 
     /// The generation that is served, once it shows the event of the wait. It looks a last time when the
     /// time is over.
-    async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<Read<Served>, ViewError> {
+    async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<ViewRead<Served>, ViewError> {
         if !self.views.contains(&view) {
-            return Ok(Read::UnknownView);
+            return Ok(ViewRead::UnknownView);
         }
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));
         let mut until = None;
@@ -266,7 +266,7 @@ impl ViewReader {
                 until = last.filter(|(last, _)| last >= slot).map(|(_, checkpoint)| checkpoint);
                 let last = last.map(|(last, _)| last);
                 if slot.saturating_sub(last.unwrap_or_default()) > WAIT_SLOTS_MAX {
-                    return Ok(Read::Ahead { last });
+                    return Ok(ViewRead::Ahead { last });
                 }
             }
             let at = match due.max(until) {
@@ -278,16 +278,19 @@ impl ViewReader {
             let shows = |place| at.unwrap_or_default() >= place;
             let left = match (due, until) {
                 (Some(due), _) if !shows(due) => {
-                    Read::Building { until: due, at: at.unwrap_or_default() }
+                    ViewRead::Building { until: due, at: at.unwrap_or_default() }
                 }
                 (_, Some(until)) if shows(until) => {
                     let at = at.unwrap_or_default();
-                    return Ok(Read::Found(Served { live, waited: Some(Waited { until, at }) }));
+                    return Ok(ViewRead::Found(Served {
+                        live,
+                        waited: Some(Waited { until, at }),
+                    }));
                 }
                 _ if wait.is_none() => {
-                    return Ok(Read::Found(Served { live, waited: None }));
+                    return Ok(ViewRead::Found(Served { live, waited: None }));
                 }
-                _ => Read::Behind { until, at },
+                _ => ViewRead::Behind { until, at },
             };
             let pause = LOOKS_GROWING.min(look) + look.saturating_sub(LOOKS_FAST);
             if look + 1 >= LOOKS_MAX || !retry.pause(pause).await {

@@ -18,7 +18,7 @@ use ringfence_feed::Index;
 use ringfence_function::{Call, Service, Variables, chain};
 use ringfence_stack::Function;
 use ringfence_views::{
-    Content, Definition, LIST_MAX, ListPage, Listed, Read, Shown, View, ViewError, ViewReader,
+    Content, Definition, LIST_MAX, ListPage, Listed, Shown, View, ViewError, ViewRead, ViewReader,
 };
 use serde_json::{Value, json};
 
@@ -162,11 +162,11 @@ impl<L: EventLog> Sweep<'_, L> {
     /// Rows of the view; `None` if it is being built.
     async fn page(&self, page: &ListPage) -> Result<Option<Listed>, ViewError> {
         Ok(match self.reader.list(ProjectClaims::NAME, page, None).await? {
-            Read::Found(list) => Some(list),
-            Read::UnknownView
-            | Read::Building { .. }
-            | Read::Behind { .. }
-            | Read::Ahead { .. } => None,
+            ViewRead::Found(list) => Some(list),
+            ViewRead::UnknownView
+            | ViewRead::Building { .. }
+            | ViewRead::Behind { .. }
+            | ViewRead::Ahead { .. } => None,
         })
     }
 

@@ -8,7 +8,7 @@ use ringfence_function::{Call, Problem, chain, http};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
-use crate::{Content, Listed, Read, Shown, ViewError, ViewReader, WAIT_SLOTS_MAX, Wait};
+use crate::{Content, Listed, Shown, ViewError, ViewRead, ViewReader, WAIT_SLOTS_MAX, Wait};
 
 use super::ask::{Ask, Asked, token};
 
@@ -166,21 +166,21 @@ fn parked(view: &str) -> Problem {
 ///
 /// # Errors
 /// There is no such view, it is being built, or it does not show the event for which the caller waited.
-pub fn found<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Problem> {
+pub fn found<T>(view: &str, wait: Option<&Wait>, read: ViewRead<T>) -> Result<T, Problem> {
     match read {
-        Read::Found(answer) => Ok(answer),
-        Read::UnknownView => {
+        ViewRead::Found(answer) => Ok(answer),
+        ViewRead::UnknownView => {
             let detail = format!("there is no view {view:?}");
             Err(Problem::new(404, "view-not-found", "There is no such view", detail))
         }
-        Read::Building { until, at } => {
+        ViewRead::Building { until, at } => {
             let detail = format!(
                 "view {view} is at checkpoint {at}, and is served from checkpoint {until} on"
             );
             let building = json!({ "view": view, "asOf": at, "until": until });
             Err(Problem::new(503, BUILDING, "The view is being built", detail).with(building))
         }
-        Read::Behind { until, at } => {
+        ViewRead::Behind { until, at } => {
             let waited = wait.map_or(0, |wait| wait.most.as_millis());
             let place = at.unwrap_or_default();
             let detail = match until {
@@ -194,7 +194,7 @@ pub fn found<T>(view: &str, wait: Option<&Wait>, read: Read<T>) -> Result<T, Pro
             let behind = json!({ "view": view, "asOf": at, "until": until });
             Err(Problem::new(503, BEHIND, title, detail).with(behind))
         }
-        Read::Ahead { last } => {
+        ViewRead::Ahead { last } => {
             let end = match last {
                 Some(last) => format!("event {last}, the last one of the partition in the index"),
                 None => {

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
 use ringfence::Reads;
 use ringfence_dynamo::wire::Fault;
-use ringfence_views::{Content, Definition, Generation, Ran, Read, Retried, View, ViewError};
+use ringfence_views::{Content, Definition, Generation, Ran, Retried, View, ViewError, ViewRead};
 use serde_json::{Value, json};
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
@@ -72,7 +72,7 @@ async fn a_row_stays_parked_until_it_is_folded_anew_with_all_its_events() {
     assert_eq!((ran.parked, ran.rows), (0, 1));
     assert_eq!(world.counts(FIRST).await, BTreeMap::from([("b".to_owned(), 3)]));
     assert_eq!(world.projector().register(&view()).await.unwrap().parked, 1);
-    let Read::Found(Some(row)) = world.reader().row("notes", "a", None).await.unwrap() else {
+    let ViewRead::Found(Some(row)) = world.reader().row("notes", "a", None).await.unwrap() else {
         panic!("the row's place has an item");
     };
     let [(_, why)] = &world.parked().await[..] else { panic!("one is parked") };
@@ -287,7 +287,7 @@ async fn a_stored_row_that_the_view_cannot_read_is_parked() {
         "{why:?}"
     );
     assert_eq!(retry(&world, &view()).await, shown(1));
-    let Read::Found(row) = world.reader().row("notes", "a", None).await.unwrap() else {
+    let ViewRead::Found(row) = world.reader().row("notes", "a", None).await.unwrap() else {
         panic!("it is there");
     };
     assert_eq!(count(row), 2);

@@ -7,7 +7,7 @@ use futures::future::join;
 use ringfence::BoundaryId;
 use ringfence_dynamo::wire::{Edit, Fault};
 use ringfence_views::{
-    LOOKS_MAX, ListPage, Listed, Order, Ran, Read, WAIT_SLOTS_MAX, Wait, fold, query_views,
+    LOOKS_MAX, ListPage, Listed, Order, Ran, ViewRead, WAIT_SLOTS_MAX, Wait, fold, query_views,
 };
 use tokio::time::Instant;
 
@@ -15,9 +15,9 @@ use crate::notes::{Notes, catalog, noted, poison, view, wiped};
 use crate::world::{FIRST, World, count, wait};
 
 #[track_caller]
-fn found<T: std::fmt::Debug>(read: Read<T>) -> T {
+fn found<T: std::fmt::Debug>(read: ViewRead<T>) -> T {
     match read {
-        Read::Found(found) => found,
+        ViewRead::Found(found) => found,
         other => panic!("not found: {other:?}"),
     }
 }
@@ -32,9 +32,9 @@ async fn a_view_that_is_not_in_the_code_is_unknown() {
     let event = &world.publish([noted("n1", &["a"])]).await[0];
     for wait in [None, Some(wait(event, 5))] {
         let row = world.reader().row("others", "a", wait.as_ref()).await.unwrap();
-        assert_eq!(row, Read::UnknownView);
+        assert_eq!(row, ViewRead::UnknownView);
         let listed = world.reader().list("others", &page(1, "", None), wait.as_ref()).await;
-        assert_eq!(listed.unwrap(), Read::UnknownView);
+        assert_eq!(listed.unwrap(), ViewRead::UnknownView);
     }
 }
 
@@ -176,7 +176,7 @@ async fn an_answer_that_waits_too_long_says_where_the_view_is() {
     let before = world.clock.now_ms();
     let row = reader.row("notes", "a", Some(&wait(event, 700))).await.unwrap();
     let at = |text: &str| Some(text.parse().unwrap());
-    assert_eq!(row, Read::Behind { until: at("2"), at: at("1") });
+    assert_eq!(row, ViewRead::Behind { until: at("2"), at: at("1") });
     assert_eq!(world.clock.now_ms() - before, 700, "it says how long it has waited");
     let nowhere = Wait {
         partition: BoundaryId::tag("noteId", "n9"),
@@ -184,7 +184,7 @@ async fn an_answer_that_waits_too_long_says_where_the_view_is() {
         most: Duration::from_millis(50),
     };
     let row = reader.row("notes", "a", Some(&nowhere)).await.unwrap();
-    assert_eq!(row, Read::Behind { until: None, at: None });
+    assert_eq!(row, ViewRead::Behind { until: None, at: None });
 }
 
 #[tokio::test(start_paused = true)]
@@ -200,16 +200,16 @@ async fn a_wait_makes_few_reads_and_names_no_event_far_ahead() {
         (row, begin.elapsed().as_millis(), world.wire.take().len())
     };
     let (row, ms, reads) = asked(ahead(WAIT_SLOTS_MAX)).await;
-    assert_eq!((row, ms), (Read::Behind { until: None, at: None }, 10_000));
+    assert_eq!((row, ms), (ViewRead::Behind { until: None, at: None }, 10_000));
     assert!(reads <= 2 * LOOKS_MAX as usize, "{reads} reads");
     let (row, ms, reads) = asked(ahead(WAIT_SLOTS_MAX + 1)).await;
-    assert_eq!((&row, ms, reads), (&Read::Ahead { last: Some(1) }, 0, 2));
+    assert_eq!((&row, ms, reads), (&ViewRead::Ahead { last: Some(1) }, 0, 2));
     let problem = query_views::found("notes", None, row).expect_err("no wait").document();
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.starts_with("slot: lies more than 1000 events after event 1,"), "{detail}");
     assert_eq!(problem["status"], 503);
     let nowhere = Wait { partition: BoundaryId::tag("noteId", "n9"), ..ahead(u64::MAX - 1) };
-    assert_eq!(asked(nowhere).await, (Read::Ahead { last: None }, 0, 2));
+    assert_eq!(asked(nowhere).await, (ViewRead::Ahead { last: None }, 0, 2));
     // An event comes within a second, mostly. Then the answer is hardly later than it.
     let next = async {
         tokio::time::sleep(Duration::from_millis(600)).await;
@@ -317,11 +317,11 @@ async fn a_new_view_is_served_once_it_shows_the_events_that_were_there_at_the_de
     assert_eq!(found(reader.row("notes", "a", None).await.unwrap()), None);
     let at = |number: i64| number.try_into().unwrap();
     let event = world.publish((0..3).map(|_| noted("n1", &["a"]))).await.remove(0);
-    let building = |place| Read::Building { until: at(3), at: at(place) };
+    let building = |place| ViewRead::Building { until: at(3), at: at(place) };
     for wait in [None, Some(wait(&event, 100))] {
         assert_eq!(reader.row("notes", "a", wait.as_ref()).await.unwrap(), building(0));
         let listed = reader.list("notes", &page(1, "", None), wait.as_ref()).await.unwrap();
-        assert_eq!(listed, Read::Building { until: at(3), at: at(0) });
+        assert_eq!(listed, ViewRead::Building { until: at(3), at: at(0) });
         world.projector().register(&view()).await.unwrap();
     }
     // Half way its rows are old.

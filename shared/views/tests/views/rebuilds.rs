@@ -11,7 +11,7 @@ use ringfence::BoundaryId;
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::Fault;
 use ringfence_local::bound;
-use ringfence_views::{Generation, ListPage, Ran, Read, Registered, Step};
+use ringfence_views::{Generation, ListPage, Ran, Registered, Step, ViewRead};
 
 use crate::notes::{catalog, noted, poison, sized, view};
 use crate::weather::Weather;
@@ -60,7 +60,7 @@ async fn no_row_is_as_of_an_earlier_checkpoint_after_a_rebuild() {
     let rows = async || {
         let reader = world.reader();
         let list = ListPage { limit: 1, ..ListPage::default() };
-        let (Ok(Read::Found(Some(row))), Ok(Read::Found(list))) =
+        let (Ok(ViewRead::Found(Some(row))), Ok(ViewRead::Found(list))) =
             (reader.row("notes", "a", None).await, reader.list("notes", &list, None).await)
         else {
             panic!("the row is there")
@@ -172,9 +172,9 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
                 }
                 // Even across a flip, the answer shows the event that was written.
                 match reader.row("notes", "all", Some(&wait(&event, 50))).await {
-                    Ok(Read::Found(row)) => assert_eq!(count(row), written, "seed {seed}"),
+                    Ok(ViewRead::Found(row)) => assert_eq!(count(row), written, "seed {seed}"),
                     // After a run that failed, the view does not show the event yet.
-                    Ok(Read::Behind { .. }) | Err(_) => {}
+                    Ok(ViewRead::Behind { .. }) | Err(_) => {}
                     Ok(other) => panic!("seed {seed}: {other:?}"),
                 }
             }
@@ -186,7 +186,7 @@ async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
             while !done.load(Ordering::Relaxed) {
                 match reader.row("notes", "all", None).await {
                     // Without staleness, an answer never goes back and is never missing.
-                    Ok(Read::Found(row)) => {
+                    Ok(ViewRead::Found(row)) => {
                         let count = count(row);
                         assert!(count >= newest, "seed {seed}: from {newest} to {count}");
                         newest = count;

@@ -13,7 +13,7 @@ use projects::views::project_status::ProjectStatus;
 use projects::{Features, ProjectId, ready, status};
 use ringfence_console::{Asked, Page};
 use ringfence_dynamo::Clock;
-use ringfence_views::{LIST_MAX, ListPage, Read, View, ViewReader};
+use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
 
 /// Most edges that are shown as ready.
 const READY_MAX: usize = 25;
@@ -35,7 +35,7 @@ fn show(asked: Asked) -> BoxFuture<'static, Result<Markup>> {
 
 async fn all(reader: &ViewReader) -> Result<Markup> {
     let page = ListPage { limit: LIST_MAX, ..ListPage::default() };
-    let Read::Found(listed) = reader.list(ProjectStatus::NAME, &page, None).await? else {
+    let ViewRead::Found(listed) = reader.list(ProjectStatus::NAME, &page, None).await? else {
         return Err(anyhow!("the view {} is being built", ProjectStatus::NAME));
     };
     Ok(html! {
