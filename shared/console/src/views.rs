@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use ringfence::visible_lines;
 use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
 use ringfence_views::query_views::{Ask, Asked, token};
-use ringfence_views::{Content, Definition, Parked, Registered, Shown, Standing, ViewRead};
+use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, ViewStanding};
 use serde_json::Value;
 
 use crate::events::cut;
@@ -84,13 +84,13 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
 
 async fn of_view(
     view: &Definition,
-    standing: Option<Standing>,
+    standing: Option<ViewStanding>,
     index: &Index,
     end: Checkpoint,
 ) -> Result<Markup, Problem> {
     let cells = match &standing {
         None => html! { td colspan="5" { "No projector has run it yet." } },
-        Some(Standing { registered, served, built }) => {
+        Some(ViewStanding { registered, served, built }) => {
             let reached = Reached::of(served.as_ref(), index, end).await?;
             html! {
                 td { (generation(registered)) }
@@ -184,7 +184,7 @@ pub(crate) async fn rows(
     let listed = not_served(reader.list(view.name, &page, None).await?);
     let path = view_url(view.name);
     let main = html! {
-        @if let Some(Standing { registered, served, built }) = &standing {
+        @if let Some(ViewStanding { registered, served, built }) = &standing {
             @let reached = Reached::of(served.as_ref(), &index, end).await?;
             dl {
                 dt { "Generation" } dd { (generation(registered)) }

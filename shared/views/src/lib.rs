@@ -44,5 +44,5 @@ pub use read::{LOOKS_MAX, Listed, Shown, ViewRead, ViewReader, WAIT_SLOTS_MAX, W
 pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};
-pub use standing::Standing;
+pub use standing::ViewStanding;
 pub use view::{Definition, View, fold};

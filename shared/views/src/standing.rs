@@ -9,7 +9,7 @@ use crate::{Generation, Registered, ViewError};
 
 /// The generations of a view, and the readers that fold them.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct ViewStanding {
     /// The generations.
     pub registered: Registered,
     /// The reader of the generation that is served; `None` before its first checkpoint.
@@ -23,11 +23,11 @@ impl ViewReader {
     ///
     /// # Errors
     /// As [`ViewReader::row`].
-    pub async fn standing(&self, view: &str) -> Result<Option<Standing>, ViewError> {
+    pub async fn standing(&self, view: &str) -> Result<Option<ViewStanding>, ViewError> {
         let Some(registered) = self.table.registered(view, true).await? else { return Ok(None) };
         let served = self.reader(view, Some(registered.live)).await?;
         let built = self.reader(view, registered.building).await?;
-        Ok(Some(Standing { registered, served, built }))
+        Ok(Some(ViewStanding { registered, served, built }))
     }
 
     async fn reader(
