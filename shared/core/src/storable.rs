@@ -32,12 +32,12 @@ pub struct CodecError {
     /// The path of the field, as `items[2].price`.
     pub path: String,
     /// What is wrong with it.
-    pub problem: Problem,
+    pub problem: ValueProblem,
 }
 
 /// Why a value cannot be held.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum ValueProblem {
     /// Too many significant digits.
     #[error(
         "the number has {0} significant digits, at most {NUMBER_DIGITS_MAX} are stored; round it"
@@ -67,7 +67,7 @@ pub enum Problem {
 impl From<CodecError> for LogError {
     fn from(error: CodecError) -> Self {
         match error.problem {
-            Problem::Conversion(_) => {
+            ValueProblem::Conversion(_) => {
                 StoreError::Failed { operation: "encoding an item", source: error.into() }.into()
             }
             problem => Self::Unstorable { field: error.path, reason: problem.to_string() },
@@ -104,7 +104,7 @@ impl fmt::Display for Path<'_> {
 fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> {
     let refuse = |problem| Err(CodecError { path: path.to_string(), problem });
     if level > LEVELS_MAX {
-        return refuse(Problem::Depth);
+        return refuse(ValueProblem::Depth);
     }
     match value {
         Value::Number(number) => match number_problem(number) {
@@ -119,9 +119,9 @@ fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> 
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.len() {
-                    0 => return refuse(Problem::EmptyName),
+                    0 => return refuse(ValueProblem::EmptyName),
                     1..=NAME_BYTES_MAX => {}
-                    bytes => return refuse(Problem::LongName(bytes)),
+                    bytes => return refuse(ValueProblem::LongName(bytes)),
                 }
                 walk(&Path::Field(path, name), value, level + 1)?;
             }
@@ -131,7 +131,7 @@ fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> 
     Ok(())
 }
 
-fn number_problem(number: &Number) -> Option<Problem> {
+fn number_problem(number: &Number) -> Option<ValueProblem> {
     // A whole number of 64 bits has at most 20 digits.
     if number.is_u64() || number.is_i64() {
         return None;
@@ -146,13 +146,13 @@ fn number_problem(number: &Number) -> Option<Problem> {
         return None;
     }
     if significant > NUMBER_DIGITS_MAX {
-        return Some(Problem::Digits(significant));
+        return Some(ValueProblem::Digits(significant));
     }
     let whole_digits = digits.len() - fraction.len();
     let shift = i64::try_from(whole_digits).ok()? - 1 - i64::try_from(leading).ok()?;
     let first = exponent.parse::<i64>().ok().and_then(|exponent| exponent.checked_add(shift));
     let first = first.unwrap_or(i64::MAX);
-    (!NUMBER_EXPONENTS.contains(&first)).then_some(Problem::Range(first))
+    (!NUMBER_EXPONENTS.contains(&first)).then_some(ValueProblem::Range(first))
 }
 
 /// The size of `value` in bytes, without its name.
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    fn problem(value: &Value) -> Option<(String, Problem)> {
+    fn problem(value: &Value) -> Option<(String, ValueProblem)> {
         check("data", value).err().map(|error| (error.path, error.problem))
     }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn a_number_outside_the_range_names_its_field() {
         let value = json!({ "items": [{ "price": 1 }, { "price": 1e126 }] });
-        assert_eq!(problem(&value), Some(("data.items[1].price".into(), Problem::Range(126))));
+        assert_eq!(problem(&value), Some(("data.items[1].price".into(), ValueProblem::Range(126))));
         for (number, fits) in [
             (9.99e125, true),
             (1e126, false),
@@ -272,22 +272,22 @@ mod tests {
 
     #[test]
     fn a_field_whose_name_can_not_be_stored_is_refused_with_the_path_of_its_object() {
-        let check = |bytes: usize, expected: Option<Problem>| {
+        let check = |bytes: usize, expected: Option<ValueProblem>| {
             let value = json!({ "rows": [{ "x".repeat(bytes): 1 }] });
             let expected = expected.map(|problem| ("data.rows[0]".to_owned(), problem));
             assert_eq!(problem(&value), expected, "{bytes} bytes");
         };
-        check(0, Some(Problem::EmptyName));
+        check(0, Some(ValueProblem::EmptyName));
         check(1, None);
         check(NAME_BYTES_MAX, None);
-        check(NAME_BYTES_MAX + 1, Some(Problem::LongName(NAME_BYTES_MAX + 1)));
+        check(NAME_BYTES_MAX + 1, Some(ValueProblem::LongName(NAME_BYTES_MAX + 1)));
     }
 
     #[test]
     fn nesting_stops_at_the_limit() {
         assert_eq!(problem(&nested(LEVELS_MAX)), None);
         let (path, found) = problem(&nested(LEVELS_MAX + 1)).expect("too deep");
-        assert_eq!(found, Problem::Depth);
+        assert_eq!(found, ValueProblem::Depth);
         assert_eq!(path, format!("data{}", "[0]".repeat(LEVELS_MAX)));
     }
 }

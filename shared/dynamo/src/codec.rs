@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::Item;
 
-pub use ringfence::storable::{CodecError, LEVELS_MAX, Problem};
+pub use ringfence::storable::{CodecError, LEVELS_MAX, ValueProblem};
 
 /// The attribute that holds `value`; `root` begins the path in an error.
 ///
@@ -44,7 +44,7 @@ pub fn from_attribute(root: &str, attribute: AttributeValue) -> Result<Value, Co
     json(attribute).map_err(|problem| CodecError { path: root.to_owned(), problem })
 }
 
-fn json(attribute: AttributeValue) -> Result<Value, Problem> {
+fn json(attribute: AttributeValue) -> Result<Value, ValueProblem> {
     Ok(match attribute {
         AttributeValue::Null(_) => Value::Null,
         AttributeValue::Bool(truth) => Value::Bool(truth),
@@ -59,14 +59,14 @@ fn json(attribute: AttributeValue) -> Result<Value, Problem> {
         AttributeValue::Ns(texts) => {
             texts.iter().map(|text| number(text)).collect::<Result<_, _>>()?
         }
-        _ => return Err(Problem::Conversion("binary has no JSON form".to_owned())),
+        _ => return Err(ValueProblem::Conversion("binary has no JSON form".to_owned())),
     })
 }
 
-fn number(text: &str) -> Result<Value, Problem> {
+fn number(text: &str) -> Result<Value, ValueProblem> {
     let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
     let number = whole.or_else(|_| text.parse().map(f64::into));
-    number.map_err(|_| Problem::Conversion(format!("{text:?} is not a number")))
+    number.map_err(|_| ValueProblem::Conversion(format!("{text:?} is not a number")))
 }
 
 /// The item that an image of a stream record shows. There each value is an object whose one field names the type,
@@ -75,7 +75,7 @@ fn number(text: &str) -> Result<Value, Problem> {
 /// # Errors
 /// It is not such JSON.
 pub fn item_of_image(image: &Value) -> Result<Item, CodecError> {
-    let problem = || Problem::Conversion("it is not the typed JSON of an item".to_owned());
+    let problem = || ValueProblem::Conversion("it is not the typed JSON of an item".to_owned());
     let item = image.as_object().and_then(typed_fields);
     item.ok_or_else(|| CodecError { path: "NewImage".to_owned(), problem: problem() })
 }
@@ -129,7 +129,10 @@ mod tests {
     fn what_can_not_be_stored_is_refused_with_the_path_of_the_field() {
         let error = to_attribute("data", &json!({ "items": [{ "price": 1e126 }] }));
         let error = error.expect_err("it is too large");
-        assert_eq!((&*error.path, error.problem), ("data.items[0].price", Problem::Range(126)));
+        assert_eq!(
+            (&*error.path, error.problem),
+            ("data.items[0].price", ValueProblem::Range(126))
+        );
     }
 
     #[test]

@@ -155,7 +155,7 @@ fn a_refusal_of_the_log_names_its_limit() {
     let limit = LimitExceeded { kind, subject, found: 8, limit: 7, unit, advice };
     check(limit.into(), 413, "x…: 8 bytes, limit 7; split it");
     let path = "payload.points".to_owned();
-    let source = CodecError { path, problem: ringfence_dynamo::Problem::Digits(40) };
+    let source = CodecError { path, problem: ringfence_dynamo::ValueProblem::Digits(40) };
     let key = AggregateKey::new("customers", "ada").unwrap();
     check(AggregateError::Unstorable { key, source }, 400, "payload.points: the number has 40");
     check(AggregateError::Invalid("its author's mistake".to_owned()), 500, "request r");
