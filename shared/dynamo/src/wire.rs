@@ -45,7 +45,7 @@ pub trait Director: Send + Sync {
 }
 
 /// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
-pub type Engine = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
+pub type Backend = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
 /// An exchange as it is recorded. Few are looked at, so the bodies are parsed when they are taken.
 struct Recorded {
@@ -81,7 +81,7 @@ impl Wire {
 
     /// A client of a DynamoDB in this process. It needs no socket, so a runtime's time may be paused.
     #[must_use]
-    pub fn client_of(&self, engine: Engine) -> Client {
+    pub fn client_of(&self, engine: Backend) -> Client {
         let store = Store::Engine(engine);
         let http = SharedHttpClient::new(WireClient { store, wire: self.clone() });
         self.client_with("http://engine.invalid", http)
@@ -179,7 +179,7 @@ impl Wire {
 #[derive(Clone)]
 enum Store<H> {
     Http(H),
-    Engine(Engine),
+    Engine(Backend),
 }
 
 struct WireClient {
