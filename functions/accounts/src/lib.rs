@@ -7,7 +7,7 @@ pub mod register_account;
 mod usernames;
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 pub use usernames::{AccountEvent, Usernames};
@@ -24,7 +24,7 @@ impl Context for Accounts {
 }
 
 impl Members for Accounts {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<change_username::ChangeUsername>()
             .slice::<close_account::CloseAccount>()
             .slice::<register_account::RegisterAccount>();

@@ -11,7 +11,7 @@ pub mod remove_from_cart;
 
 use ringfence::prelude::*;
 use ringfence_document_log::Documents;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use cart::*;
 pub use events::*;
@@ -28,7 +28,7 @@ impl Context for Carts {
 }
 
 impl Members for Carts {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<add_to_cart::AddToCart>()
             .slice::<change_quantity::ChangeQuantity>()
             .slice::<check_out::CheckOut>()

@@ -13,7 +13,7 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -29,7 +29,7 @@ impl Context for ProductCatalog {
 }
 
 impl Members for ProductCatalog {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<add_product::AddProduct>()
             .slice::<change_product_name::ChangeProductName>()
             .slice::<change_product_price::ChangeProductPrice>()

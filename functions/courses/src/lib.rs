@@ -12,7 +12,7 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -28,7 +28,7 @@ impl Context for Courses {
 }
 
 impl Members for Courses {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<change_course_capacity::ChangeCourseCapacity>()
             .slice::<define_course::DefineCourse>()
             .slice::<subscribe_student::SubscribeStudent>()

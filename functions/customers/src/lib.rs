@@ -18,7 +18,7 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
 pub use events::*;
@@ -35,7 +35,7 @@ impl Context for Customers {
 }
 
 impl Members for Customers {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<change_customer_email::ChangeCustomerEmail>()
             .slice::<deactivate_customer::DeactivateCustomer>()
             .slice::<register_customer::RegisterCustomer>()

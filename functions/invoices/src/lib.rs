@@ -4,7 +4,7 @@ pub mod create_invoice;
 mod events;
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -20,7 +20,7 @@ impl Context for Invoices {
 }
 
 impl Members for Invoices {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<create_invoice::CreateInvoice>();
     }
 }

@@ -14,7 +14,7 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -30,7 +30,7 @@ impl Context for Ordering {
 }
 
 impl Members for Ordering {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<cancel_order::CancelOrder>()
             .slice::<order_product::OrderProduct>()
             .slice::<place_order::PlaceOrder>()

@@ -5,7 +5,7 @@ pub mod order_products;
 
 use catalog::ProductCatalog;
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -21,7 +21,7 @@ impl Context for Pricing {
 }
 
 impl Members for Pricing {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.reads::<ProductCatalog>().slice::<order_products::OrderProducts>();
     }
 }

@@ -5,7 +5,7 @@ mod events;
 pub mod initiate_sign_up;
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -21,7 +21,7 @@ impl Context for Signups {
 }
 
 impl Members for Signups {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<confirm_sign_up::ConfirmSignUp>().slice::<initiate_sign_up::InitiateSignUp>();
     }
 }

@@ -1,12 +1,12 @@
 //! The stack: its contexts, each with its line here.
 
-use ringfence_stack::{List, Members, Stack, Visitor};
+use ringfence_stack::{MemberList, Members, Stack, Visitor};
 
 /// The shop.
 pub struct Shop;
 
 impl Members for Shop {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<accounts::Accounts>()
             .context::<carts::Carts>()
             .context::<catalog::ProductCatalog>()

@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use ringfence::{Aggregates, Context, Dcb, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
 use ringfence_document_log::{Document, Documents, OfDocument, decode};
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde_json::Error;
 
@@ -32,7 +32,7 @@ pub(crate) struct Unreadable {
 impl Readers {
     pub(crate) fn of<M: Members>() -> Self {
         let mut readers = Self::default();
-        List::walk::<M>(&mut readers);
+        MemberList::walk::<M>(&mut readers);
         readers
     }
 

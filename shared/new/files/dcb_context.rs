@@ -3,7 +3,7 @@
 mod events;
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -20,5 +20,5 @@ impl Context for __Context__ {
 }
 
 impl Members for __Context__ {
-    fn list(_list: &mut List<impl Visitor>) {}
+    fn list(_list: &mut MemberList<impl Visitor>) {}
 }

@@ -4,7 +4,7 @@ mod events;
 
 use ringfence::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 use serde::{Deserialize, Serialize};
 
 pub use events::*;
@@ -43,5 +43,5 @@ impl Document for __Context__State {
 }
 
 impl Members for __Context__ {
-    fn list(_list: &mut List<impl Visitor>) {}
+    fn list(_list: &mut MemberList<impl Visitor>) {}
 }

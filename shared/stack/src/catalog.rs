@@ -5,7 +5,7 @@ use ringfence::{
 };
 use ringfence_document_log::OfDocument;
 
-use crate::{List, Members, Visitor};
+use crate::{MemberList, Members, Visitor};
 
 /// The events of a context: those that its slices write, those that it lists besides, and those of the contexts that it
 /// reads.
@@ -28,7 +28,7 @@ pub fn catalog_of_streams<C: Context + Members>() -> Result<Catalog, CatalogErro
 
 fn declared<C: Members>() -> Declared {
     let mut declared = Declared { schemas: Vec::new(), others: Vec::new() };
-    List::walk::<C>(&mut declared);
+    MemberList::walk::<C>(&mut declared);
     declared
 }
 

@@ -11,4 +11,4 @@ mod visit;
 
 pub use catalog::{catalog, catalog_of_streams};
 pub use stack::{ContextInfo, FunctionInfo, Log, SliceInfo, Stack};
-pub use visit::{Function, List, ListedContext, ListedSlice, Members, Visitor};
+pub use visit::{Function, ListedContext, ListedSlice, MemberList, Members, Visitor};

@@ -9,7 +9,7 @@ use ringfence::{
 use ringfence_document_log::{Document, Documents, OfDocument};
 use ringfence_views::{Definition, View};
 
-use crate::{Function, List, Members, Visitor};
+use crate::{Function, MemberList, Members, Visitor};
 
 /// One of the three logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -79,7 +79,7 @@ impl Stack {
     /// Two contexts contradict each other.
     pub fn of<M: Members>() -> Result<Self, CatalogError> {
         let mut found = Found { catalogs: Vec::new(), contexts: Vec::new() };
-        List::walk::<M>(&mut found);
+        MemberList::walk::<M>(&mut found);
         let catalogs = found.catalogs.into_iter().collect::<Result<Vec<_>, _>>()?;
         Ok(Self { catalog: Catalog::compose(catalogs)?, contexts: found.contexts })
     }

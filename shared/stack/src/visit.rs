@@ -8,7 +8,7 @@ use ringfence_views::View;
 /// Something with members: a stack has contexts, a context has slices, views and other functions.
 pub trait Members {
     /// Lists them, in the order in which people are to read them.
-    fn list(list: &mut List<impl Visitor>);
+    fn list(list: &mut MemberList<impl Visitor>);
 }
 
 /// A function of a context that is not a slice.
@@ -42,9 +42,9 @@ pub trait Visitor {
 }
 
 /// Where members are listed.
-pub struct List<'v, V>(&'v mut V);
+pub struct MemberList<'v, V>(&'v mut V);
 
-impl<'v, V: Visitor> List<'v, V> {
+impl<'v, V: Visitor> MemberList<'v, V> {
     /// Walks over the members of `M`.
     pub fn walk<M: Members>(visitor: &'v mut V) {
         M::list(&mut Self(visitor));

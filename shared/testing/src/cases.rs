@@ -15,7 +15,7 @@ use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocume
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
-use ringfence_stack::{List, Log, Members, Stack, Visitor};
+use ringfence_stack::{Log, MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
 use crate::Dynamo;
@@ -64,7 +64,7 @@ impl<'t> Cases<'t> {
     /// place of the first case that fails, and with the name of a slice that has no cases.
     pub async fn run<M: Members>(template: &'t Template) -> Vec<Ran> {
         let mut cases = Self { template, on_dynamo: Vec::new() };
-        List::walk::<M>(&mut cases);
+        MemberList::walk::<M>(&mut cases);
         let mut ran = Vec::new();
         for slice in cases.on_dynamo {
             ran.push(slice.await);

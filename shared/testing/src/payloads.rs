@@ -9,7 +9,7 @@ use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 use ringfence_lambda::read;
 use ringfence_local::stack_root;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, json};
 
 /// Words of Rust and of serde.
@@ -146,5 +146,5 @@ pub fn check_bad_input<M: Members>() {
         }
     }
 
-    List::walk::<M>(&mut Each);
+    MemberList::walk::<M>(&mut Each);
 }

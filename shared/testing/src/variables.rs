@@ -7,7 +7,7 @@ use ringfence_document_log::OfDocument;
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
-use ringfence_stack::{Function, List, Members, Visitor};
+use ringfence_stack::{Function, MemberList, Members, Visitor};
 use ringfence_topic::PublishEvents;
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
@@ -36,7 +36,7 @@ impl Visitor for Read {
 
 pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
     let mut read = Read(BTreeMap::new());
-    List::walk::<M>(&mut read);
+    MemberList::walk::<M>(&mut read);
     let serving = [
         ("PublishEvents", variables::<PublishEvents>()),
         ("IndexEvents", variables::<IndexEvents>()),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_document_log::{Document, Documents};
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ impl Context for ProductCatalog {
 }
 
 impl Members for ProductCatalog {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<PackParcel>().view::<CatalogProducts>().view::<ProductDemand>();
     }
 }
@@ -245,7 +245,7 @@ impl Context for Customers {
 }
 
 impl Members for Customers {
-    fn list(_: &mut List<impl Visitor>) {}
+    fn list(_: &mut MemberList<impl Visitor>) {}
 }
 
 pub struct Carts;
@@ -285,14 +285,14 @@ impl Context for Carts {
 }
 
 impl Members for Carts {
-    fn list(_: &mut List<impl Visitor>) {}
+    fn list(_: &mut MemberList<impl Visitor>) {}
 }
 
 /// The stack.
 pub struct Shop;
 
 impl Members for Shop {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<ProductCatalog>().context::<Customers>().context::<Carts>();
     }
 }

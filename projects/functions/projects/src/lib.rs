@@ -56,7 +56,7 @@ mod refused;
 mod values;
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use add_dependency::REACHABLE_MAX;
 pub use config::*;
@@ -83,7 +83,7 @@ impl Context for Projects {
 }
 
 impl Members for Projects {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<add_dependency::AddDependency>()
             .slice::<claim_edge::ClaimEdge>()
             .slice::<complete_iteration::CompleteIteration>()

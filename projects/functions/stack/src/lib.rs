@@ -1,12 +1,12 @@
 //! The stack: its contexts, each with its line here.
 
-use ringfence_stack::{List, Members, Stack, Visitor};
+use ringfence_stack::{MemberList, Members, Stack, Visitor};
 
 /// Projects that agents share.
 pub struct SharedProjects;
 
 impl Members for SharedProjects {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<projects::Projects>();
     }
 }

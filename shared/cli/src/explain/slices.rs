@@ -14,7 +14,7 @@ use ringfence_aggregate_log::AggregateLog;
 use ringfence_dcb_log::{Rehearsal, Rehearse};
 use ringfence_document_log::{Cache, Category, DocumentLog, OfDocument};
 use ringfence_dynamo::Clock;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::Value;
 
 use super::explanation::{Answer, Explanation, Reading, Seen, Written};
@@ -81,7 +81,7 @@ impl Slices {
     /// The slices of the stack that `M` lists.
     pub fn of<M: Members>() -> Self {
         let mut slices = Self::default();
-        List::walk::<M>(&mut slices);
+        MemberList::walk::<M>(&mut slices);
         slices
     }
 

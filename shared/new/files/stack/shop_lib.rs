@@ -8,7 +8,7 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
@@ -26,7 +26,7 @@ impl Context for Shop {
 
 
 impl Members for Shop {
-    fn list(list: &mut List<impl Visitor>) {
+    fn list(list: &mut MemberList<impl Visitor>) {
         list.view::<views::orders::Orders>();
     }
 }

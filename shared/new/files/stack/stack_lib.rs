@@ -1,12 +1,12 @@
 //! The stack: its contexts, each with its line here.
 
-use ringfence_stack::{List, Members, Stack, Visitor};
+use ringfence_stack::{MemberList, Members, Stack, Visitor};
 
 /// All contexts.
 pub struct Shop;
 
 impl Members for Shop {
-    fn list(_list: &mut List<impl Visitor>) {}
+    fn list(_list: &mut MemberList<impl Visitor>) {}
 }
 
 /// The stack in plain values.

@@ -14,7 +14,7 @@ use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocume
 use ringfence_dynamo::{Clock, Intent, Usage};
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
-use ringfence_stack::{List, Members, Visitor};
+use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;
 use ringfence_testing::Dynamo;
@@ -62,7 +62,7 @@ async fn a_rehearsal_sends_no_write_and_has_the_outcome_the_reads_and_the_price_
 async fn rehearse<M: Members>(template: &str) {
     let template = Template::load(&workspace_root().join(template)).unwrap();
     let mut checks = Checks { template: &template, all: Vec::new() };
-    List::walk::<M>(&mut checks);
+    MemberList::walk::<M>(&mut checks);
     for check in checks.all {
         check.await;
     }

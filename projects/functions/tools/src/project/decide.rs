@@ -9,7 +9,7 @@ use ringfence::{
     Catalog, CommandContext, Context, Decisions, Envelope, EventLog, HandleError, Handled,
     Metadata, Slice, handle,
 };
-use ringfence_stack::{List, Visitor};
+use ringfence_stack::{MemberList, Visitor};
 use serde_json::Value;
 
 type Decide =
@@ -60,7 +60,7 @@ impl Slices {
     pub fn all() -> Self {
         let catalog = Projects::catalog().expect("a test composes it");
         let mut slices = Self { decide: BTreeMap::new(), catalog };
-        List::walk::<Projects>(&mut slices);
+        MemberList::walk::<Projects>(&mut slices);
         slices
     }
 

@@ -143,7 +143,7 @@ mod tests {
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
     use ringfence::kit::{Came, CaseLog, CaseResult, Fact, OnEvents};
     use ringfence::{CommandContext, Slice, events};
-    use ringfence_stack::{List, Visitor};
+    use ringfence_stack::{MemberList, Visitor};
 
     use super::super::cache::Cache;
     use super::super::decide::Slices;
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn every_case_of_every_slice_holds_on_the_file() {
-        List::walk::<Projects>(&mut Cases(Slices::all()));
+        MemberList::walk::<Projects>(&mut Cases(Slices::all()));
     }
 
     #[test]
