@@ -13,7 +13,7 @@ use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::Dynamo;
+use crate::tables::DynamoEndpoint;
 
 /// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
     aggregate_table: String,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }

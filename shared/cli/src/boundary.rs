@@ -21,7 +21,7 @@ use crate::Lists;
 use crate::commands::CommandLines;
 use crate::explain::Shape;
 use crate::out::{Output, write_line};
-use crate::tables::{Dynamo, LogTables, StackLogs};
+use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
 const CONFLICTS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     commands: CommandLines,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }

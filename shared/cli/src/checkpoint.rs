@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::Place;
-use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(
@@ -54,7 +54,7 @@ struct Tables {
     #[command(flatten)]
     views: ViewTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
 }
 
 pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {

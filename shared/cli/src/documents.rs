@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::Dynamo;
+use crate::tables::DynamoEndpoint;
 
 /// A stream that is written while it is read can look wrong. One that looks wrong this many times is wrong.
 const LOOKS: u32 = 3;
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "DOCUMENT_TABLE", value_parser = name)]
     document_table: String,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }

@@ -18,7 +18,7 @@ use crate::decode::Decoded;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::{Dynamo, EventTable};
+use crate::tables::{DynamoEndpoint, EventTable};
 
 /// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     table: EventTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
     /// Reads the table this many times, each time for a part of the boundaries. Saves memory.

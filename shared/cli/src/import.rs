@@ -18,7 +18,7 @@ use crate::progress;
 use crate::recorded::{Imports, Recorded};
 use crate::reventless;
 use crate::stack::name;
-use crate::tables::{Dynamo, EventTable};
+use crate::tables::{DynamoEndpoint, EventTable};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     table: EventTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// Checks the events, and writes nothing.
     #[arg(long)]
     dry_run: bool,

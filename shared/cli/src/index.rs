@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::tables::{Dynamo, EventTable, IndexTable, StreamTables};
+use crate::tables::{DynamoEndpoint, EventTable, IndexTable, StreamTables};
 
 /// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }

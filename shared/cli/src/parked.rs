@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 use crate::view::definition;
 
 #[derive(Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     views: ViewTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// The view; without it, all views.
     view: Option<String>,
     #[command(flatten)]

@@ -15,7 +15,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::remark;
 use crate::stack;
-use crate::tables::{Dynamo, LogTables};
+use crate::tables::{DynamoEndpoint, LogTables};
 use crate::work::{Does, Fate, SENT, Tried, each};
 
 #[derive(Args)]
@@ -59,7 +59,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// Shows what is kept and why, and does nothing.
     #[arg(long)]
     dry_run: bool,

@@ -19,7 +19,7 @@ use crate::place::{Place, Wanted};
 use crate::progress;
 use crate::remark;
 use crate::stack;
-use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
 /// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     views: ViewTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// The bus.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: String,

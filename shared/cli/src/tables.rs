@@ -17,13 +17,13 @@ use crate::stack::name;
 
 /// Where DynamoDB is.
 #[derive(Args)]
-pub struct Dynamo {
+pub struct DynamoEndpoint {
     /// The endpoint of DynamoDB, in place of that of AWS or of AWS_ENDPOINT_URL_DYNAMODB.
     #[arg(long, value_name = "URL")]
     endpoint_url: Option<String>,
 }
 
-impl Dynamo {
+impl DynamoEndpoint {
     /// A client for it, with the Region and the credentials of the environment.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Place, Wanted};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::{Dynamo, IndexTable};
+use crate::tables::{DynamoEndpoint, IndexTable};
 
 /// Entries after which a named reader keeps its checkpoint, if more wait.
 const KEEP_ENTRIES: usize = 100;
@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
     from: Place,

@@ -15,7 +15,7 @@ use crate::Lists;
 use crate::out::{Output, serialize_as};
 use crate::progress;
 use crate::remark;
-use crate::tables::{Dynamo, IndexTable, ViewTable};
+use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     views: ViewTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// The view.
     view: String,
     /// Gives up the rows of an unfinished rebuild, and begins with the first event.

@@ -18,7 +18,7 @@ use crate::job::Jobs;
 use crate::own::Page;
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
-use ringfence_cli::tables::{Dynamo, IndexTable, LogTables, StackLogs};
+use ringfence_cli::tables::{DynamoEndpoint, IndexTable, LogTables, StackLogs};
 use ringfence_cli::work::Does;
 use ringfence_cli::{Lists, api};
 
@@ -55,7 +55,7 @@ pub(crate) struct Flags {
     #[command(flatten)]
     pub(crate) commands: CommandLines,
     #[command(flatten)]
-    pub(crate) dynamo: Dynamo,
+    pub(crate) dynamo: DynamoEndpoint,
     /// The URL of the HTTP API, to which commands are sent.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,

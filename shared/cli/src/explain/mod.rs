@@ -12,7 +12,7 @@ use ringfence_stack::Stack;
 
 use crate::out::Output;
 use crate::send::{check, text};
-use crate::tables::{Dynamo, LogTables, StackLogs};
+use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 pub use explanation::{Explanation, Reading, Writing, Written};
 pub use print::counted;
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }

@@ -10,7 +10,7 @@ use projects::{AgentId, Mode, ProjectId};
 use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
 use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
 use ringfence_cli::send::text;
-use ringfence_cli::tables::Dynamo;
+use ringfence_cli::tables::DynamoEndpoint;
 use ringfence_cli::{remark, say};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
@@ -53,7 +53,7 @@ pub(crate) struct Caller {
     #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     index_table: Option<String>,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
     /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
     #[arg(long)]
     pub(super) offline: bool,

@@ -13,7 +13,7 @@ use ringfence::{
     Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
 };
 use ringfence_cli::recorded::{Imports, Recorded};
-use ringfence_cli::tables::{Dynamo, EventTable, IndexTable};
+use ringfence_cli::tables::{DynamoEndpoint, EventTable, IndexTable};
 use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
 
@@ -37,7 +37,7 @@ pub(crate) struct Publish {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
 }
 
 pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> Result<ExitCode> {

@@ -10,7 +10,7 @@ use clap::Args;
 use futures::StreamExt;
 use projects::ProjectId;
 use ringfence_cli::say;
-use ringfence_cli::tables::{Dynamo, IndexTable};
+use ringfence_cli::tables::{DynamoEndpoint, IndexTable};
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub(crate) struct Source {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
-    dynamo: Dynamo,
+    dynamo: DynamoEndpoint,
 }
 
 impl Source {
