@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::Place;
+use crate::place::CheckpointName;
 use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 
 #[derive(Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Set {
     /// The reader.
     reader: String,
     /// Its new place: a number, `start` or `end`.
-    checkpoint: Place,
+    checkpoint: CheckpointName,
     #[command(flatten)]
     output: Output,
 }

@@ -18,7 +18,7 @@ const NAMES_MAX: usize = 2;
 
 /// A checkpoint, or a name for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum CheckpointName {
     /// Before the first entry.
     Start,
     /// After the last entry.
@@ -27,7 +27,7 @@ pub enum Place {
     At(Checkpoint),
 }
 
-impl FromStr for Place {
+impl FromStr for CheckpointName {
     type Err = CheckpointError;
 
     fn from_str(text: &str) -> Result<Self, CheckpointError> {
@@ -39,7 +39,7 @@ impl FromStr for Place {
     }
 }
 
-impl Place {
+impl CheckpointName {
     /// The checkpoint. One after the end of the index would skip events that are yet to come.
     pub async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
         match self {

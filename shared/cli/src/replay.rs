@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::Lists;
 use crate::machine::sdk_config;
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::{Place, Wanted};
+use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::remark;
 use crate::stack;
@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     name: String,
     /// Where a new replay begins: after this checkpoint, at `start` or at the `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
-    from: Place,
+    from: CheckpointName,
     /// The last checkpoint; without it, the present end of the index.
     #[arg(long, value_name = "CHECKPOINT")]
     until: Option<Checkpoint>,

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::{Place, Wanted};
+use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::stack::name;
 use crate::tables::{DynamoEndpoint, IndexTable};
@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     dynamo: DynamoEndpoint,
     /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
-    from: Place,
+    from: CheckpointName,
     /// Goes on where the reader of this name is, and keeps its checkpoint after printing. A new reader begins at
     /// the start. After an interruption an event can be printed twice.
     #[arg(long, conflicts_with = "from", value_parser = reader)]

@@ -16,7 +16,7 @@ use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use crate::filter::{Filter, Form};
 use crate::frame::{self, Problem, boundary_url, shown};
 use crate::site::Site;
-use ringfence_cli::place::Place;
+use ringfence_cli::place::CheckpointName;
 
 /// Events of a page, if its URL does not say.
 const LIMIT: usize = 100;
@@ -118,7 +118,7 @@ fn limit(text: &str) -> Result<usize, Problem> {
 async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
     let place: Checkpoint =
         text.parse().map_err(|error| Problem::bad(format!("before: {error}.")))?;
-    let at = Place::At(place).checkpoint(index).await;
+    let at = CheckpointName::At(place).checkpoint(index).await;
     at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
 }
 
