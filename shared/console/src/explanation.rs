@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use crate::frame::{boundary_url, encoded};
-use ringfence_cli::explain::{Explanation, Reading, Writing, Written, counted};
+use ringfence_cli::explain::{Explanation, ReadBoundary, Writing, Written, counted};
 
 /// Most events that a page names.
 const EVENTS_MAX: usize = 50;
@@ -34,7 +34,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
         @if !answer.repeated { p { "Nothing was added since to what it has read, so it would meet no conflict now." } }
         h2 { "Reads" }
         ul.list {
-            @for Reading { boundary, by, types, seen } in reads {
+            @for ReadBoundary { boundary, by, types, seen } in reads {
                 li {
                     a href=(boundary_url(boundary)) { (boundary) } ", by " (by)
                     @if !types.is_empty() { ", for " (types.join(", ")) }

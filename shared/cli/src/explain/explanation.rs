@@ -17,7 +17,7 @@ pub struct Explanation {
     /// The command.
     pub command: Value,
     /// The boundaries on which the decision rests.
-    pub reads: Vec<Reading>,
+    pub reads: Vec<ReadBoundary>,
     /// The events that were read for it, in fold order.
     pub events: Vec<Seen>,
     /// What it would be answered.
@@ -37,7 +37,7 @@ pub struct Explanation {
 /// A boundary that is read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Reading {
+pub struct ReadBoundary {
     /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
     pub boundary: String,
     /// How it is read.

@@ -14,7 +14,7 @@ use crate::out::Output;
 use crate::send::{check, text};
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
-pub use explanation::{Explanation, Reading, Writing, Written};
+pub use explanation::{Explanation, ReadBoundary, Writing, Written};
 pub use print::counted;
 pub use slices::{OfSlice, Shape, Slices};
 

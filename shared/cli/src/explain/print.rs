@@ -4,7 +4,7 @@ use std::fmt;
 
 use ringfence::visible;
 
-use super::explanation::{Explanation, Reading, Writing, Written};
+use super::explanation::{Explanation, ReadBoundary, Writing, Written};
 
 /// Most events that a text names.
 const EVENTS_MAX: usize = 20;
@@ -14,7 +14,7 @@ impl fmt::Display for Explanation {
         let Explanation { slice, log, reads, events, cost, .. } = self;
         writeln!(f, "{slice}, on the {log} log")?;
         writeln!(f, "\nReads:")?;
-        for Reading { boundary, by, types, seen } in reads {
+        for ReadBoundary { boundary, by, types, seen } in reads {
             writeln!(f, "  {boundary}")?;
             let types = if types.is_empty() { String::new() } else { types.join(", ") + " " };
             writeln!(f, "    {types}by {by}: {seen}")?;

@@ -17,7 +17,7 @@ use ringfence_dynamo::Clock;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::Value;
 
-use super::explanation::{Answer, Explanation, Reading, Seen, Written};
+use super::explanation::{Answer, Explanation, ReadBoundary, Seen, Written};
 use crate::fields;
 use crate::tables::StackLogs;
 
@@ -228,7 +228,7 @@ async fn of_events<S: Slice, L: Rehearse>(
             .flat_map(|plan| &plan.reads)
             .map(|read| {
                 let extent = end.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
-                Reading {
+                ReadBoundary {
                     boundary: read.boundary.to_string(),
                     by: by(&read.access, end.strong || log.reads_strongly()),
                     types: read.types.iter().map(ToString::to_string).collect(),
@@ -294,7 +294,7 @@ async fn of_documents<S: OfDocument>(logs: &StackLogs, payload: &str) -> Result<
         let stream = category.stream(&category.id(&command.tags()))?.partition();
         let mut explained = explanation("document", &command, handled.attempts);
         let version = end.version;
-        explained.reads.push(Reading {
+        explained.reads.push(ReadBoundary {
             boundary: stream.to_string(),
             by: BY_TIP.to_owned(),
             types: Vec::new(),
