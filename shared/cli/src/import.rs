@@ -15,7 +15,7 @@ use crate::Lists;
 use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::recorded::{Imports, Recorded};
+use crate::recorded::{ForeignEvent, Imports};
 use crate::reventless;
 use crate::stack::name;
 use crate::tables::{DynamoEndpoint, EventTable};
@@ -63,7 +63,7 @@ struct Found {
     /// How many events it has.
     read: usize,
     /// Those that can be imported, in the order in which they are imported.
-    events: Vec<Recorded>,
+    events: Vec<ForeignEvent>,
     /// Tags that their types do not declare, by type and key: how many.
     left_out: BTreeMap<(String, String), u64>,
     /// The items that can't be imported, by the cause.
@@ -117,7 +117,7 @@ impl Found {
         found.events.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         found.broken.values_mut().for_each(|items| items.sort_unstable());
         for pair in found.events.windows(2) {
-            if let [Recorded { id, .. }, next] = pair
+            if let [ForeignEvent { id, .. }, next] = pair
                 && *id == next.id
             {
                 let cause = "two events have this position, of which one would be imported";
@@ -142,7 +142,7 @@ impl Found {
     }
 
     /// An event of this stack has the tags that its type declares.
-    fn leave_out(&mut self, Recorded { event, .. }: &mut Recorded, lists: &Lists) {
+    fn leave_out(&mut self, ForeignEvent { event, .. }: &mut ForeignEvent, lists: &Lists) {
         let Some(schema) = lists.stack.catalog.schema(&event.event_type) else { return };
         let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
         for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
@@ -201,8 +201,8 @@ serialize_as!(Done, |Done { found: Found { read, left_out, broken, .. }, imports
 });
 
 /// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
-fn check(recorded: &Recorded, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
-    let Recorded { id, ms, event, metadata } = recorded;
+fn check(recorded: &ForeignEvent, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
+    let ForeignEvent { id, ms, event, metadata } = recorded;
     recorded.check_time(Clock::system().now_ms())?;
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };

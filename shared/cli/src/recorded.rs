@@ -13,7 +13,7 @@ use crate::progress;
 const PROGRESS_EVENTS: u64 = 100;
 
 /// An event that another log recorded.
-pub struct Recorded {
+pub struct ForeignEvent {
     /// Its id there, by which it is imported once.
     pub id: String,
     /// When it was recorded, in milliseconds since 1970.
@@ -24,7 +24,7 @@ pub struct Recorded {
     pub metadata: Metadata,
 }
 
-impl Recorded {
+impl ForeignEvent {
     /// Checks that the event is not later than now. What follows it in one of its boundaries gets a later time, so
     /// it would lie in the future as well.
     pub(crate) fn check_time(&self, now_ms: u64) -> Result<()> {
@@ -51,7 +51,7 @@ impl Imports {
     /// An event lies in the future: then nothing is imported. Or an event can't be imported: then those before it are.
     pub async fn import(
         &mut self,
-        events: Vec<Recorded>,
+        events: Vec<ForeignEvent>,
         log: &DcbLog,
         clock: &Clock,
     ) -> Result<()> {
@@ -61,7 +61,7 @@ impl Imports {
                 .check_time(now_ms)
                 .with_context(|| format!("nothing is imported: {}", event.id))?;
         }
-        for Recorded { id, ms, event, metadata } in events {
+        for ForeignEvent { id, ms, event, metadata } in events {
             clock.set(ms);
             let envelope = Envelope { metadata, ..Envelope::default() };
             let imported = log.import(&id, event, &envelope).await;

@@ -8,7 +8,7 @@ use ringfence::{Metadata, NewEvent};
 use ringfence_dynamo::{CodecError, Item, from_attribute};
 use serde_json::{Map, Value};
 
-use crate::recorded::Recorded;
+use crate::recorded::ForeignEvent;
 
 const ID: &str = "id";
 const POSITION: &str = "position";
@@ -38,7 +38,7 @@ pub(crate) fn name(item: &Item) -> String {
 
 /// The event of an item. Its id is its position: milliseconds since 1970, a counter in newer versions, a UUID, and a
 /// number for each further event of one append, joined by `-`. Events are folded in the order of these texts.
-pub(crate) fn recorded(mut item: Item) -> Result<Recorded> {
+pub(crate) fn recorded(mut item: Item) -> Result<ForeignEvent> {
     let id = text(&mut item, POSITION)?;
     let ms = ms(&id).with_context(|| {
         format!("its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen")
@@ -56,7 +56,7 @@ pub(crate) fn recorded(mut item: Item) -> Result<Recorded> {
     });
     let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
     let event = NewEvent { event_type, tags, data };
-    Ok(Recorded { id, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
+    Ok(ForeignEvent { id, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
 }
 
 fn text(item: &mut Item, name: &str) -> Result<String> {

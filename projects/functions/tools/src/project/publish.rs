@@ -12,7 +12,7 @@ use projects::{Fact, ProjectId};
 use ringfence::{
     Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
 };
-use ringfence_cli::recorded::{Imports, Recorded};
+use ringfence_cli::recorded::{ForeignEvent, Imports};
 use ringfence_cli::tables::{DynamoEndpoint, EventTable, IndexTable};
 use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
@@ -71,10 +71,10 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-fn recorded(event: &SequencedEvent) -> Recorded {
+fn recorded(event: &SequencedEvent) -> ForeignEvent {
     let (tags, data) = (event.tags.clone(), event.data.clone());
     let event_type = event.event_type.clone().into();
-    Recorded {
+    ForeignEvent {
         id: event.id(),
         ms: event.at,
         event: NewEvent { event_type, tags, data },
