@@ -65,7 +65,7 @@ impl Kept {
 }
 
 /// A dead-letter queue, or a bucket of failed batches.
-pub struct Store(Kind);
+pub struct LetterBox(Kind);
 
 enum Kind {
     Queue {
@@ -93,7 +93,7 @@ enum More {
     None,
 }
 
-impl Store {
+impl LetterBox {
     /// The queue at this URL.
     pub fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
         let client = aws_sdk_sqs::Client::new(config);

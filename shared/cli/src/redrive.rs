@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::kept::{Receive, Store};
+use crate::kept::{LetterBox, Receive};
 use crate::letter::To;
 use crate::machine::sdk_config;
 use crate::out::{Output, serialize_as, write_line};
@@ -72,8 +72,8 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
-        (Some(url), _) => Store::queue(&config, url, Receive::Work),
-        (None, Some(bucket)) => Store::bucket(&config, bucket, *to).await?,
+        (Some(url), _) => LetterBox::queue(&config, url, Receive::Work),
+        (None, Some(bucket)) => LetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
     let client = dynamo.client_of(&config);

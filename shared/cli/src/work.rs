@@ -14,7 +14,7 @@ use ringfence_feed::{Indexer, LogKind, Partition};
 use ringfence_topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::{Value, json};
 
-use crate::kept::{Kept, Store};
+use crate::kept::{Kept, LetterBox};
 use crate::letter::{History, Letter, Stored, Whose, Work};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
@@ -64,7 +64,7 @@ pub fn look(letter: Result<Letter>, name: String) -> Tried {
 /// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
 /// visible to the next run at once.
 pub async fn each(
-    store: &mut Store,
+    store: &mut LetterBox,
     does: Option<&Does>,
     mut told: impl FnMut(Tried),
 ) -> Result<()> {
@@ -141,7 +141,7 @@ impl Does {
     }
 
     /// Does the work of a letter and deletes the letter.
-    pub async fn redrive(&self, store: &Store, kept: Kept) -> Tried {
+    pub async fn redrive(&self, store: &LetterBox, kept: Kept) -> Tried {
         let Kept { name, handle, letter, .. } = kept;
         let Letter { whose, history, cause, work } = match letter {
             Ok(letter) => letter,

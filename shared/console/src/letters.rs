@@ -15,7 +15,7 @@ use crate::events::cut;
 use crate::frame::{Path, Problem, encoded, given, url};
 use crate::part::{Part, Standing};
 use crate::site::Site;
-use ringfence_cli::kept::{Receive, Store};
+use ringfence_cli::kept::{LetterBox, Receive};
 use ringfence_cli::letter::To;
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Fate, SENT, Tried, each, look};
@@ -83,11 +83,11 @@ impl Place {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
 
-    async fn open(&self, site: &Site, receive: Receive) -> Result<Store> {
+    async fn open(&self, site: &Site, receive: Receive) -> Result<LetterBox> {
         let Named { name, at } = &self.named;
         match self.kind {
-            Kind::Queue => Ok(Store::queue(&site.config, at, receive)),
-            Kind::Bucket => Store::bucket(&site.config, at, To::of_function(name)).await,
+            Kind::Queue => Ok(LetterBox::queue(&site.config, at, receive)),
+            Kind::Bucket => LetterBox::bucket(&site.config, at, To::of_function(name)).await,
         }
     }
 
