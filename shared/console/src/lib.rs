@@ -48,7 +48,7 @@ use crate::guard::Guard;
 use crate::site::{Flags, Site, Trouble};
 use crate::views::UNNAMED;
 
-pub use own::{Asked, Page};
+pub use own::{Page, PageRequest};
 pub use site::Troubles;
 
 /// The command of a stack whose application has no pages of its own.
@@ -176,7 +176,7 @@ fn own_pages(pages: &'static [Page]) -> Router<Arc<Site>> {
         let show = async move |site: Arc<Site>, below: String| {
             let view_table = site.view_table.clone().ok_or_else(|| Problem::nothing(UNNAMED))?;
             let (client, index) = (site.logs.client.clone(), site.index());
-            let asked = Asked { below, client, index, view_table };
+            let asked = PageRequest { below, client, index, view_table };
             let main = (page.show)(asked).await;
             let main = main.map_err(|error| Problem::bad(format!("{error:#}.")))?;
             Ok::<_, Problem>(frame::page(&site, page.path, page.title, Cost::default(), &main))

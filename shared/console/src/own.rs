@@ -13,11 +13,11 @@ pub struct Page {
     /// Its title.
     pub title: &'static str,
     /// Shows it. An error becomes the page's text.
-    pub show: fn(Asked) -> BoxFuture<'static, anyhow::Result<Markup>>,
+    pub show: fn(PageRequest) -> BoxFuture<'static, anyhow::Result<Markup>>,
 }
 
 /// What a page is asked for, and what it can read from.
-pub struct Asked {
+pub struct PageRequest {
     /// What follows in the path; empty for the page itself.
     pub below: String,
     /// A client of DynamoDB.

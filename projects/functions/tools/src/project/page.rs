@@ -11,7 +11,7 @@ use projects::views::Holder;
 use projects::views::project_features::{EdgeRow, FeatureRow};
 use projects::views::project_status::ProjectStatus;
 use projects::{Features, ProjectId, ready, status};
-use ringfence_console::{Asked, Page};
+use ringfence_console::{Page, PageRequest};
 use ringfence_dynamo::Clock;
 use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
 
@@ -21,9 +21,9 @@ const READY_MAX: usize = 25;
 /// `/projects` lists the projects, and `/projects/<project>` shows one.
 pub const PAGE: Page = Page { path: "/projects", title: "Projects", show };
 
-fn show(asked: Asked) -> BoxFuture<'static, Result<Markup>> {
+fn show(asked: PageRequest) -> BoxFuture<'static, Result<Markup>> {
     async move {
-        let Asked { below, client, index, view_table } = asked;
+        let PageRequest { below, client, index, view_table } = asked;
         let reader = ViewReader::new(client, index, view_table, &views());
         match below.as_str() {
             "" => all(&reader).await,
