@@ -48,7 +48,7 @@ use crate::guard::Guard;
 use crate::site::{Flags, Site, Trouble};
 use crate::views::UNNAMED;
 
-pub use own::{Page, PageRequest};
+pub use own::{ConsolePage, PageRequest};
 pub use site::Troubles;
 
 /// The command of a stack whose application has no pages of its own.
@@ -88,7 +88,7 @@ impl Arguments {
     ///
     /// # Errors
     /// The port is taken.
-    pub async fn serve(&self, lists: Arc<Lists>, own: &'static [Page]) -> Result<ExitCode> {
+    pub async fn serve(&self, lists: Arc<Lists>, own: &'static [ConsolePage]) -> Result<ExitCode> {
         let Self { flags, port, write } = self;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
         let listening = || format!("cannot listen on {address}; --port 0 takes a free port");
@@ -122,7 +122,7 @@ pub type OfStack = Box<
 /// The console of the stack on this machine that `M` lists, with these pages besides. It may change the stack, and asks
 /// for no token, since the HTTP API beside it is as open.
 #[must_use]
-pub fn console<M: Members>(own: &'static [Page]) -> OfStack {
+pub fn console<M: Members>(own: &'static [ConsolePage]) -> OfStack {
     Box::new(move |variables, outputs, address, routes, troubles| {
         let flags = Flags::of_stack(&variables, outputs)?;
         let lists = Arc::new(Lists::of::<M>()?);
@@ -171,7 +171,7 @@ fn router(site: Site, guard: Guard) -> Router {
 }
 
 /// The pages, in the frame of the console.
-fn own_pages(pages: &'static [Page]) -> Router<Arc<Site>> {
+fn own_pages(pages: &'static [ConsolePage]) -> Router<Arc<Site>> {
     pages.iter().fold(Router::new(), |router, page| {
         let show = async move |site: Arc<Site>, below: String| {
             let view_table = site.view_table.clone().ok_or_else(|| Problem::nothing(UNNAMED))?;

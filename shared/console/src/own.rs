@@ -7,7 +7,7 @@ use ringfence_feed::Index;
 
 /// A page of an application: its title is in the navigation.
 #[derive(Clone, Copy)]
-pub struct Page {
+pub struct ConsolePage {
     /// Its path, such as `/stock`. What is below it belongs to it too.
     pub path: &'static str,
     /// Its title.

@@ -15,7 +15,7 @@ use ringfence_feed::{Checkpoints, Index};
 use ringfence_views::{Projector, ViewReader};
 
 use crate::job::Jobs;
-use crate::own::Page;
+use crate::own::ConsolePage;
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{DynamoEndpoint, IndexTable, LogTables, StackLogs};
@@ -113,7 +113,7 @@ pub(crate) struct Site {
     /// What the page `/trouble` shows, if there is one.
     pub(crate) trouble: Option<Trouble>,
     /// The pages of the application.
-    pub(crate) own: &'static [Page],
+    pub(crate) own: &'static [ConsolePage],
 }
 
 impl Site {

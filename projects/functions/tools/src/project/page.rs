@@ -11,7 +11,7 @@ use projects::views::Holder;
 use projects::views::project_features::{EdgeRow, FeatureRow};
 use projects::views::project_status::ProjectStatus;
 use projects::{Features, ProjectId, ready, status};
-use ringfence_console::{Page, PageRequest};
+use ringfence_console::{ConsolePage, PageRequest};
 use ringfence_dynamo::Clock;
 use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
 
@@ -19,7 +19,7 @@ use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
 const READY_MAX: usize = 25;
 
 /// `/projects` lists the projects, and `/projects/<project>` shows one.
-pub const PAGE: Page = Page { path: "/projects", title: "Projects", show };
+pub const PAGE: ConsolePage = ConsolePage { path: "/projects", title: "Projects", show };
 
 fn show(asked: PageRequest) -> BoxFuture<'static, Result<Markup>> {
     async move {
