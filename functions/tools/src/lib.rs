@@ -17,7 +17,7 @@ pub fn console() -> ringfence_local::Console {
 /// The program `ringfence`.
 #[must_use]
 pub fn ringfence() -> ExitCode {
-    ringfence_cli::run::<stack::Shop, ringfence_console::Command>()
+    ringfence_cli::run::<stack::Shop, ringfence_console::ConsoleCommand>()
 }
 
 /// The program `ringfence-local`.

@@ -53,13 +53,13 @@ pub use site::Troubles;
 
 /// The command of a stack whose application has no pages of its own.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum ConsoleCommand {
     /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
     /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
     Console(Arguments),
 }
 
-impl Own for Command {
+impl Own for ConsoleCommand {
     async fn run(&self, lists: Arc<Lists>) -> Result<ExitCode> {
         let Self::Console(arguments) = self;
         arguments.serve(lists, &[]).await

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_cli::run::<ringfence_programs::shop::Shop, ringfence_console::Command>()
+    ringfence_cli::run::<ringfence_programs::shop::Shop, ringfence_console::ConsoleCommand>()
 }
