@@ -88,14 +88,14 @@ impl Entry {
 }
 
 /// The stack's buses with their rules.
-pub struct Bus<I> {
+pub struct Buses<I> {
     delivery: Arc<Delivery<I>>,
     buses: Vec<String>,
     rules: Vec<Rule>,
     running: Mutex<JoinSet<()>>,
 }
 
-impl<I: Invoke> Bus<I> {
+impl<I: Invoke> Buses<I> {
     /// The buses and rules of a stack.
     #[must_use]
     pub fn new(

@@ -40,7 +40,7 @@ fn undelivered() -> InvokeError {
 }
 
 struct Setup {
-    bus: Bus<Fake>,
+    bus: Buses<Fake>,
     given: tokio::sync::mpsc::UnboundedReceiver<(String, Value)>,
     queues: Queues,
     topic: Receiver<Notice>,
@@ -87,7 +87,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
         queues: queues.clone(),
         buckets: Buckets::new("nowhere".into(), Vec::new()),
     };
-    Setup { bus: Bus::new(&model, Arc::new(fake), destinations, notices), given, queues, topic }
+    Setup { bus: Buses::new(&model, Arc::new(fake), destinations, notices), given, queues, topic }
 }
 
 fn entry(kind: &str) -> Entry {

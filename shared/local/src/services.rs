@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     buckets::Buckets,
-    bus::{Bus, Entry},
+    bus::{Buses, Entry},
     cloudformation,
     invoke::Invoke,
     queues::{Queues, Received, UnknownQueue},
@@ -41,7 +41,7 @@ const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What the endpoint serves.
 pub struct Services<I> {
     /// The buses.
-    pub bus: Bus<I>,
+    pub bus: Buses<I>,
     /// The queues.
     pub queues: Queues,
     /// The buckets.

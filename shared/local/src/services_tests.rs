@@ -25,7 +25,7 @@ fn queues() -> Queues {
 async fn start_with(buckets: Buckets, queues: Queues) -> String {
     let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
-    let bus = Bus::new(&model, Arc::<Fake>::default(), destinations, Notices::default());
+    let bus = Buses::new(&model, Arc::<Fake>::default(), destinations, Notices::default());
     let outputs = [
         ("ApiUrl", "https://x.execute-api.us-east-1.amazonaws.com"),
         ("EventTableName", "ringfence-local-EventTable"),

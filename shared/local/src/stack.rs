@@ -21,7 +21,7 @@ use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 use crate::{
     api,
     buckets::Buckets,
-    bus::Bus,
+    bus::Buses,
     destinations::Destinations,
     embedded::Embedded,
     environment::{self, Files, Variables},
@@ -129,7 +129,7 @@ impl Stack {
             routes = routes.merge(to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
-        let bus = Bus::new(&model, functions.clone(), destinations.clone(), notices.clone());
+        let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
         for schedule in &model.schedules {
             tasks.spawn(schedule::run(schedule.clone(), bus.delivery()));
         }

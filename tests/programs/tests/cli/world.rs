@@ -16,7 +16,7 @@ use ringfence_dynamo::{Clock, Retry, wire::Wire};
 use ringfence_feed::{Checkpoints, Indexer, Logs, Partition};
 use ringfence_local::{
     buckets::Buckets,
-    bus::Bus,
+    bus::Buses,
     destinations::Destinations,
     embedded::Embedded,
     invoke::{Invoke, InvokeError},
@@ -246,7 +246,7 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
     let model = Model { buses: vec!["topic".to_owned()], ..Model::default() };
     let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
     let router = services::router(Services {
-        bus: Bus::new(&model, Arc::new(Nobody), destinations, notices),
+        bus: Buses::new(&model, Arc::new(Nobody), destinations, notices),
         queues: queues.clone(),
         buckets: buckets.clone(),
         api: String::new(),
