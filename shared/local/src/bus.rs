@@ -19,7 +19,7 @@ use crate::{
 /// An entry of PutEvents.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct Entry {
+pub struct BusEntry {
     source: Option<String>,
     detail_type: Option<String>,
     detail: Option<String>,
@@ -39,7 +39,7 @@ pub struct Refused {
     pub message: String,
 }
 
-impl Entry {
+impl BusEntry {
     /// The entry's size as EventBridge counts it, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -122,7 +122,7 @@ impl<I: Invoke> Buses<I> {
     ///
     /// # Errors
     /// The entry is refused; nothing is delivered.
-    pub fn put(&self, entry: Entry) -> Result<String, Refused> {
+    pub fn put(&self, entry: BusEntry) -> Result<String, Refused> {
         let (bus, event) = entry.event(clock::now())?;
         let bus = last_part(&bus);
         if !self.buses.iter().any(|name| name == bus) {

@@ -90,13 +90,13 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     Setup { bus: Buses::new(&model, Arc::new(fake), destinations, notices), given, queues, topic }
 }
 
-fn entry(kind: &str) -> Entry {
-    Entry {
+fn entry(kind: &str) -> BusEntry {
+    BusEntry {
         source: Some("ordering".to_owned()),
         detail_type: Some(kind.to_owned()),
         detail: Some("{\"id\":\"1\"}".to_owned()),
         event_bus_name: Some("topic".to_owned()),
-        ..Entry::default()
+        ..BusEntry::default()
     }
 }
 
@@ -176,7 +176,7 @@ async fn a_letter_names_its_function_and_an_undelivered_one_its_rule() {
 }
 
 #[track_caller]
-fn check_refused(entry: Entry, code: &str) {
+fn check_refused(entry: BusEntry, code: &str) {
     let setup = start(0, failed);
     let refused = setup.bus.put(entry).expect_err("a refusal");
     assert_eq!(refused.code, code, "{refused}");
@@ -186,12 +186,12 @@ fn check_refused(entry: Entry, code: &str) {
 #[tokio::test]
 async fn bad_entries_are_refused() {
     let bad = || entry("OrderPlaced");
-    check_refused(Entry { source: None, ..bad() }, "InvalidArgument");
-    check_refused(Entry { detail_type: Some(String::new()), ..bad() }, "InvalidArgument");
-    check_refused(Entry { detail: None, ..bad() }, "InvalidArgument");
-    check_refused(Entry { event_bus_name: None, ..bad() }, "InvalidArgument");
-    check_refused(Entry { detail: Some("{".to_owned()), ..bad() }, "MalformedDetail");
-    check_refused(Entry { detail: Some("[]".to_owned()), ..bad() }, "MalformedDetail");
+    check_refused(BusEntry { source: None, ..bad() }, "InvalidArgument");
+    check_refused(BusEntry { detail_type: Some(String::new()), ..bad() }, "InvalidArgument");
+    check_refused(BusEntry { detail: None, ..bad() }, "InvalidArgument");
+    check_refused(BusEntry { event_bus_name: None, ..bad() }, "InvalidArgument");
+    check_refused(BusEntry { detail: Some("{".to_owned()), ..bad() }, "MalformedDetail");
+    check_refused(BusEntry { detail: Some("[]".to_owned()), ..bad() }, "MalformedDetail");
     let source = Some("aws.ec2".to_owned());
-    check_refused(Entry { source, ..bad() }, "NotAuthorizedForSourceException");
+    check_refused(BusEntry { source, ..bad() }, "NotAuthorizedForSourceException");
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     buckets::Buckets,
-    bus::{Buses, Entry},
+    bus::{BusEntry, Buses},
     cloudformation,
     invoke::Invoke,
     queues::{Queues, Received, UnknownQueue},
@@ -103,13 +103,13 @@ type Call = Result<Value, (&'static str, String)>;
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct PutEvents {
-    entries: Vec<Entry>,
+    entries: Vec<BusEntry>,
 }
 
 fn put_events<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: PutEvents = parse(body)?;
     let (count, bytes) =
-        (request.entries.len(), request.entries.iter().map(Entry::bytes).sum::<usize>());
+        (request.entries.len(), request.entries.iter().map(BusEntry::bytes).sum::<usize>());
     if count == 0 || count > ENTRIES_MAX {
         let message = format!("{count} entries: a call has 1 to {ENTRIES_MAX}");
         return Err(("ValidationException", message));
