@@ -12,7 +12,7 @@ use crate::{
     bridge,
     environment::Files,
     notices::Notice,
-    stack::{Console, Options, Stack},
+    stack::{Console, Stack, StackOptions},
     template::{Function, Template},
     workspace::{stack_root, workspace_root},
 };
@@ -86,7 +86,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = files.path().to_owned();
             let walked = async {
                 let stack =
-                    Stack::start(&Options { root, template, data, port: 0, keep: None }).await?;
+                    Stack::start(&StackOptions { root, template, data, port: 0, keep: None })
+                        .await?;
                 walk(&stack).await
             };
             if let Err(error) = walked.await {
@@ -108,7 +109,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             // Two stacks of a workspace have data of their own.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
-            let options = Options { root, template, data, port, keep };
+            let options = StackOptions { root, template, data, port, keep };
             let mut stack = Stack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;

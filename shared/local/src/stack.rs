@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// How a stack is started.
-pub struct Options {
+pub struct StackOptions {
     /// The folder of the stack, in whose workspace cargo finds the functions.
     pub root: PathBuf,
     /// The template that describes the stack.
@@ -89,7 +89,7 @@ impl Stack {
     ///
     /// # Errors
     /// The template is not understood, a build fails, or something does not start.
-    pub async fn start(options: &Options) -> Result<Self> {
+    pub async fn start(options: &StackOptions) -> Result<Self> {
         let api_listener = port::listen("the API's", options.port).await?;
         let console_listener =
             port::listen("the console's", port::of_console(options.port)?).await?;

@@ -9,7 +9,7 @@ mod newcomer;
 use std::path::{Path, PathBuf};
 
 use ringfence_local::{
-    stack::{Options, Stack},
+    stack::{Stack, StackOptions},
     template::Template,
     workspace_root,
 };
@@ -23,7 +23,7 @@ const PROJECTS: &str = "projects";
 async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> Stack {
     let (root, data) = (workspace_root().join(folder), data.to_owned());
     let template = Template::load(&root.join("template.yaml")).unwrap();
-    Stack::start(&Options { root, template, data, port: 0, keep }).await.unwrap()
+    Stack::start(&StackOptions { root, template, data, port: 0, keep }).await.unwrap()
 }
 
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would
