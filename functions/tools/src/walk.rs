@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use futures::future::LocalBoxFuture;
-use ringfence_local::stack::Stack;
+use ringfence_local::stack::RunningStack;
 use ringfence_local::walker::{
     HttpAnswer, Walker, expect_accepted, expect_rejected, is_accepted, title,
 };
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// An answer or an event is wrong or does not come.
-pub fn walk(stack: &Stack) -> LocalBoxFuture<'_, Result<()>> {
+pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
     Box::pin(async move {
         let walker = &mut Walker::new(stack)?;
         sync_products(walker).await?;

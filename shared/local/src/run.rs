@@ -12,7 +12,7 @@ use crate::{
     bridge,
     environment::Files,
     notices::Notice,
-    stack::{Console, Stack, StackOptions},
+    stack::{Console, RunningStack, StackOptions},
     template::{Function, Template},
     workspace::{stack_root, workspace_root},
 };
@@ -45,10 +45,10 @@ enum Command {
 }
 
 /// Uses a stack. A type of its own for each would have the whole stack compiled in every program that runs one.
-type Walk = fn(&Stack) -> LocalBoxFuture<'_, Result<()>>;
+type Walk = fn(&RunningStack) -> LocalBoxFuture<'_, Result<()>>;
 
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
-/// is wrong. A stack that stays has the console that `console` makes, which is [`Stack::serve_console`]'s.
+/// is wrong. A stack that stays has the console that `console` makes, which is [`RunningStack::serve_console`]'s.
 #[tokio::main]
 pub async fn run(walk: Walk, console: Console) -> ExitCode {
     let arguments = Arguments::parse();
@@ -85,9 +85,14 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
             let data = files.path().to_owned();
             let walked = async {
-                let stack =
-                    Stack::start(&StackOptions { root, template, data, port: 0, keep: None })
-                        .await?;
+                let stack = RunningStack::start(&StackOptions {
+                    root,
+                    template,
+                    data,
+                    port: 0,
+                    keep: None,
+                })
+                .await?;
                 walk(&stack).await
             };
             if let Err(error) = walked.await {
@@ -110,7 +115,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
             let options = StackOptions { root, template, data, port, keep };
-            let mut stack = Stack::start(&options).await?;
+            let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
             describe(&stack, &console, &files, options.keep.as_deref());
@@ -125,7 +130,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
-fn describe(stack: &Stack, console: &str, files: &Files, kept: Option<&Path>) {
+fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Path>) {
     println!(
         "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
     );
@@ -172,7 +177,7 @@ fn describe(stack: &Stack, console: &str, files: &Files, kept: Option<&Path>) {
     }
 }
 
-fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
+fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     // SAM's own default is the port that this stack has by default.
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
     let template = template.display();
@@ -187,7 +192,7 @@ fn describe_sam(stack: &Stack, files: &Files, template: &Path) {
 }
 
 /// Prints what happens, for as long as the stack runs.
-async fn follow(stack: &Stack) {
+async fn follow(stack: &RunningStack) {
     let mut topic = stack.watch();
     loop {
         match topic.recv().await {

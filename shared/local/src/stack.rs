@@ -53,7 +53,7 @@ pub struct StackOptions {
     pub keep: Option<PathBuf>,
 }
 
-/// Makes the console of a stack, as [`Stack::serve_console`] has it.
+/// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
 pub type Console = Box<
     dyn FnOnce(
         Variables,
@@ -65,7 +65,7 @@ pub type Console = Box<
 >;
 
 /// A running stack; it ends when it is dropped.
-pub struct Stack {
+pub struct RunningStack {
     folder: PathBuf,
     api: String,
     services: String,
@@ -84,7 +84,7 @@ pub struct Stack {
     _sam: Option<TempDir>,
 }
 
-impl Stack {
+impl RunningStack {
     /// Builds the functions and starts everything; cargo shows its progress on standard error.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::{notices::Notice, stack::Stack};
+use crate::{notices::Notice, stack::RunningStack};
 
 /// Longest wait for the events that a step causes.
 pub const EVENTS_WAIT_MAX: Duration = Duration::from_secs(120);
@@ -35,7 +35,7 @@ pub type HttpAnswer = (u16, Value);
 
 /// Who walks. It knows which events the topic has had, and which of them were expected.
 pub struct Walker<'a> {
-    stack: &'a Stack,
+    stack: &'a RunningStack,
     client: reqwest::Client,
     topic: Receiver<Notice>,
     /// Ids of the events seen: the bus promises each at least once.
@@ -51,7 +51,7 @@ impl<'a> Walker<'a> {
     ///
     /// # Errors
     /// There is no HTTP client.
-    pub fn new(stack: &'a Stack) -> Result<Self> {
+    pub fn new(stack: &'a RunningStack) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
         let topic = stack.watch();
         let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
@@ -60,7 +60,7 @@ impl<'a> Walker<'a> {
 
     /// The stack.
     #[must_use]
-    pub fn stack(&self) -> &'a Stack {
+    pub fn stack(&self) -> &'a RunningStack {
         self.stack
     }
 

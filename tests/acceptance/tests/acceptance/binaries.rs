@@ -4,14 +4,14 @@ use std::fs;
 
 use futures::future::join;
 use ringfence_dynamo::wire::Wire;
-use ringfence_local::{stack::Stack, workspace_root};
+use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::{PROJECTS, SHOP};
 
 /// A stack of this repository with a folder of its own.
-async fn start(folder: &str) -> (Stack, TempDir) {
+async fn start(folder: &str) -> (RunningStack, TempDir) {
     let data = crate::folder();
     (crate::start(folder, data.path(), None).await, data)
 }
@@ -29,12 +29,12 @@ async fn the_walk_through_a_project_succeeds() {
 }
 
 /// The event table's name.
-fn event_table(stack: &Stack) -> &str {
+fn event_table(stack: &RunningStack) -> &str {
     &stack.tables().iter().find(|table| table.id == "EventTable").unwrap().name
 }
 
 struct Api {
-    stack: Stack,
+    stack: RunningStack,
     client: reqwest::Client,
 }
 
@@ -227,7 +227,7 @@ async fn every_sample_payload_gets_an_answer() {
 }
 
 /// Sends every sample of the stack in this folder; how many there are.
-async fn answers(folder: &str, stack: &Stack) -> usize {
+async fn answers(folder: &str, stack: &RunningStack) -> usize {
     let mut samples = 0;
     let mut functions: Vec<_> = fs::read_dir(workspace_root().join(folder).join("events"))
         .unwrap()

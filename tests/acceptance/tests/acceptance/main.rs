@@ -9,7 +9,7 @@ mod newcomer;
 use std::path::{Path, PathBuf};
 
 use ringfence_local::{
-    stack::{Stack, StackOptions},
+    stack::{RunningStack, StackOptions},
     template::Template,
     workspace_root,
 };
@@ -20,10 +20,10 @@ const SHOP: &str = "";
 const PROJECTS: &str = "projects";
 
 /// A stack of the template in this folder, with its files in `data`.
-async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> Stack {
+async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> RunningStack {
     let (root, data) = (workspace_root().join(folder), data.to_owned());
     let template = Template::load(&root.join("template.yaml")).unwrap();
-    Stack::start(&StackOptions { root, template, data, port: 0, keep }).await.unwrap()
+    RunningStack::start(&StackOptions { root, template, data, port: 0, keep }).await.unwrap()
 }
 
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would

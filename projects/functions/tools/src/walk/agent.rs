@@ -5,7 +5,7 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
 use ringfence_local::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
-use ringfence_local::{programs, stack::Stack, stack_root};
+use ringfence_local::{programs, stack::RunningStack, stack_root};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -23,7 +23,7 @@ pub(super) struct Agent {
 
 impl Agent {
     /// Builds the program.
-    pub(super) async fn new(stack: &Stack, name: &'static str) -> Result<Self> {
+    pub(super) async fn new(stack: &RunningStack, name: &'static str) -> Result<Self> {
         let mut built = programs::build(&stack_root(), [PROGRAM].into_iter()).await?;
         let index = stack.tables().iter().find(|table| table.name.ends_with("IndexTable"));
         let local = || "local".to_owned();

@@ -5,7 +5,7 @@ mod agent;
 
 use anyhow::{Result, ensure};
 use futures::future::LocalBoxFuture;
-use ringfence_local::stack::Stack;
+use ringfence_local::stack::RunningStack;
 use ringfence_local::walker::{HttpAnswer, Walker, expect_accepted, expect_rejected, title};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 ///
 /// # Errors
 /// An answer or an event is wrong or does not come.
-pub fn walk(stack: &Stack) -> LocalBoxFuture<'_, Result<()>> {
+pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
     Box::pin(async move {
         let walker = &mut Walker::new(stack)?;
         share_a_project(walker).await?;

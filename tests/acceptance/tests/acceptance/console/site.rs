@@ -7,7 +7,7 @@ use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, kit::id};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_feed::{Checkpoint, Index};
-use ringfence_local::stack::Stack;
+use ringfence_local::stack::RunningStack;
 use ringfence_local::{Console, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ const TOGETHER: usize = 99;
 
 pub(crate) struct Site {
     folder: &'static str,
-    stack: Stack,
+    stack: RunningStack,
     console: String,
     http: reqwest::Client,
     _data: TempDir,
