@@ -55,7 +55,7 @@ pub enum Reason {
 
 /// How an invocation ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum InvocationOutcome {
     /// Every record is done.
     Succeeded,
     /// The function failed: no record is done.
@@ -64,7 +64,7 @@ pub enum Outcome {
     Reported(Vec<String>),
 }
 
-impl Outcome {
+impl InvocationOutcome {
     /// Reads a function's answer under `ReportBatchItemFailures`. An answer without entries is a success. An
     /// entry without an identifier is a failure of the whole batch.
     #[must_use]
@@ -162,12 +162,12 @@ impl Batches {
     }
 
     /// Takes the outcome of the invocation that [`Batches::next`] asked for.
-    pub fn settle(&mut self, outcome: &Outcome) {
+    pub fn settle(&mut self, outcome: &InvocationOutcome) {
         let Some(batch) = self.waiting.pop_front() else { return };
         match outcome {
-            Outcome::Succeeded => {}
-            Outcome::Failed => self.retry(batch),
-            Outcome::Reported(identifiers) => self.retry_from(batch, identifiers),
+            InvocationOutcome::Succeeded => {}
+            InvocationOutcome::Failed => self.retry(batch),
+            InvocationOutcome::Reported(identifiers) => self.retry_from(batch, identifiers),
         }
     }
 

@@ -38,7 +38,7 @@ fn numbers(records: &[Value]) -> String {
 
 /// Plays a function that answers by `answer`, until nothing waits. Returns the batches that it got and,
 /// after `!`, those that were given up.
-fn play(mut batches: Batches, answer: impl Fn(&str) -> Outcome) -> Vec<String> {
+fn play(mut batches: Batches, answer: impl Fn(&str) -> InvocationOutcome) -> Vec<String> {
     let mut seen = Vec::new();
     for _ in 0..100 {
         match batches.next(100.0) {
@@ -57,23 +57,23 @@ fn play(mut batches: Batches, answer: impl Fn(&str) -> Outcome) -> Vec<String> {
     panic!("no end: {seen:?}");
 }
 
-fn fails_on(poison: &'static str) -> impl Fn(&str) -> Outcome {
+fn fails_on(poison: &'static str) -> impl Fn(&str) -> InvocationOutcome {
     move |given| match given.split(' ').any(|number| number == poison) {
-        true => Outcome::Failed,
-        false => Outcome::Succeeded,
+        true => InvocationOutcome::Failed,
+        false => InvocationOutcome::Succeeded,
     }
 }
 
-fn reports(poison: &'static str) -> impl Fn(&str) -> Outcome {
+fn reports(poison: &'static str) -> impl Fn(&str) -> InvocationOutcome {
     move |given| match given.split(' ').any(|number| number == poison) {
-        true => Outcome::Reported(vec![poison.to_owned()]),
-        false => Outcome::Succeeded,
+        true => InvocationOutcome::Reported(vec![poison.to_owned()]),
+        false => InvocationOutcome::Succeeded,
     }
 }
 
 #[test]
 fn records_come_in_batches_in_order() {
-    let seen = play(batches(mapping(), 6), |_| Outcome::Succeeded);
+    let seen = play(batches(mapping(), 6), |_| InvocationOutcome::Succeeded);
     assert_eq!(seen, ["1 2 3 4", "5 6"]);
 }
 
@@ -86,14 +86,14 @@ fn a_batch_fits_a_payload() {
         record
     };
     batches.take((1..=5).map(large).collect());
-    assert_eq!(play(batches, |_| Outcome::Succeeded), ["1 2", "3 4", "5"]);
+    assert_eq!(play(batches, |_| InvocationOutcome::Succeeded), ["1 2", "3 4", "5"]);
 }
 
 #[test]
 fn filtered_records_do_not_count() {
     let pattern = json!({ "dynamodb": { "SequenceNumber": ["2", "3", "5", "6", "7"] } });
     let filters = vec![Pattern::parse(&pattern).expect("a pattern")];
-    let seen = play(batches(Mapping { filters, ..mapping() }, 7), |_| Outcome::Succeeded);
+    let seen = play(batches(Mapping { filters, ..mapping() }, 7), |_| InvocationOutcome::Succeeded);
     assert_eq!(seen, ["2 3 5 6", "7"]);
 }
 
@@ -112,8 +112,8 @@ fn bisect_isolates_the_record_without_using_retries() {
 #[test]
 fn reported_record_is_the_checkpoint() {
     let seen = play(batches(mapping(), 5), |given| match given {
-        "1 2 3 4" => Outcome::Reported(vec!["4".to_owned(), "3".to_owned()]),
-        _ => Outcome::Succeeded,
+        "1 2 3 4" => InvocationOutcome::Reported(vec!["4".to_owned(), "3".to_owned()]),
+        _ => InvocationOutcome::Succeeded,
     });
     assert_eq!(seen, ["1 2 3 4", "3 4", "5"]);
 }
@@ -132,7 +132,7 @@ fn progress_without_bisect_counts_as_a_retry() {
 
 #[test]
 fn report_of_a_foreign_record_fails_the_batch() {
-    let seen = play(batches(mapping(), 2), |_| Outcome::Reported(vec!["9".to_owned()]));
+    let seen = play(batches(mapping(), 2), |_| InvocationOutcome::Reported(vec!["9".to_owned()]));
     assert_eq!(seen, ["1 2", "1 2", "!1 2"]);
 }
 
@@ -142,7 +142,7 @@ fn without_a_bound_retries_go_on() {
     let mut batches = batches(Mapping { retries, ..mapping() }, 1);
     for _ in 0..1_000 {
         assert!(matches!(batches.next(100.0), Next::Invoke(_)));
-        batches.settle(&Outcome::Failed);
+        batches.settle(&InvocationOutcome::Failed);
     }
     assert_eq!(batches.failures(), 1_000);
 }
@@ -165,21 +165,30 @@ fn old_records_are_given_up_and_the_younger_go_on() {
 }
 
 #[track_caller]
-fn check_answer(answer: Value, outcome: Outcome) {
-    assert_eq!(Outcome::of_answer(&answer), outcome, "{answer}");
+fn check_answer(answer: Value, outcome: InvocationOutcome) {
+    assert_eq!(InvocationOutcome::of_answer(&answer), outcome, "{answer}");
 }
 
 #[test]
 fn answers_are_read_as_lambda_reads_them() {
-    check_answer(Value::Null, Outcome::Succeeded);
-    check_answer(json!({}), Outcome::Succeeded);
-    check_answer(json!({ "batchItemFailures": null }), Outcome::Succeeded);
-    check_answer(json!({ "batchItemFailures": [] }), Outcome::Succeeded);
-    check_answer(json!({ "batchItemFailures": [{ "itemIdentifier": "" }] }), Outcome::Failed);
-    check_answer(json!({ "batchItemFailures": [{ "itemIdentifier": null }] }), Outcome::Failed);
-    check_answer(json!({ "batchItemFailures": [{ "identifier": "1" }] }), Outcome::Failed);
+    check_answer(Value::Null, InvocationOutcome::Succeeded);
+    check_answer(json!({}), InvocationOutcome::Succeeded);
+    check_answer(json!({ "batchItemFailures": null }), InvocationOutcome::Succeeded);
+    check_answer(json!({ "batchItemFailures": [] }), InvocationOutcome::Succeeded);
+    check_answer(
+        json!({ "batchItemFailures": [{ "itemIdentifier": "" }] }),
+        InvocationOutcome::Failed,
+    );
+    check_answer(
+        json!({ "batchItemFailures": [{ "itemIdentifier": null }] }),
+        InvocationOutcome::Failed,
+    );
+    check_answer(
+        json!({ "batchItemFailures": [{ "identifier": "1" }] }),
+        InvocationOutcome::Failed,
+    );
     check_answer(
         json!({ "batchItemFailures": [{ "itemIdentifier": "1" }] }),
-        Outcome::Reported(vec!["1".to_owned()]),
+        InvocationOutcome::Reported(vec!["1".to_owned()]),
     );
 }

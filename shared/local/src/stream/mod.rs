@@ -4,6 +4,6 @@ mod batches;
 mod poller;
 
 pub use self::{
-    batches::{Batches, GivenUp, Next, Outcome, Reason},
+    batches::{Batches, GivenUp, InvocationOutcome, Next, Reason},
     poller::Poller,
 };

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::batches::{Batches, GivenUp, Next, Outcome, Reason};
+use super::batches::{Batches, GivenUp, InvocationOutcome, Next, Reason};
 use crate::{
     clock,
     destinations::Destinations,
@@ -72,7 +72,7 @@ impl<I: Invoke> Poller<I> {
                 Next::Invoke(records) => {
                     let outcome = self.invoke(records).await;
                     batches.settle(&outcome);
-                    if outcome != Outcome::Succeeded {
+                    if outcome != InvocationOutcome::Succeeded {
                         tokio::time::sleep(retry_pause(batches.failures())).await;
                     }
                 }
@@ -81,14 +81,16 @@ impl<I: Invoke> Poller<I> {
         }
     }
 
-    async fn invoke(&self, records: Vec<Value>) -> Outcome {
+    async fn invoke(&self, records: Vec<Value>) -> InvocationOutcome {
         let payload = json!({ "Records": records });
         match self.functions.invoke(&self.mapping.function, &payload).await {
-            Ok(answer) if self.mapping.report_item_failures => Outcome::of_answer(&answer),
-            Ok(_) => Outcome::Succeeded,
+            Ok(answer) if self.mapping.report_item_failures => {
+                InvocationOutcome::of_answer(&answer)
+            }
+            Ok(_) => InvocationOutcome::Succeeded,
             Err(error) => {
                 self.notices.trouble(&error);
-                Outcome::Failed
+                InvocationOutcome::Failed
             }
         }
     }
