@@ -39,14 +39,14 @@ pub struct GivenUp {
     /// The records.
     pub records: Vec<Value>,
     /// Why.
-    pub reason: Reason,
+    pub reason: GiveUpReason,
     /// Invocations that failed on them.
     pub invocations: u32,
 }
 
 /// Why records are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum GiveUpReason {
     /// `MaximumRetryAttempts` is used up.
     RetryAttemptsExhausted,
     /// They are older than `MaximumRecordAgeInSeconds`.
@@ -148,9 +148,9 @@ impl Batches {
         let invocations = batch.failures;
         let old = batch.records.iter().take_while(|record| too_old(record)).count();
         let (count, reason) = if old > 0 {
-            (old, Reason::RecordAgeExceeded)
+            (old, GiveUpReason::RecordAgeExceeded)
         } else if retries.attempts_max.is_some_and(|max| invocations > max) {
-            (batch.records.len(), Reason::RetryAttemptsExhausted)
+            (batch.records.len(), GiveUpReason::RetryAttemptsExhausted)
         } else {
             return Next::Invoke(batch.records.clone());
         };

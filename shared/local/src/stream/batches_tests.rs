@@ -49,7 +49,7 @@ fn play(mut batches: Batches, answer: impl Fn(&str) -> InvocationOutcome) -> Vec
                 seen.push(given);
             }
             Next::GiveUp(given_up) => {
-                assert_eq!(given_up.reason, Reason::RetryAttemptsExhausted);
+                assert_eq!(given_up.reason, GiveUpReason::RetryAttemptsExhausted);
                 seen.push(format!("!{}", numbers(&given_up.records)));
             }
         }
@@ -156,7 +156,7 @@ fn old_records_are_given_up_and_the_younger_go_on() {
     batches.take(vec![record(1), young]);
     match batches.next(161.0) {
         Next::GiveUp(given_up) => {
-            assert_eq!(given_up.reason, Reason::RecordAgeExceeded);
+            assert_eq!(given_up.reason, GiveUpReason::RecordAgeExceeded);
             assert_eq!(numbers(&given_up.records), "1");
         }
         other => panic!("{other:?}"),

@@ -4,6 +4,6 @@ mod batches;
 mod poller;
 
 pub use self::{
-    batches::{Batches, GivenUp, InvocationOutcome, Next, Reason},
+    batches::{Batches, GiveUpReason, GivenUp, InvocationOutcome, Next},
     poller::Poller,
 };

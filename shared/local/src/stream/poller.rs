@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Value, json};
 
-use super::batches::{Batches, GivenUp, InvocationOutcome, Next, Reason};
+use super::batches::{Batches, GiveUpReason, GivenUp, InvocationOutcome, Next};
 use crate::{
     clock,
     destinations::Destinations,
@@ -127,8 +127,8 @@ fn failure_record(function: &str, stream: &StreamReader, given_up: &GivenUp) -> 
         Some(time.to_rfc3339_opts(SecondsFormat::Secs, true))
     };
     let condition = match given_up.reason {
-        Reason::RetryAttemptsExhausted => "RetryAttemptsExhausted",
-        Reason::RecordAgeExceeded => "EventAgeExceeded",
+        GiveUpReason::RetryAttemptsExhausted => "RetryAttemptsExhausted",
+        GiveUpReason::RecordAgeExceeded => "EventAgeExceeded",
     };
     json!({
         "requestContext": {
