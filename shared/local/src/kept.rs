@@ -18,7 +18,7 @@ use crate::{
     embedded::{Embedded, Position},
     message::Message,
     notices::Notices,
-    template::{Mapping, Model, Table},
+    template::{Mapping, Model, TableResource},
 };
 
 /// The version of [`State`]. A program refuses a newer one.
@@ -83,7 +83,7 @@ impl Kept {
     ///
     /// # Errors
     /// Its tables are not those of the template.
-    pub(crate) async fn database(&self, tables: &[Table]) -> Result<Embedded> {
+    pub(crate) async fn database(&self, tables: &[TableResource]) -> Result<Embedded> {
         let file = self.folder.join("dynamodb.sqlite");
         let opened = Embedded::open(&file).await.with_context(|| file.display().to_string());
         let settled = opened.and_then(|dynamo| settle(&dynamo, tables).map(|()| dynamo));
@@ -167,14 +167,15 @@ fn write(path: &Path, state: &State) -> Result<(), NotKept> {
 
 /// Makes the tables that are not there, with the indexes that they lack, and takes out indexes that the template has no
 /// more, as an update of a deployed stack does.
-fn settle(dynamo: &Embedded, tables: &[Table]) -> Result<()> {
+fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
     let found = dynamo.tables()?;
     if let Some(other) = found.iter().find(|name| tables.iter().all(|table| table.name != **name)) {
         bail!("the table {other} is kept, and the template has none of this name");
     }
     // Nothing changes before all tables are found to fit.
     let mut changes = Vec::new();
-    for Table { name, properties, .. } in tables.iter().filter(|table| found.contains(&table.name))
+    for TableResource { name, properties, .. } in
+        tables.iter().filter(|table| found.contains(&table.name))
     {
         let kept = dynamo.describe(name)?;
         let stream = "/StreamSpecification/StreamViewType";
@@ -209,7 +210,8 @@ fn settle(dynamo: &Embedded, tables: &[Table]) -> Result<()> {
             changes.push((name, properties, json!({ "Delete": { "IndexName": index } })));
         }
     }
-    for Table { name, properties, .. } in tables.iter().filter(|table| !found.contains(&table.name))
+    for TableResource { name, properties, .. } in
+        tables.iter().filter(|table| !found.contains(&table.name))
     {
         dynamo.create_table(properties, name)?;
     }

@@ -1,8 +1,8 @@
 use super::*;
 use crate::embedded::tests::{put, table};
 
-fn tables(properties: Value) -> [Table; 1] {
-    [Table { id: "Events".to_owned(), name: "events".to_owned(), properties }]
+fn tables(properties: Value) -> [TableResource; 1] {
+    [TableResource { id: "Events".to_owned(), name: "events".to_owned(), properties }]
 }
 
 fn model() -> Model {

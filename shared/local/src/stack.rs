@@ -35,7 +35,7 @@ use crate::{
     sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, Function, Model, REGION, Route, Schedule, Table, Template},
+    template::{ACCOUNT, Function, Model, REGION, Route, Schedule, TableResource, Template},
 };
 
 /// How a stack is started.
@@ -205,7 +205,7 @@ impl RunningStack {
 
     /// The tables.
     #[must_use]
-    pub fn tables(&self) -> &[Table] {
+    pub fn tables(&self) -> &[TableResource] {
         &self.model.tables
     }
 
@@ -366,7 +366,7 @@ fn emptied(folder: PathBuf) -> Result<PathBuf> {
 }
 
 /// The kept tables, or empty ones.
-async fn database(kept: Option<&Kept>, tables: &[Table]) -> Result<Embedded> {
+async fn database(kept: Option<&Kept>, tables: &[TableResource]) -> Result<Embedded> {
     if let Some(kept) = kept {
         return kept.database(tables).await;
     }

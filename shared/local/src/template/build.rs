@@ -8,7 +8,7 @@ use super::{
     document::{Template, View},
     error::TemplateError,
     intrinsics::{Place, Resolver},
-    model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, Table, Target},
+    model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target},
     shapes::{
         EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
@@ -152,10 +152,10 @@ fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
     outputs.map(text).collect()
 }
 
-fn tables(view: &View<'_>) -> Result<Vec<Table>, TemplateError> {
+fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {
     let table = |(id, body): (&str, &Value)| {
         let properties = view.property(id, body, "Properties")?;
-        Ok(Table { id: id.to_owned(), name: view.local_name(id)?, properties })
+        Ok(TableResource { id: id.to_owned(), name: view.local_name(id)?, properties })
     };
     view.resources("AWS::DynamoDB::Table").into_iter().map(table).collect()
 }
@@ -210,7 +210,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
 }
 
 fn mapping(
-    tables: &[Table],
+    tables: &[TableResource],
     id: &str,
     property: &str,
     binary: &str,

@@ -17,5 +17,7 @@ pub(crate) use self::build::last_part;
 pub use self::document::Template;
 pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
-pub use self::model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, Table, Target};
+pub use self::model::{
+    Function, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
+};
 pub use self::role::{Role, excess};

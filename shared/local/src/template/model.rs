@@ -10,7 +10,7 @@ use crate::{pattern::Pattern, times::Times};
 #[derive(Default)]
 pub struct Model {
     /// The tables.
-    pub tables: Vec<Table>,
+    pub tables: Vec<TableResource>,
     /// Every function.
     pub functions: Vec<Function>,
     /// The HTTP API's routes.
@@ -34,14 +34,14 @@ pub struct Model {
 impl Model {
     /// The table of this logical id.
     #[must_use]
-    pub fn table(&self, id: &str) -> Option<&Table> {
+    pub fn table(&self, id: &str) -> Option<&TableResource> {
         self.tables.iter().find(|table| table.id == id)
     }
 }
 
 /// A table.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub struct TableResource {
     /// The resource's logical id.
     pub id: String,
     /// Its name.

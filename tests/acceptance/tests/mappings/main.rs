@@ -27,7 +27,7 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_local::{
     embedded::Embedded,
-    template::{Mapping, Model, Table, Template},
+    template::{Mapping, Model, TableResource, Template},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -39,19 +39,19 @@ fn model() -> Model {
     Template::of_stack().unwrap().model("http://127.0.0.1:1").unwrap()
 }
 
-fn table<'a>(model: &'a Model, id: &str) -> &'a Table {
+fn table<'a>(model: &'a Model, id: &str) -> &'a TableResource {
     model.table(id).unwrap()
 }
 
 /// The mappings that read the stream of this table.
-fn readers<'a>(model: &'a Model, table: &'a Table) -> impl Iterator<Item = &'a Mapping> {
+fn readers<'a>(model: &'a Model, table: &'a TableResource) -> impl Iterator<Item = &'a Mapping> {
     model.mappings.iter().filter(|mapping| mapping.table == table.name)
 }
 
 /// The records of this table that each function gets, by its name: there are two readers.
 fn passed<'r>(
     model: &Model,
-    table: &Table,
+    table: &TableResource,
     records: &'r [Value],
 ) -> BTreeMap<String, Vec<&'r Value>> {
     let passed = |mapping: &Mapping| {
@@ -63,7 +63,7 @@ fn passed<'r>(
     passed
 }
 
-async fn start(table: &Table) -> (Embedded, aws_sdk_dynamodb::Client) {
+async fn start(table: &TableResource) -> (Embedded, aws_sdk_dynamodb::Client) {
     let dynamo = Embedded::start().await.unwrap();
     dynamo.create_table(&table.properties, &table.name).unwrap();
     let client = Wire::default().client(dynamo.endpoint());
