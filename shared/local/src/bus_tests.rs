@@ -9,7 +9,7 @@ use crate::{
     notices::Notice,
     pattern::Pattern,
     queues::{Message, Queues},
-    template::{Function, Retries, Target},
+    template::{FunctionResource, Retries, Target},
 };
 
 /// A function that fails a given number of times and then answers. It keeps its payloads.
@@ -54,7 +54,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
     let retries = Retries { attempts_max: Some(1), age_max: None };
     let pattern = json!({ "source": ["ordering"], "detail-type": ["OrderPlaced"] });
     let model = Model {
-        functions: vec![Function {
+        functions: vec![FunctionResource {
             id: "OnOrder".to_owned(),
             binary: "on-order".to_owned(),
             environment: BTreeMap::new(),

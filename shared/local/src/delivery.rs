@@ -10,7 +10,7 @@ use crate::{
     destinations::Destinations,
     invoke::{Invoke, InvokeError},
     notices::Notices,
-    template::{ACCOUNT, Function, REGION, Retries, Target},
+    template::{ACCOUNT, FunctionResource, REGION, Retries, Target},
 };
 
 /// Pause before the second attempt; doubles with each. AWS waits from seconds to minutes.
@@ -21,14 +21,14 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Delivers events to the functions of a stack.
 pub(crate) struct Delivery<I> {
     functions: Arc<I>,
-    definitions: BTreeMap<String, Function>,
+    definitions: BTreeMap<String, FunctionResource>,
     destinations: Destinations,
     notices: Notices,
 }
 
 impl<I: Invoke> Delivery<I> {
     pub(crate) fn new(
-        functions: &[Function],
+        functions: &[FunctionResource],
         invoke: Arc<I>,
         destinations: Destinations,
         notices: Notices,

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::template::Function;
+use crate::template::FunctionResource;
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";
@@ -41,7 +41,7 @@ pub(crate) fn write(
     folder: &Path,
     common: &Variables,
     api: &str,
-    functions: &[Function],
+    functions: &[FunctionResource],
 ) -> io::Result<Files> {
     let own = folder.join("functions");
     fs::create_dir_all(&own)?;
@@ -65,7 +65,7 @@ pub(crate) fn of_shell(
     folder: &Path,
     common: &Variables,
     api: &str,
-    functions: &[Function],
+    functions: &[FunctionResource],
 ) -> Variables {
     let logs = folder.join(LOGS).display().to_string();
     let samples = root.join("events").display().to_string();
@@ -77,7 +77,7 @@ pub(crate) fn of_shell(
 }
 
 /// The functions' variables, without those that have different values in two functions.
-fn agreed(functions: &[Function]) -> impl Iterator<Item = (&String, &String)> {
+fn agreed(functions: &[FunctionResource]) -> impl Iterator<Item = (&String, &String)> {
     let mut values = BTreeMap::<_, Option<_>>::new();
     for (name, value) in functions.iter().flat_map(|function| &function.environment) {
         let agreed = values.entry(name).or_insert(Some(value));
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
     use crate::template::Retries;
 
-    fn function(binary: &str, variables: &[(&str, &str)]) -> Function {
+    fn function(binary: &str, variables: &[(&str, &str)]) -> FunctionResource {
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        Function {
+        FunctionResource {
             id: String::new(),
             binary: binary.to_owned(),
             environment: variables.iter().map(owned).collect(),

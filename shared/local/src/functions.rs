@@ -23,7 +23,7 @@ use crate::{
     invoke::{Invoke, InvokeError},
     port,
     runtime::{self, ByName, Invocations, Running},
-    template::Function,
+    template::FunctionResource,
 };
 
 /// The most processes of one function; further invocations wait.
@@ -55,7 +55,7 @@ impl Functions {
     /// # Errors
     /// The runtime API can't listen or a log file can't be made.
     pub async fn start(
-        definitions: &[Function],
+        definitions: &[FunctionResource],
         programs: &BTreeMap<String, PathBuf>,
         common: &BTreeMap<String, String>,
         logs: &Path,
@@ -118,7 +118,10 @@ impl Invoke for Functions {
 
 /// The environment that Lambda gives a function, without this process's own variables. So a variable that
 /// the template does not set is missing here too.
-fn environment(function: &Function, common: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+fn environment(
+    function: &FunctionResource,
+    common: &BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
     let name = &function.binary;
     let lambda = [
         ("AWS_LAMBDA_FUNCTION_NAME", name.clone()),

@@ -13,7 +13,7 @@ use crate::{
     environment::Files,
     notices::Notice,
     stack::{Console, RunningStack, StackOptions},
-    template::{Function, Template},
+    template::{FunctionResource, Template},
     workspace::{stack_root, workspace_root},
 };
 
@@ -171,7 +171,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
     );
     let watch = files.watch.display();
     println!("  cargo lambda watch -A 127.0.0.1 --config {watch}");
-    if let Some((_, Function { binary, .. })) = stack.example() {
+    if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
         println!("    --data-file events/{binary}/direct.json");
     }
@@ -182,7 +182,7 @@ fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
     let template = template.display();
     println!("\nThe functions in containers, on this stack's data:");
-    if let Some((_, Function { id, binary, .. })) = stack.example() {
+    if let Some((_, FunctionResource { id, binary, .. })) = stack.example() {
         println!("  sam local invoke {id} --template {template} \\");
         println!("    --event events/{binary}/direct.json");
     }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     environment::Variables,
     functions::{Functions, keep},
-    template::{Function, Model, Route},
+    template::{FunctionResource, Model, Route},
 };
 
 /// Writes template and folders into `folder`. Returns the template's path. Each function gets `common`
@@ -62,7 +62,7 @@ fn template(model: &Model, common: &Variables, architecture: &str) -> Value {
     })
 }
 
-fn resource(function: &Function, routes: &[Route]) -> Value {
+fn resource(function: &FunctionResource, routes: &[Route]) -> Value {
     let routes = routes.iter().filter(|route| route.function == function.binary);
     let event = |(number, route): (usize, &Route)| {
         let properties = json!({ "Path": route.path, "Method": route.method });

@@ -35,7 +35,9 @@ use crate::{
     sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, Function, Model, REGION, Route, Schedule, TableResource, Template},
+    template::{
+        ACCOUNT, FunctionResource, Model, REGION, Route, Schedule, TableResource, Template,
+    },
 };
 
 /// How a stack is started.
@@ -231,7 +233,7 @@ impl RunningStack {
     }
 
     /// The first route in the template that takes a command, and its function.
-    pub(crate) fn example(&self) -> Option<(&Route, &Function)> {
+    pub(crate) fn example(&self) -> Option<(&Route, &FunctionResource)> {
         let route = self.model.routes.iter().find(|route| route.method == "POST")?;
         let function = self.model.functions.iter().find(|it| it.binary == route.function)?;
         Some((route, function))

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, time::Duration};
 use ringfence_local::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    template::{Function, Retries},
+    template::{FunctionResource, Retries},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 async fn start(timeout: Duration) -> (TempDir, Functions) {
     let folder = TempDir::new().expect("a folder");
     let programs = BTreeMap::from([("echo".to_owned(), env!("CARGO_BIN_EXE_echo").into())]);
-    let definition = Function {
+    let definition = FunctionResource {
         id: "Echo".to_owned(),
         binary: "echo".to_owned(),
         environment: BTreeMap::from([("EVENT_TABLE".to_owned(), "events".to_owned())]),

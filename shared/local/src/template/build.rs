@@ -8,7 +8,9 @@ use super::{
     document::{Template, View},
     error::TemplateError,
     intrinsics::{Place, Resolver},
-    model::{Function, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target},
+    model::{
+        FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
+    },
     shapes::{
         EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
@@ -160,7 +162,7 @@ fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {
     view.resources("AWS::DynamoDB::Table").into_iter().map(table).collect()
 }
 
-fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, TemplateError> {
+fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource, TemplateError> {
     let variables: Option<Map<String, Value>> =
         view.function_property(id, body, "Environment.Variables")?;
     let mut environment = BTreeMap::new();
@@ -193,7 +195,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<Function, Templat
         return Err(not_understood(id, "Properties.DeadLetterQueue", instead));
     }
     let destination = invoke.destination_config.unwrap_or_default().on_failure;
-    Ok(Function {
+    Ok(FunctionResource {
         id: id.to_owned(),
         binary: view.property(id, body, "Metadata.BuildProperties.Binary")?,
         environment,

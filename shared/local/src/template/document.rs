@@ -98,7 +98,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A function's property: its own, or else that of `Globals.Function`. Maps are merged.
+    /// A function's property: its own, or else that of `Globals.FunctionResource`. Maps are merged.
     pub(super) fn function_property<T: DeserializeOwned>(
         &self,
         resource: &str,

@@ -18,6 +18,6 @@ pub use self::document::Template;
 pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
 pub use self::model::{
-    Function, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
+    FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
 };
 pub use self::role::{Role, excess};

@@ -12,7 +12,7 @@ pub struct Model {
     /// The tables.
     pub tables: Vec<TableResource>,
     /// Every function.
-    pub functions: Vec<Function>,
+    pub functions: Vec<FunctionResource>,
     /// The HTTP API's routes.
     pub routes: Vec<Route>,
     /// The event source mappings.
@@ -52,7 +52,7 @@ pub struct TableResource {
 
 /// A Lambda function.
 #[derive(Clone, Debug)]
-pub struct Function {
+pub struct FunctionResource {
     /// The resource's logical id.
     pub id: String,
     /// Its binary, which is its name on this machine.
