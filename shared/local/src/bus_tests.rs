@@ -9,7 +9,7 @@ use crate::{
     notices::Notice,
     pattern::Pattern,
     queues::{Message, Queues},
-    template::{FunctionResource, Retries, Target},
+    template::{DeliveryTarget, FunctionResource, Retries},
 };
 
 /// A function that fails a given number of times and then answers. It keeps its payloads.
@@ -70,7 +70,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             name: "OnOrder".to_owned(),
             bus: "topic".to_owned(),
             pattern: Pattern::parse(&pattern).expect("a pattern"),
-            targets: vec![Target {
+            targets: vec![DeliveryTarget {
                 function: "on-order".to_owned(),
                 retries,
                 dead_letter_queue: arn("undelivered"),

@@ -10,7 +10,7 @@ use crate::{
     destinations::Destinations,
     invoke::{Invoke, InvokeError},
     notices::Notices,
-    template::{ACCOUNT, FunctionResource, REGION, Retries, Target},
+    template::{ACCOUNT, DeliveryTarget, FunctionResource, REGION, Retries},
 };
 
 /// Pause before the second attempt; doubles with each. AWS waits from seconds to minutes.
@@ -44,7 +44,7 @@ impl<I: Invoke> Delivery<I> {
     /// Invokes a target until it is done. EventBridge retries an event that does not reach the function, and
     /// then uses the target's dead-letter queue. Lambda retries an event on which the function failed, and
     /// then uses the function's own destination. `rule` is the ARN of the rule or schedule.
-    pub(crate) async fn deliver(&self, rule: &str, target: &Target, event: &Value) {
+    pub(crate) async fn deliver(&self, rule: &str, target: &DeliveryTarget, event: &Value) {
         let start = tokio::time::Instant::now();
         let (mut undelivered, mut failed) = (0_u32, 0_u32);
         loop {

@@ -63,7 +63,7 @@ mod tests {
         invoke::InvokeError,
         notices::Notices,
         queues::Queues,
-        template::{Retries, Target},
+        template::{DeliveryTarget, Retries},
         times::Times,
     };
 
@@ -87,7 +87,7 @@ mod tests {
             name: "Sweep".to_owned(),
             expression: String::new(),
             times: Times::Rate(Duration::from_millis(20)),
-            target: Target {
+            target: DeliveryTarget {
                 function: "sweep".to_owned(),
                 retries: Retries { attempts_max: None, age_max: None },
                 dead_letter_queue: None,

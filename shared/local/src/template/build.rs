@@ -9,7 +9,8 @@ use super::{
     error::TemplateError,
     intrinsics::{Place, Resolver},
     model::{
-        FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
+        DeliveryTarget, FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule,
+        TableResource,
     },
     shapes::{
         EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
@@ -113,7 +114,7 @@ impl Model {
                         name: format!("{id}{name}"),
                         bus: last_part(&rule.event_bus_name).to_owned(),
                         pattern: pattern(id, &properties, &rule.pattern)?,
-                        targets: vec![Target {
+                        targets: vec![DeliveryTarget {
                             function: binary.to_owned(),
                             retries: delivery_retries(rule.retry_policy),
                             dead_letter_queue: rule.dead_letter_config.map(|config| config.arn),
@@ -128,7 +129,7 @@ impl Model {
                         times: times
                             .map_err(|e| not_understood(id, &properties, &e.to_string()))?,
                         expression: schedule.schedule_expression,
-                        target: Target {
+                        target: DeliveryTarget {
                             function: binary.to_owned(),
                             retries: delivery_retries(schedule.retry_policy),
                             dead_letter_queue: None,
@@ -254,7 +255,7 @@ fn mapping(
 fn rule(view: &View<'_>, id: &str, body: &Value) -> Result<Rule, TemplateError> {
     let rule: RuleProperties = view.property(id, body, "Properties")?;
     let target = |target: RuleTarget| match target.arn.split_once(":function:") {
-        Some((_, function)) => Ok(Target {
+        Some((_, function)) => Ok(DeliveryTarget {
             function: function.to_owned(),
             retries: delivery_retries(target.retry_policy),
             dead_letter_queue: target.dead_letter_config.map(|config| config.arn),

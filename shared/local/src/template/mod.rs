@@ -18,6 +18,6 @@ pub use self::document::Template;
 pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
 pub use self::model::{
-    FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource, Target,
+    DeliveryTarget, FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource,
 };
 pub use self::role::{Role, excess};

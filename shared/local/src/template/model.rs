@@ -124,7 +124,7 @@ pub struct Rule {
     /// Which events it takes.
     pub pattern: Pattern,
     /// Where they go.
-    pub targets: Vec<Target>,
+    pub targets: Vec<DeliveryTarget>,
 }
 
 /// A schedule that invokes a function.
@@ -137,12 +137,12 @@ pub struct Schedule {
     /// When it invokes the function.
     pub times: Times,
     /// The function.
-    pub target: Target,
+    pub target: DeliveryTarget,
 }
 
 /// A function that a rule or a schedule invokes.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct DeliveryTarget {
     /// The binary of the function.
     pub function: String,
     /// Retries of the delivery, not of a function that ran and failed.
