@@ -15,7 +15,7 @@ use crate::template::FunctionResource;
 pub(crate) const LOGS: &str = "logs";
 
 /// Variables by name.
-pub type Variables = BTreeMap<String, String>;
+pub type Environment = BTreeMap<String, String>;
 
 /// Runs a function with the variables of its own file; `$0` is the folder of these files, `$1` the
 /// function's binary.
@@ -39,7 +39,7 @@ pub struct Files {
 pub(crate) fn write(
     root: &Path,
     folder: &Path,
-    common: &Variables,
+    common: &Environment,
     api: &str,
     functions: &[FunctionResource],
 ) -> io::Result<Files> {
@@ -63,10 +63,10 @@ pub(crate) fn write(
 pub(crate) fn of_shell(
     root: &Path,
     folder: &Path,
-    common: &Variables,
+    common: &Environment,
     api: &str,
     functions: &[FunctionResource],
-) -> Variables {
+) -> Environment {
     let logs = folder.join(LOGS).display().to_string();
     let samples = root.join("events").display().to_string();
     let tools =
@@ -130,7 +130,7 @@ mod tests {
             function("one", &[("QUEUE", "one's"), ("TABLE", "events"), ("TEXT", value)]),
             function("two", &[("QUEUE", "two's"), ("TABLE", "events")]),
         ];
-        let common = Variables::from([("REGION".to_owned(), "here".to_owned())]);
+        let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
         let files =
             write(root, &root.join("its files"), &common, "http://a", &functions).expect("files");
 

@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    environment::Variables,
+    environment::Environment,
     functions::{Functions, keep},
     template::{FunctionResource, Model, Route},
 };
@@ -25,7 +25,7 @@ use crate::{
 pub(crate) fn write(
     folder: &Path,
     model: &Model,
-    common: &Variables,
+    common: &Environment,
     functions: &Functions,
 ) -> Result<PathBuf> {
     let architecture = match env::consts::ARCH {
@@ -45,7 +45,7 @@ pub(crate) fn write(
     Ok(path)
 }
 
-fn template(model: &Model, common: &Variables, architecture: &str) -> Value {
+fn template(model: &Model, common: &Environment, architecture: &str) -> Value {
     let resources: Map<_, _> =
         model.functions.iter().map(|f| (f.id.clone(), resource(f, &model.routes))).collect();
     json!({

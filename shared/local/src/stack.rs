@@ -24,7 +24,7 @@ use crate::{
     bus::Buses,
     destinations::Destinations,
     embedded::Embedded,
-    environment::{self, Files, Variables},
+    environment::{self, Environment, Files},
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
@@ -58,7 +58,7 @@ pub struct StackOptions {
 /// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
 pub type Console = Box<
     dyn FnOnce(
-        Variables,
+        Environment,
         BTreeMap<String, String>,
         SocketAddr,
         Vec<String>,
@@ -343,7 +343,7 @@ fn to_console(console: Arc<OnceLock<String>>) -> Router {
 }
 
 /// Region, endpoints and credentials, the same for every function.
-fn common_environment(dynamo: &str, services: &str) -> Variables {
+fn common_environment(dynamo: &str, services: &str) -> Environment {
     let variables = [
         ("AWS_REGION", REGION),
         ("AWS_ACCESS_KEY_ID", "local"),

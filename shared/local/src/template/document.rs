@@ -76,7 +76,7 @@ impl<'a> View<'a> {
         self.resolver.local_name(Place { resource, property: "name" }, resource)
     }
 
-    /// The value at a path of a resource (`Properties.Environment.Variables`), resolved and read into `T`. A
+    /// The value at a path of a resource (`Properties.Environment.Environment`), resolved and read into `T`. A
     /// missing value is read as null, so that an `Option` is `None`.
     pub(super) fn property<T: DeserializeOwned>(
         &self,
