@@ -17,7 +17,8 @@ const BEHIND_MAX: usize = 10_000;
 const HISTORY_MAX: usize = 100;
 
 /// The latest troubles, the oldest first, and all later ones; for each watcher.
-pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
+pub type TroubleWatch =
+    Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl Notices {
     }
 
     /// What went wrong.
-    pub(crate) fn troubles(&self) -> Troubles {
+    pub(crate) fn troubles(&self) -> TroubleWatch {
         let notices = self.clone();
         Box::new(move || {
             let history = notices.history.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,7 +29,7 @@ use crate::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     kept::Kept,
-    notices::{Notice, Notices, Troubles},
+    notices::{Notice, Notices, TroubleWatch},
     port, programs,
     queues::{Message, Queues},
     sam, schedule,
@@ -62,7 +62,7 @@ pub type Console = Box<
         BTreeMap<String, String>,
         SocketAddr,
         Vec<String>,
-        Troubles,
+        TroubleWatch,
     ) -> Result<Router>,
 >;
 
