@@ -29,7 +29,7 @@ const DOCUMENTS: &str = "DocumentTable";
 
 /// The requests that the cases of a slice sent to DynamoDB.
 #[derive(Clone, Debug)]
-pub struct Ran {
+pub struct SliceRequests {
     /// The slice's name.
     pub slice: &'static str,
     /// The log that it is on.
@@ -55,14 +55,14 @@ pub async fn check_cases<M: Members>() {
 /// The cases of a stack.
 pub struct Cases<'t> {
     template: &'t Template,
-    on_dynamo: Vec<LocalBoxFuture<'t, Ran>>,
+    on_dynamo: Vec<LocalBoxFuture<'t, SliceRequests>>,
 }
 
 impl<'t> Cases<'t> {
     /// Runs every case of the slices that `M` lists: in memory, and on DynamoDB with the tables of the
     /// template. Each case has a table of its own, which is found in order afterwards. Panics with the
     /// place of the first case that fails, and with the name of a slice that has no cases.
-    pub async fn run<M: Members>(template: &'t Template) -> Vec<Ran> {
+    pub async fn run<M: Members>(template: &'t Template) -> Vec<SliceRequests> {
         let mut cases = Self { template, on_dynamo: Vec::new() };
         MemberList::walk::<M>(&mut cases);
         let mut ran = Vec::new();
@@ -101,7 +101,7 @@ fn in_memory<S: Slice<Context: Context<Log: InMemory<S>>>>() {
     check_in_memory::<S>();
 }
 
-async fn on_events<S: Slice>(template: &Template) -> Ran {
+async fn on_events<S: Slice>(template: &Template) -> SliceRequests {
     let open = |dynamo: &Dynamo, catalog, clock| {
         DcbLog::new(dynamo.client.clone(), EVENTS, catalog, clock)
     };
@@ -111,10 +111,10 @@ async fn on_events<S: Slice>(template: &Template) -> Ran {
         assert!(report.in_order(), "{}: {report:?}", S::NAME);
     };
     let requests = on_log::<S, _>(template, EVENTS, open, verify).await;
-    Ran { slice: S::NAME, log: Log::Dcb, requests }
+    SliceRequests { slice: S::NAME, log: Log::Dcb, requests }
 }
 
-async fn on_aggregates<S: Slice>(template: &Template) -> Ran {
+async fn on_aggregates<S: Slice>(template: &Template) -> SliceRequests {
     let open = |dynamo: &Dynamo, catalog, clock: Clock| {
         let table = AggregateTable::new(dynamo.client.clone(), AGGREGATES, clock.clone());
         AggregateLog::new(table, catalog, clock)
@@ -124,7 +124,7 @@ async fn on_aggregates<S: Slice>(template: &Template) -> Ran {
         assert!(report.wrong.is_empty(), "{}: {report:?}", S::NAME);
     };
     let requests = on_log::<S, _>(template, AGGREGATES, open, verify).await;
-    Ran { slice: S::NAME, log: Log::Aggregate, requests }
+    SliceRequests { slice: S::NAME, log: Log::Aggregate, requests }
 }
 
 /// The requests of each case, on a log that `open` makes in the table and `verify` looks at afterwards.
@@ -179,7 +179,7 @@ fn planned<S: Slice>(table: &str) -> Vec<(String, Value)> {
 }
 
 /// With Tips that calve at their usual size, and after each event.
-async fn on_documents<S: OfDocument>(template: &Template) -> Ran {
+async fn on_documents<S: OfDocument>(template: &Template) -> SliceRequests {
     let mut requests = Vec::new();
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     for limits in [TipLimits::default(), each] {
@@ -198,7 +198,7 @@ async fn on_documents<S: OfDocument>(template: &Template) -> Ran {
             requests.extend(asked(&dynamo));
         }
     }
-    Ran { slice: S::NAME, log: Log::Document, requests }
+    SliceRequests { slice: S::NAME, log: Log::Document, requests }
 }
 
 impl Visitor for Cases<'_> {

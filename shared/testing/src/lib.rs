@@ -21,7 +21,7 @@ mod schemas;
 pub mod template;
 mod variables;
 
-pub use cases::{Cases, Ran, check_cases};
+pub use cases::{Cases, SliceRequests, check_cases};
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use payloads::check_bad_input;
