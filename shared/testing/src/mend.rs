@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_local::template::{Access, Excess, Fix, Part, Refused, Template};
+use ringfence_local::template::{Excess, Fix, Part, Permission, Refused, Template};
 use serde_yaml_ng::Value;
 
 /// What a check says if it could have written what it asks for.
@@ -166,7 +166,7 @@ pub(crate) fn without_excess(text: &str, excess: &[&Excess]) -> Option<String> {
 /// The action and the resource, as the template writes it.
 fn unused(excess: &Excess) -> Option<(String, String)> {
     let Part::Access { action, resource, .. } = excess.part.clone() else { return None };
-    let access = Access { action, resource, key: None, enclosing: None };
+    let access = Permission { action, resource, key: None, enclosing: None };
     Some((access.action.clone(), access.yaml()))
 }
 
@@ -229,7 +229,7 @@ fn with_statement(
     Some(joined(&[&lines[..begin], &[&new], &lines[end..]]))
 }
 
-fn with_new_statement(text: &str, role: &str, access: &Access) -> Option<String> {
+fn with_new_statement(text: &str, role: &str, access: &Permission) -> Option<String> {
     let (lines, begin, end) = resource(text, role)?;
     // Streams of one context are limited to their keys, which a person writes.
     if lines[begin..end].iter().any(|line| line.contains("dynamodb:LeadingKeys")) {

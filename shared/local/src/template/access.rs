@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 /// One permission that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Access {
+pub struct Permission {
     /// The action, such as `dynamodb:Query`.
     pub action: String,
     /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
@@ -15,7 +15,7 @@ pub struct Access {
     pub enclosing: Option<String>,
 }
 
-impl Access {
+impl Permission {
     /// The resource as the template writes it.
     #[must_use]
     pub fn yaml(&self) -> String {
@@ -26,7 +26,7 @@ impl Access {
     }
 }
 
-impl Display for Access {
+impl Display for Permission {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} on {}", self.action, self.resource)?;
         if let Some(key) = &self.key {
@@ -42,7 +42,7 @@ pub struct Refused {
     /// The role's logical id.
     pub role: String,
     /// The permission.
-    pub access: Box<Access>,
+    pub access: Box<Permission>,
     /// How the role can give it.
     pub fix: Fix,
 }
@@ -109,7 +109,7 @@ pub enum Part {
     Access {
         /// The action.
         action: String,
-        /// The resource, as [`Access::resource`] has it.
+        /// The resource, as [`Permission::resource`] has it.
         resource: String,
         /// Whether it is given outside of transactions.
         alone: bool,

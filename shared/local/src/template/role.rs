@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::access::{Access, Excess, Fix, Part, Refused};
+use super::access::{Excess, Fix, Part, Permission, Refused};
 use super::build::not_understood;
 use super::document::{Template, View};
 use super::error::TemplateError;
@@ -99,8 +99,10 @@ impl Template {
 /// The permissions that roles give although nothing needs them. Each role comes with the permissions that its
 /// functions need, all of them together.
 #[must_use]
-pub fn excess<'a>(all: impl IntoIterator<Item = &'a (Role, BTreeSet<Access>)>) -> BTreeSet<Excess> {
-    let mut roles: BTreeMap<&str, (&Role, BTreeSet<Access>)> = BTreeMap::new();
+pub fn excess<'a>(
+    all: impl IntoIterator<Item = &'a (Role, BTreeSet<Permission>)>,
+) -> BTreeSet<Excess> {
+    let mut roles: BTreeMap<&str, (&Role, BTreeSet<Permission>)> = BTreeMap::new();
     for (role, needed) in all {
         let (_, together) = roles.entry(&role.id).or_insert((role, BTreeSet::new()));
         together.extend(needed.iter().cloned());
@@ -113,7 +115,7 @@ impl Role {
     ///
     /// # Errors
     /// The first permission that the role lacks, and what to write into the template.
-    pub fn allow(&self, operation: &str, request: &Value) -> Result<Vec<Access>, Refused> {
+    pub fn allow(&self, operation: &str, request: &Value) -> Result<Vec<Permission>, Refused> {
         let accesses = self.accesses(operation, request);
         match accesses.iter().find(|access| !self.allows(access)) {
             None => Ok(accesses),
@@ -125,7 +127,7 @@ impl Role {
         }
     }
 
-    fn excess(&self, needed: &BTreeSet<Access>) -> impl Iterator<Item = Excess> {
+    fn excess(&self, needed: &BTreeSet<Permission>) -> impl Iterator<Item = Excess> {
         let (role, statements) = (&self.id, self.statements.iter());
         statements.flat_map(|statement| {
             let of = |part| Excess { role: role.clone(), sid: statement.sid.clone(), part };
@@ -133,7 +135,7 @@ impl Role {
         })
     }
 
-    fn allows(&self, access: &Access) -> bool {
+    fn allows(&self, access: &Permission) -> bool {
         self.statements
             .iter()
             .any(|statement| statement.is_of(access) && statement.conditions.hold(access))
@@ -141,7 +143,7 @@ impl Role {
 
     /// The permissions that the request needs. A part of a transaction needs the same permission as its request
     /// would need alone.
-    fn accesses(&self, operation: &str, request: &Value) -> Vec<Access> {
+    fn accesses(&self, operation: &str, request: &Value) -> Vec<Permission> {
         let (parts, enclosing) = match operation {
             "TransactWriteItems" | "TransactGetItems" => {
                 let parts = request["TransactItems"].as_array().into_iter().flatten();
@@ -155,12 +157,12 @@ impl Role {
                 part => format!("{part}Item"),
             };
             let enclosing = enclosing.map(str::to_owned);
-            Access { enclosing, ..self.access(&action, request["TableName"].as_str(), request) }
+            Permission { enclosing, ..self.access(&action, request["TableName"].as_str(), request) }
         };
         parts.into_iter().map(access).collect()
     }
 
-    fn alone(&self, operation: &str, request: &Value) -> Vec<Access> {
+    fn alone(&self, operation: &str, request: &Value) -> Vec<Permission> {
         match request["RequestItems"].as_object() {
             Some(tables) => tables
                 .keys()
@@ -170,7 +172,7 @@ impl Role {
         }
     }
 
-    fn access(&self, action: &str, table: Option<&str>, request: &Value) -> Access {
+    fn access(&self, action: &str, table: Option<&str>, request: &Value) -> Permission {
         let name = table.unwrap_or_default();
         let index = request["IndexName"].as_str();
         let known = self.tables.get(name);
@@ -179,7 +181,7 @@ impl Role {
             None => Some(&table.key),
             Some(index) => table.index_keys.get(index),
         });
-        Access {
+        Permission {
             action: format!("dynamodb:{action}"),
             resource: index.map_or_else(|| id.to_owned(), |index| format!("{id}/index/{index}")),
             key: key.and_then(|key| key_of(request, key)),
@@ -188,8 +190,8 @@ impl Role {
     }
 
     /// What to write so that the role allows it.
-    fn fix(&self, access: &Access) -> Fix {
-        let Access { action, resource, .. } = access;
+    fn fix(&self, access: &Permission) -> Fix {
+        let Permission { action, resource, .. } = access;
         let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
         let mut of_resource = self.statements.iter().filter(|statement| {
             let conditions = &statement.conditions;
@@ -233,14 +235,14 @@ impl Statement {
         })
     }
 
-    fn is_of(&self, access: &Access) -> bool {
+    fn is_of(&self, access: &Permission) -> bool {
         self.actions.contains(&access.action) && self.resources.contains(&access.resource)
     }
 
     /// The permissions of the statement that nothing `needed` needs. Parts of transactions do not need a
     /// statement that also allows them alone. Lambda reads streams with the role; no request of the function
     /// shows that, so it is not checked.
-    fn excess(&self, needed: &BTreeSet<Access>) -> Vec<Part> {
+    fn excess(&self, needed: &BTreeSet<Permission>) -> Vec<Part> {
         let is_enclosed = self.conditions.all_enclosed();
         let used = needed.iter().filter(|access| {
             let is_alike = access.enclosing.is_some() == is_enclosed;
@@ -275,7 +277,7 @@ impl Conditions {
 
     /// Whether they hold, by the rules of IAM: a request without a key matches every list of keys, and an action
     /// outside of a transaction matches no list of transactions.
-    fn hold(&self, access: &Access) -> bool {
+    fn hold(&self, access: &Permission) -> bool {
         let enclosed = self.any_equals.operations.as_ref().is_none_or(|operations| {
             access.enclosing.as_ref().is_some_and(|operation| operations.contains(operation))
         });

@@ -77,7 +77,7 @@ fn check_refused(operation: &str, request: &Value, expected: &str) {
 
 #[test]
 fn a_read_needs_its_table_or_its_index() {
-    let access = |resource: &str, key: &str| Access {
+    let access = |resource: &str, key: &str| Permission {
         action: "dynamodb:Query".to_owned(),
         resource: resource.to_owned(),
         key: Some(key.to_owned()),
@@ -109,7 +109,7 @@ fn a_read_needs_its_table_or_its_index() {
 
 #[test]
 fn a_grant_that_nothing_needs_is_excess() {
-    let check = |needed: &[Vec<Access>], expected: &[&str]| {
+    let check = |needed: &[Vec<Permission>], expected: &[&str]| {
         // Each access is of another function; the role must allow what all of them need.
         let all: Vec<_> =
             needed.iter().map(|one| (role(), one.iter().cloned().collect())).collect();
