@@ -8,7 +8,7 @@ use std::{env, fs};
 
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_local::template::{Excess, Fix, Part, Permission, Refused, Template};
+use ringfence_local::template::{Excess, Fix, LackingPermission, Part, Permission, Template};
 use serde_yaml_ng::Value;
 
 /// What a check says if it could have written what it asks for.
@@ -134,8 +134,8 @@ struct Statement {
 }
 
 /// The role with the permission that it lacks; `None` if a person has to write it.
-pub(crate) fn with_access(text: &str, refused: &Refused) -> Option<String> {
-    let Refused { role, access, fix } = refused;
+pub(crate) fn with_access(text: &str, refused: &LackingPermission) -> Option<String> {
+    let LackingPermission { role, access, fix } = refused;
     match fix {
         Fix::Conditions { .. } => None,
         Fix::Resource { sid } => {

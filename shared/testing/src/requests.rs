@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::kit::fail;
-use ringfence_local::template::{Excess, Refused, Template, TemplateError, excess};
+use ringfence_local::template::{Excess, LackingPermission, Template, TemplateError, excess};
 use serde_json::Value;
 
 use crate::mend;
@@ -30,7 +30,7 @@ pub(crate) fn check_requests(tables: &[&str], asked: &[Asked]) {
     check_none(&lines);
 }
 
-type Compared = (Vec<Refused>, BTreeSet<Excess>);
+type Compared = (Vec<LackingPermission>, BTreeSet<Excess>);
 
 fn compare(
     template: &Template,

@@ -38,7 +38,7 @@ impl Display for Permission {
 
 /// A permission that a role lacks.
 #[derive(Debug, thiserror::Error)]
-pub struct Refused {
+pub struct LackingPermission {
     /// The role's logical id.
     pub role: String,
     /// The permission.
@@ -69,7 +69,7 @@ pub enum Fix {
     Statement,
 }
 
-impl Display for Refused {
+impl Display for LackingPermission {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { role, access, fix } = self;
         let (action, yaml) = (&access.action, access.yaml());

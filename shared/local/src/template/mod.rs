@@ -12,7 +12,7 @@ mod shapes;
 #[cfg(test)]
 mod tests;
 
-pub use self::access::{Excess, Fix, Part, Permission, Refused};
+pub use self::access::{Excess, Fix, LackingPermission, Part, Permission};
 pub(crate) use self::build::last_part;
 pub use self::document::Template;
 pub use self::error::TemplateError;

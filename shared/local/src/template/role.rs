@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::access::{Excess, Fix, Part, Permission, Refused};
+use super::access::{Excess, Fix, LackingPermission, Part, Permission};
 use super::build::not_understood;
 use super::document::{Template, View};
 use super::error::TemplateError;
@@ -115,11 +115,15 @@ impl Role {
     ///
     /// # Errors
     /// The first permission that the role lacks, and what to write into the template.
-    pub fn allow(&self, operation: &str, request: &Value) -> Result<Vec<Permission>, Refused> {
+    pub fn allow(
+        &self,
+        operation: &str,
+        request: &Value,
+    ) -> Result<Vec<Permission>, LackingPermission> {
         let accesses = self.accesses(operation, request);
         match accesses.iter().find(|access| !self.allows(access)) {
             None => Ok(accesses),
-            Some(access) => Err(Refused {
+            Some(access) => Err(LackingPermission {
                 role: self.id.clone(),
                 fix: self.fix(access),
                 access: Box::new(access.clone()),
