@@ -32,7 +32,7 @@ pub struct BusEntry {
 /// Why an entry was refused: EventBridge's code and message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {message}")]
-pub struct Refused {
+pub struct RefusedEntry {
     /// EventBridge's code.
     pub code: &'static str,
     /// What is wrong.
@@ -50,9 +50,9 @@ impl BusEntry {
     }
 
     /// The event that targets get, with its bus.
-    fn event(self, now: DateTime<Utc>) -> Result<(String, Value), Refused> {
+    fn event(self, now: DateTime<Utc>) -> Result<(String, Value), RefusedEntry> {
         let required = |value: Option<String>, name| {
-            value.filter(|value| !value.is_empty()).ok_or_else(|| Refused {
+            value.filter(|value| !value.is_empty()).ok_or_else(|| RefusedEntry {
                 code: "InvalidArgument",
                 message: format!("Parameter {name} is not valid. Reason: it is required."),
             })
@@ -60,14 +60,13 @@ impl BusEntry {
         let source = required(self.source, "Source")?;
         if source.starts_with("aws.") {
             let message = format!("Not authorized for the source {source}.");
-            return Err(Refused { code: "NotAuthorizedForSourceException", message });
+            return Err(RefusedEntry { code: "NotAuthorizedForSourceException", message });
         }
         let detail_type = required(self.detail_type, "DetailType")?;
         let detail = required(self.detail, "Detail")?;
         let detail: Value =
-            serde_json::from_str(&detail).ok().filter(Value::is_object).ok_or_else(|| Refused {
-                code: "MalformedDetail",
-                message: "Detail is malformed.".to_owned(),
+            serde_json::from_str(&detail).ok().filter(Value::is_object).ok_or_else(|| {
+                RefusedEntry { code: "MalformedDetail", message: "Detail is malformed.".to_owned() }
             })?;
         // Seconds since 1970 are far below the range of an i64.
         #[expect(clippy::cast_possible_truncation)]
@@ -122,12 +121,12 @@ impl<I: Invoke> Buses<I> {
     ///
     /// # Errors
     /// The entry is refused; nothing is delivered.
-    pub fn put(&self, entry: BusEntry) -> Result<String, Refused> {
+    pub fn put(&self, entry: BusEntry) -> Result<String, RefusedEntry> {
         let (bus, event) = entry.event(clock::now())?;
         let bus = last_part(&bus);
         if !self.buses.iter().any(|name| name == bus) {
             let message = format!("Event bus {bus} does not exist.");
-            return Err(Refused { code: "InvalidArgument", message });
+            return Err(RefusedEntry { code: "InvalidArgument", message });
         }
         let id = event["id"].as_str().unwrap_or_default().to_owned();
         let event = Arc::new(event);
