@@ -48,7 +48,7 @@ pub struct Stats {
     /// Whether there were more command lines than are read at once.
     pub cut: bool,
     /// The slices by name.
-    pub slices: BTreeMap<String, OfSlice>,
+    pub slices: BTreeMap<String, SliceStats>,
     /// The boundaries with the most conflicts, those with more first.
     pub conflicts: Vec<OfBoundary>,
 }
@@ -56,7 +56,7 @@ pub struct Stats {
 /// What the commands of a slice did and cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OfSlice {
+pub struct SliceStats {
     /// All that were given.
     pub commands: u64,
     /// Those that the domain rejected.
@@ -94,7 +94,7 @@ pub struct OfBoundary {
 impl Stats {
     /// What the command lines say of the time between two moments, in milliseconds since 1970.
     pub fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
-        let mut slices: BTreeMap<String, OfSlice> = BTreeMap::new();
+        let mut slices: BTreeMap<String, SliceStats> = BTreeMap::new();
         let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
         let length = until_ms.saturating_sub(since_ms).max(1);
         for line in lines {
@@ -141,7 +141,7 @@ impl Stats {
     }
 }
 
-impl OfSlice {
+impl SliceStats {
     /// So many of all commands, for each of them.
     pub fn each(&self, of_all: f64) -> f64 {
         of_all / self.commands.max(1) as f64

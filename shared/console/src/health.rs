@@ -17,7 +17,7 @@ use crate::part::{Part, Standing};
 use crate::site::Site;
 use crate::views::{Reached, UNNAMED};
 use ringfence_cli::commands::{LINES_MAX, UNKNOWN};
-use ringfence_cli::stats::{OfBoundary, OfSlice, Stats, since};
+use ringfence_cli::stats::{OfBoundary, SliceStats, Stats, since};
 
 /// The times that the page offers.
 const TIMES: [&str; 3] = ["15m", "1h", "24h"];
@@ -209,8 +209,10 @@ fn link(site: &Site, slice: &str) -> Markup {
     }
 }
 
-fn of_slice(of: &OfSlice) -> Markup {
-    let OfSlice { commands, rejected, malformed, key_reused, failed, conflicts, retries, .. } = of;
+fn of_slice(of: &SliceStats) -> Markup {
+    let SliceStats {
+        commands, rejected, malformed, key_reused, failed, conflicts, retries, ..
+    } = of;
     let counts = [commands, rejected, malformed, key_reused, failed, conflicts, retries];
     html! {
         @for count in counts { td.number { (count) } }
