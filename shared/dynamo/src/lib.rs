@@ -35,8 +35,6 @@ pub use meter::{Meter, Units, Usage};
 #[cfg(any(test, feature = "test-util"))]
 pub use random::Random;
 pub use retry::{ATTEMPTS_MAX, Attempts, GaveUp, Retry};
-pub use size::{
-    Consistency, attribute_bytes, item_bytes, read_units, transact_write_units, write_units,
-};
+pub use size::{attribute_bytes, item_bytes, read_units, transact_write_units, write_units};
 pub use table::{BATCH_KEYS_MAX, Table};
 pub use trust::{BundleError, CA_BUNDLE, Trust};

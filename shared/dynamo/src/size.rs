@@ -4,6 +4,7 @@
 //! "DynamoDB read and write operations" in the Amazon DynamoDB Developer Guide.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::Consistency;
 use ringfence::storable::{CONTAINER_BYTES, ELEMENT_BYTES, number_bytes};
 
 use crate::Item;
@@ -12,14 +13,6 @@ use crate::Item;
 const WRITE_UNIT_BYTES: usize = 1_024;
 /// One read unit reads this many bytes with strong consistency.
 const READ_UNIT_BYTES: usize = 4_096;
-/// What a read outside a transaction sees.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Consistency {
-    /// What a replica has; half the price.
-    Eventual,
-    /// Every write acknowledged before the read.
-    Strong,
-}
 
 /// The size of an item in bytes: the names and values of its attributes.
 #[must_use]

@@ -20,11 +20,13 @@ use aws_sdk_dynamodb::types::{
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
+use ringfence::Consistency;
+
 use crate::meter::Kind;
 use crate::send::Sender;
 use crate::{
-    Consistency, Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units,
-    transact_write_units, write_units,
+    Failure, GaveUp, Item, Meter, Reason, Retry, item_bytes, read_units, transact_write_units,
+    write_units,
 };
 
 /// The most keys of one BatchGetItem.

@@ -145,10 +145,7 @@ impl Priced {
                 Some(true) => Consistency::Strong,
                 _ => Consistency::Eventual,
             };
-            let units = |bytes| match consistency {
-                Consistency::Strong => read_units(bytes, ringfence_dynamo::Consistency::Strong),
-                Consistency::Eventual => read_units(bytes, ringfence_dynamo::Consistency::Eventual),
-            };
+            let units = |bytes| read_units(bytes, consistency);
             match &*exchange.operation {
                 "GetItem" if exchange.answer["Item"].is_null() => computed.read += units(0),
                 "GetItem" => computed.read += units(bytes(&exchange.answer["Item"])),
