@@ -57,11 +57,11 @@ async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
         let granted = ended.iter().position(|it| came(it) == Ok(vec!["EdgeStarted".to_owned()]));
         let winner = granted.expect("one gets it");
         for (agent, handled) in ended.iter().enumerate().filter(|(agent, _)| *agent != winner) {
-            let Outcome::Rejected { refusal, events } = &handled.outcome else {
+            let Outcome::Rejected { rejected, events } = &handled.outcome else {
                 panic!("{agent} and {winner} have it: {handled:?}");
             };
-            assert_eq!(refusal.rejection["holder"], format!("agent-{winner}"));
-            assert_eq!(refusal.rejection["epoch"], 1);
+            assert_eq!(rejected.rejection["holder"], format!("agent-{winner}"));
+            assert_eq!(rejected.rejection["epoch"], 1);
             assert_eq!(events.len(), 1, "each loser is told once");
             assert!(handled.attempts <= 3, "{agent} decided {} times", handled.attempts);
         }
@@ -149,10 +149,10 @@ async fn race_to_a_circle(seed: u64) {
                     reachable: reachable.clone().try_into().unwrap(),
                 };
                 let handled = stack.run(&stack.running_log(), &command).await;
-                let Outcome::Rejected { refusal, .. } = &handled.outcome else {
+                let Outcome::Rejected { rejected, .. } = &handled.outcome else {
                     return came(&handled);
                 };
-                let missing = refusal.rejection.get("missing");
+                let missing = rejected.rejection.get("missing");
                 let Some(missing) = missing else { return came(&handled) };
                 reachable.extend(Vec::<FeatureRef>::deserialize(missing).unwrap());
             }

@@ -85,8 +85,8 @@ impl Stack {
 pub(crate) fn came(handled: &Handled) -> Came {
     match &handled.outcome {
         Outcome::Accepted(events) => Ok(events.iter().map(|it| it.event_type.clone()).collect()),
-        Outcome::Rejected { refusal, .. } => {
-            Err(refusal.rejection["code"].as_str().unwrap().to_owned())
+        Outcome::Rejected { rejected, .. } => {
+            Err(rejected.rejection["code"].as_str().unwrap().to_owned())
         }
     }
 }

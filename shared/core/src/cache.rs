@@ -8,7 +8,7 @@ use lru::LruCache;
 
 use crate::{
     BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Reads,
-    ReadsOf, Refusal, Seen, SequencedEvent, Slice, Snapshots, State, keys::Keys,
+    ReadsOf, Rejected, Seen, SequencedEvent, Slice, Snapshots, State, keys::Keys,
     once::events_are_record,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Model<S: Slice> {
     /// The events that an earlier run of the command under way has appended, in fold order.
     first_run: BTreeMap<Place, EventRef>,
     /// Why that run was rejected, if it was.
-    refusal: Option<Refusal>,
+    rejected: Option<Rejected>,
     /// How many events were taken in since the last snapshot.
     taken: u64,
     /// Whether what was seen was everything at a moment since the command under way began.
@@ -40,8 +40,8 @@ impl<S: Slice> Model<S> {
     }
 
     fn of(state: S::State, seen: Seen, last: Option<Place>, keys: Keys) -> Self {
-        let (first_run, refusal, taken, is_current) = (BTreeMap::new(), None, 0, false);
-        Self { state, seen, last, keys, first_run, refusal, taken, is_current }
+        let (first_run, rejected, taken, is_current) = (BTreeMap::new(), None, 0, false);
+        Self { state, seen, last, keys, first_run, rejected, taken, is_current }
     }
 
     /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
@@ -66,7 +66,7 @@ impl<S: Slice> Model<S> {
                 && record.wrote(|mark| event.metadata.text(mark))?
             {
                 self.first_run.insert(event.place(), event.into());
-                self.refusal = refusal_of(event)?;
+                self.rejected = rejection_of(event)?;
             }
         }
         if plan.matches(event) {
@@ -112,22 +112,22 @@ impl<S: Slice> Model<S> {
     /// Forgets the command under way.
     pub(crate) fn settle(&mut self) {
         self.first_run.clear();
-        self.refusal = None;
+        self.rejected = None;
         self.is_current = false;
     }
 
     /// The outcome of an earlier run of the command under way, if one has appended events.
     pub(crate) fn first_run(&self) -> Option<Outcome> {
         let events: Vec<_> = self.first_run.values().cloned().collect();
-        (!events.is_empty()).then(|| Outcome::of(self.refusal.clone(), events))
+        (!events.is_empty()).then(|| Outcome::of(self.rejected.clone(), events))
     }
 }
 
 /// If the event was left by a rejection: why its command was rejected.
-fn refusal_of(event: &SequencedEvent) -> Result<Option<Refusal>, LogError> {
-    let refusal = event.metadata.text(CommandRecord::REFUSAL).map(serde_json::from_str);
-    let refusal = refusal.transpose();
-    refusal.map_err(|source| LogError::Undecodable { event: event.id(), source: source.into() })
+fn rejection_of(event: &SequencedEvent) -> Result<Option<Rejected>, LogError> {
+    let rejected = event.metadata.text(CommandRecord::REJECTION).map(serde_json::from_str);
+    let rejected = rejected.transpose();
+    rejected.map_err(|source| LogError::Undecodable { event: event.id(), source: source.into() })
 }
 
 /// A model from a snapshot, while the events after it are read.

@@ -5,7 +5,7 @@ use std::panic::Location;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{CommandContext, EventError, NewEvent, Refusal, Rejection, Writes};
+use crate::{CommandContext, EventError, NewEvent, Rejected, Rejection, Writes};
 
 /// An event that is in the log before a command.
 #[derive(Clone, Debug)]
@@ -55,8 +55,8 @@ impl Came {
 
     /// A rejection and the events that it left.
     #[must_use]
-    pub fn refused(rejection: &impl Rejection, events: Vec<Value>) -> Self {
-        Self { rejection: Some(Refusal::of(rejection).rejection), events }
+    pub fn rejected(rejection: &impl Rejection, events: Vec<Value>) -> Self {
+        Self { rejection: Some(Rejected::of(rejection).rejection), events }
     }
 }
 

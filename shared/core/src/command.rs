@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{LimitExceeded, Metadata, Name, Refusal, escape, limits};
+use crate::{LimitExceeded, Metadata, Name, Rejected, escape, limits};
 
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,9 +47,9 @@ impl Envelope {
 
     /// The same for the events that a rejection leaves.
     #[must_use]
-    pub fn refused(&self, refusal: &Refusal) -> Self {
-        let refusal = serde_json::to_string(refusal).expect("texts are keys of its maps");
-        self.clone().with(CommandRecord::REFUSAL, refusal)
+    pub fn rejected(&self, rejected: &Rejected) -> Self {
+        let rejected = serde_json::to_string(rejected).expect("texts are keys of its maps");
+        self.clone().with(CommandRecord::REJECTION, rejected)
     }
 
     fn with(mut self, mark: &str, text: String) -> Self {
@@ -108,7 +108,7 @@ impl CommandRecord {
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
     /// The mark of events that a rejection left: why the command was rejected, as JSON.
-    pub const REFUSAL: &'static str = "refusal";
+    pub const REJECTION: &'static str = "refusal";
 
     /// Whether an event is the command's whose metadata has these texts.
     ///

@@ -9,7 +9,7 @@ use futures::{Stream, TryStreamExt, future::ready};
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, Extent, LogError,
-    Name, NewEvent, Outcome, Plan, PlanError, Refusal, Seen, SequencedEvent, Slice, State,
+    Name, NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, State,
     StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     shapes::plan,
@@ -59,7 +59,7 @@ pub enum HandleError {
     /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
     /// say that the command was rejected; nothing is written.
     #[error(
-        "{slice} leaves events when it refuses, so a repeat under an idempotency key has to find them: give the \
+        "{slice} leaves events when it rejects a command, so a repeat under an idempotency key has to find them: give the \
          command the tags of every partition that it writes, and read there what it writes"
     )]
     Leaves {
@@ -317,14 +317,14 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
 
     async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
         let mut before = model.first_run();
-        let (refusal, events) = match &before {
+        let (rejected, events) = match &before {
             Some(_) => (None, Vec::new()),
             None => self.decision(&model),
         };
         if !events.is_empty() {
             let events = events.iter().map(Writes::to_event);
             let events = events.collect::<Result<_, _>>()?;
-            return self.append(model, refusal, events).await;
+            return self.append(model, rejected, events).await;
         }
         // A repeat's answer is complete only if everything was seen.
         if !model.is_current
@@ -336,18 +336,18 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             before = self.log.recorded(record, self.envelope).await?.map(Outcome::Accepted);
         }
         let repeated = before.is_some();
-        let outcome = before.unwrap_or_else(|| Outcome::of(refusal, Vec::new()));
+        let outcome = before.unwrap_or_else(|| Outcome::of(rejected, Vec::new()));
         Ok(Ok(Decided { outcome, model: Some(model), repeated }))
     }
 
     /// Why the command is rejected, if it is, and the events that follow.
-    fn decision(&self, model: &Model<S>) -> (Option<Refusal>, Vec<S::Writes>) {
+    fn decision(&self, model: &Model<S>) -> (Option<Rejected>, Vec<S::Writes>) {
         let context = self.context(&model.seen);
         match self.command.decide(&model.state, &context) {
             Ok(events) => (None, events),
             Err(rejection) => {
                 let left = self.command.leaves(&rejection, &model.state, &context);
-                (Some(Refusal::of(&rejection)), left)
+                (Some(Rejected::of(&rejection)), left)
             }
         }
     }
@@ -355,20 +355,20 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     async fn append(
         &self,
         model: Model<S>,
-        refusal: Option<Refusal>,
+        rejected: Option<Rejected>,
         events: Vec<NewEvent>,
     ) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
         if self.marks.is_some() {
             events.iter().try_for_each(|event| self.check_read(event))?;
-        } else if self.item.is_some() && refusal.is_some() {
+        } else if self.item.is_some() && rejected.is_some() {
             return Err(HandleError::Leaves { slice: S::NAME });
         }
-        let refused = refusal.as_ref().map(|refusal| self.envelope.refused(refusal));
-        let envelope = refused.as_ref().unwrap_or(self.envelope);
+        let of_rejection = rejected.as_ref().map(|rejected| self.envelope.rejected(rejected));
+        let envelope = of_rejection.as_ref().unwrap_or(self.envelope);
         let append = Append { events, seen: Some(&model.seen), record: self.item, envelope };
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
-                let outcome = Outcome::of(refusal, events.iter().map(EventRef::from).collect());
+                let outcome = Outcome::of(rejected, events.iter().map(EventRef::from).collect());
                 // Committed is committed. A slice that can't fold what it wrote loses its warm model here, and its
                 // next read fails. A slice that has folded an event far ahead of its clock also loses it, because
                 // its own events sort before that one.

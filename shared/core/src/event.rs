@@ -179,7 +179,7 @@ impl SequencedEvent {
     #[must_use]
     pub fn place_only(self) -> Self {
         let mut metadata = Metadata::default();
-        for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
+        for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]) {
             if let Some(text) = self.metadata.text(mark) {
                 metadata.insert(mark, text).expect("the log reserves none of the marks");
             }

@@ -161,7 +161,7 @@ pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
 pub use query::{Query, QueryItem};
 pub use reading::{Page, Reading};
-pub use rejection::{Never, Refusal, Rejection};
+pub use rejection::{Never, Rejected, Rejection};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::{Counts, Extent, Prefix, Seen};
 pub use slice::{Aggregates, Cause, Command, Context, Dcb, LogOf, ReadsOf, Slice, TopicEvent};

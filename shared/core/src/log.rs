@@ -9,7 +9,7 @@ use futures::{
 };
 
 use crate::{
-    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Refusal, Seen,
+    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Rejected, Seen,
     SequencedEvent,
 };
 
@@ -51,7 +51,7 @@ pub enum Outcome {
     /// The slice rejects the command.
     Rejected {
         /// Why.
-        refusal: Refusal,
+        rejected: Rejected,
         /// The events that the rejection left.
         events: Vec<EventRef>,
     },
@@ -60,10 +60,10 @@ pub enum Outcome {
 impl Outcome {
     /// Rejected, if there is a reason, with these events.
     #[must_use]
-    pub fn of(refusal: Option<Refusal>, events: Vec<EventRef>) -> Self {
-        match refusal {
+    pub fn of(rejected: Option<Rejected>, events: Vec<EventRef>) -> Self {
+        match rejected {
             None => Self::Accepted(events),
-            Some(refusal) => Self::Rejected { refusal, events },
+            Some(rejected) => Self::Rejected { rejected, events },
         }
     }
 }

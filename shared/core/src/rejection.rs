@@ -16,14 +16,14 @@ pub enum Never {}
 
 /// Why a command is rejected, as it is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct Rejected {
     /// For a person.
     pub message: String,
     /// For a program: an object with `code`.
     pub rejection: Value,
 }
 
-impl Refusal {
+impl Rejected {
     /// A rejection as it is answered.
     pub fn of(rejection: &impl Rejection) -> Self {
         let message = rejection.to_string();

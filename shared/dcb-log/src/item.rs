@@ -195,7 +195,7 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
 /// [`SequencedEvent::place_only`] of an item: the rest is not decoded.
 pub(crate) fn place_only(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent, DecodeError> {
     let mut metadata = Metadata::default();
-    for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]) {
+    for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]) {
         if let Ok(text) = take_text(&mut item, mark) {
             metadata.insert(mark, text)?;
         }
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_event_that_only_takes_its_slot_keeps_the_marks_of_its_command_and_of_a_refusal() {
-        let marks = CommandRecord::MARKS.into_iter().chain([CommandRecord::REFUSAL]);
+        let marks = CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]);
         let mut metadata = Metadata::default();
         for mark in marks.clone() {
             metadata.insert(mark, format!("the {mark}")).expect("not reserved");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ringfence::{
     Catalog, CommandRecord, Consistency, Context, Envelope, Metadata, Name, NewEvent, Reads,
-    Refusal, SequencedEvent, StoreError, Tag,
+    Rejected, SequencedEvent, StoreError, Tag,
 };
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ pub(crate) struct Decision<R> {
     pub(crate) rejection: Option<R>,
     pub(crate) events: Vec<NewEvent>,
     /// The rejection that leaves the events, which have it as a mark.
-    pub(crate) left_by: Option<Refusal>,
+    pub(crate) left_by: Option<Rejected>,
 }
 
 /// A decision that took effect.
@@ -250,8 +250,8 @@ impl<D: Document, S: Store> Category<D, S> {
             }
             let Decision { rejection, events, left_by } = decide(&loaded)?;
             if !events.is_empty() {
-                let refused = left_by.map(|refusal| envelope.refused(&refusal));
-                let of_events = refused.as_ref().unwrap_or(envelope);
+                let rejected = left_by.map(|rejected| envelope.rejected(&rejected));
+                let of_events = rejected.as_ref().unwrap_or(envelope);
                 let found = match self.sync(&stream, id, &loaded, &events, of_events).await? {
                     Synced::Written(version) => {
                         let (events, attempts) = (Events::Written(events), attempts.made());

@@ -39,7 +39,7 @@ impl<C: OfDocument, S: Store> CaseLog<C> for OnDocuments<'_, C::State, S> {
             Events::Written(events) => events.iter().map(event_json).collect(),
             Events::Found(_) => unreachable!("a case has no idempotency key"),
         };
-        let rejection = settled.rejection.map(|refusal| refusal.rejection);
+        let rejection = settled.rejection.map(|rejected| rejected.rejection);
         Ok(Came { rejection, events })
     }
 }

@@ -1,7 +1,7 @@
 //! Slices on the document log, and how their commands are carried out.
 
 use ringfence::{
-    CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Refusal,
+    CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
     SequencedEvent, Writes,
 };
 use serde::de::Error as _;
@@ -30,10 +30,10 @@ pub async fn handle<C: OfDocument, S: Store>(
     let settled = settle(category, command, Load::Cached, envelope).await?;
     let (stream, attempts) = (category.stream(&category.id(&command.tags()))?, settled.attempts);
     let conflicts = vec![stream.partition(); attempts.saturating_sub(1) as usize];
-    let (mut refusal, mut repeated) = (settled.rejection, false);
+    let (mut rejected, mut repeated) = (settled.rejection, false);
     let events: Vec<(u64, String)> = match settled.events {
         Events::Found(found) => {
-            (refusal, repeated) = (refusal_of(&stream, &found)?, true);
+            (rejected, repeated) = (rejection_of(&stream, &found)?, true);
             found.into_iter().map(|found| (found.index, found.event.event_type)).collect()
         }
         // Only the state is kept.
@@ -50,7 +50,7 @@ pub async fn handle<C: OfDocument, S: Store>(
         partition: partition.clone(),
         slot,
     });
-    let outcome = Outcome::of(refusal, events.collect());
+    let outcome = Outcome::of(rejected, events.collect());
     Ok(Handled { outcome, attempts, repeated, conflicts })
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn settle<C: OfDocument, S: Store>(
     command: &C,
     load: Load,
     envelope: &Envelope,
-) -> Result<Settled<Refusal>, DocumentError> {
+) -> Result<Settled<Rejected>, DocumentError> {
     let id = category.id(&command.tags());
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(C::NAME, key, command));
@@ -73,14 +73,14 @@ fn decision<C: OfDocument, S: Store>(
     command: &C,
     loaded: &Loaded<C::State>,
     envelope: &Envelope,
-) -> Result<Decision<Refusal>, DocumentError> {
+) -> Result<Decision<Rejected>, DocumentError> {
     let now_ms = loaded.newest_ms(envelope.context.now_ms);
     let context = CommandContext { now_ms, ..envelope.context.clone() };
     let (rejection, events) = match command.decide(&loaded.state, &context) {
         Ok(events) => (None, events),
         Err(rejection) => {
             let left = command.leaves(&rejection, &loaded.state, &context);
-            (Some(Refusal::of(&rejection)), left)
+            (Some(Rejected::of(&rejection)), left)
         }
     };
     let events = events.iter().map(Writes::to_event).collect::<Result<_, _>>();
@@ -92,19 +92,19 @@ fn decision<C: OfDocument, S: Store>(
 }
 
 /// If the events were left by a rejection: why their command was rejected.
-fn refusal_of(
+fn rejection_of(
     stream: &StreamName,
     found: &[TimelineEvent],
-) -> Result<Option<Refusal>, DocumentError> {
+) -> Result<Option<Rejected>, DocumentError> {
     let Some(TimelineEvent { index, event }) = found.first() else { return Ok(None) };
     let (stream, event_type) = (stream.clone(), event.event_type.clone());
     let meta = event.meta.json().map_err(|source| {
         let (stream, event_type) = (stream.clone(), event_type.clone());
         DocumentError::Body { stream, index: *index, event_type, source }
     })?;
-    let refusal = meta.as_ref().and_then(|meta| meta.get(CommandRecord::REFUSAL)?.as_str());
-    let refusal = refusal.map(serde_json::from_str).transpose();
-    refusal.map_err(|source| DocumentError::Undecodable {
+    let rejected = meta.as_ref().and_then(|meta| meta.get(CommandRecord::REJECTION)?.as_str());
+    let rejected = rejected.map(serde_json::from_str).transpose();
+    rejected.map_err(|source| DocumentError::Undecodable {
         stream,
         index: *index,
         event_type,

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use lambda_runtime::Diagnostic;
-use ringfence::{KeyReused, LimitExceeded, Refusal, StoreError};
+use ringfence::{KeyReused, LimitExceeded, Rejected, StoreError};
 use serde_json::{Value, json};
 
 use crate::bounded::bounded;
@@ -78,8 +78,8 @@ impl Problem {
 
     /// 422: the slice rejects the command. The kit's cases refuse a rejection that has fields with the names of the
     /// document's own members.
-    pub fn rejected(refusal: Refusal) -> Self {
-        let Refusal { message, rejection } = refusal;
+    pub fn rejected(rejected: Rejected) -> Self {
+        let Rejected { message, rejection } = rejected;
         Self::new(422, "rejected", "The command is rejected", message).with(rejection)
     }
 

@@ -14,8 +14,8 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
             }
             Ok(answer)
         }
-        Outcome::Rejected { refusal, events } => {
-            let mut problem = Problem::rejected(refusal);
+        Outcome::Rejected { rejected, events } => {
+            let mut problem = Problem::rejected(rejected);
             if !events.is_empty() {
                 problem = problem.and("events", json!(events));
             }
@@ -29,7 +29,7 @@ pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{EventRef, Refusal};
+    use ringfence::{EventRef, Rejected};
 
     use super::*;
 
@@ -37,8 +37,8 @@ mod tests {
     fn a_rejection_names_the_events_that_it_leaves_and_says_if_it_is_a_repeat() {
         let answer = |events, repeated| {
             let rejection = json!({ "code": "IsLent", "has": "ada" });
-            let refusal = Refusal { message: "ada has it".to_owned(), rejection };
-            let outcome = Outcome::of(Some(refusal), events);
+            let rejected = Rejected { message: "ada has it".to_owned(), rejection };
+            let outcome = Outcome::of(Some(rejected), events);
             let handled = Handled { outcome, attempts: 1, repeated, conflicts: vec![] };
             of_handled(handled).unwrap_err().document()
         };

@@ -164,7 +164,7 @@ impl Run<'_> {
         let job = self.world.jobs.iter().find(|job| job.number == end.job).expect("it was sent");
         let (rejection, events) = match &handled.outcome {
             Outcome::Accepted(events) => (None, events),
-            Outcome::Rejected { refusal, events } => (Some(refusal.rejection.clone()), events),
+            Outcome::Rejected { rejected, events } => (Some(rejected.rejection.clone()), events),
         };
         if !events.is_empty() {
             let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);

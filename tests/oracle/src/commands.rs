@@ -27,7 +27,7 @@ use projects::spawn_feature::SpawnFeature;
 use ringfence::kit::id;
 use ringfence::{
     Catalog, CommandContext, Decisions, Envelope, EventLog, HandleError, Handled, NewEvent, Plan,
-    Reads, ReadsOf, Refusal, Seen, SequencedEvent, Slice, State, Tag, Writes, handle,
+    Reads, ReadsOf, Rejected, Seen, SequencedEvent, Slice, State, Tag, Writes, handle,
 };
 use ringfence_dynamo::Random;
 use serde_json::Value;
@@ -63,7 +63,7 @@ impl Decision {
             Ok(events) => (None, events),
             Err(rejection) => {
                 let left = command.leaves(&rejection, &state, &context);
-                (Some(Refusal::of(&rejection).rejection), left)
+                (Some(Rejected::of(&rejection).rejection), left)
             }
         };
         let event = |event: &S::Writes| {

@@ -190,7 +190,7 @@ impl<L: EventLog> Sweep<'_, L> {
         let handled = handle(self.log, self.catalog, &Decisions::new(0), &command, &envelope).await;
         match handled.map_err(|error| chain(&error))?.outcome {
             Outcome::Accepted(events) => Ok(!events.is_empty()),
-            Outcome::Rejected { refusal, .. } => Err(refusal.message),
+            Outcome::Rejected { rejected, .. } => Err(rejected.message),
         }
     }
 }

@@ -111,8 +111,8 @@ pub(crate) fn accepted(handled: &Handled) -> Vec<String> {
 /// The code of a rejection.
 #[track_caller]
 pub(crate) fn code(handled: &Handled) -> &str {
-    let Outcome::Rejected { refusal, .. } = &handled.outcome else { panic!("{handled:?}") };
-    refusal.rejection["code"].as_str().expect("a code")
+    let Outcome::Rejected { rejected, .. } = &handled.outcome else { panic!("{handled:?}") };
+    rejected.rejection["code"].as_str().expect("a code")
 }
 
 /// Castore's older layout: each store has a table, and first events have a number as their key.

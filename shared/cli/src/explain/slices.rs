@@ -176,9 +176,9 @@ fn explanation<S: Slice>(log: &'static str, command: &S, attempts: u32) -> Expla
 
 /// The answer of an outcome, with the payloads of what would be written.
 fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Answer {
-    let (refusal, events) = match outcome {
+    let (rejected, events) = match outcome {
         Outcome::Accepted(events) => (None, events),
-        Outcome::Rejected { refusal, events } => (Some(refusal), events),
+        Outcome::Rejected { rejected, events } => (Some(rejected), events),
     };
     let payloads = payloads.into_iter().chain(std::iter::repeat(None));
     let written = |(EventRef { event_type, partition, slot }, data)| Written {
@@ -187,7 +187,8 @@ fn answer(outcome: Outcome, repeated: bool, payloads: Vec<Option<Value>>) -> Ans
         slot,
         data,
     };
-    let (message, rejection) = refusal.map(|refusal| (refusal.message, refusal.rejection)).unzip();
+    let (message, rejection) =
+        rejected.map(|rejected| (rejected.message, rejected.rejection)).unzip();
     Answer {
         accepted: message.is_none(),
         message,

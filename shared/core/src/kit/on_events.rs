@@ -47,7 +47,7 @@ impl<S: Slice, L: EventLog, F: Fn(u64)> CaseLog<S> for OnEvents<'_, L, F> {
         let spy = Spy { log: self.log, written: Mutex::default() };
         let handled = handle(&spy, &catalog, &Decisions::new(0), command, &envelope).await?;
         let rejection = match handled.outcome {
-            Outcome::Rejected { refusal, .. } => Some(refusal.rejection),
+            Outcome::Rejected { rejected, .. } => Some(rejected.rejection),
             Outcome::Accepted(_) => None,
         };
         let written = spy.written.into_inner().expect("no code panics while it holds the lock");

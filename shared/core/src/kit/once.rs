@@ -29,7 +29,7 @@ fn json(handled: &Handled) -> Value {
     let Handled { outcome, attempts, repeated, conflicts } = handled;
     let (rejection, events) = match outcome {
         Outcome::Accepted(events) => (None, events),
-        Outcome::Rejected { refusal, events } => (Some(&refusal.rejection), events),
+        Outcome::Rejected { rejected, events } => (Some(&rejected.rejection), events),
     };
     let conflicts: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     json!({

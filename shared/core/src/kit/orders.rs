@@ -111,7 +111,7 @@ fn decide<S: Slice>(
         Ok(events) => Came::accepted(wrote(written(&events))),
         Err(rejection) => {
             let left = case.command.leaves(&rejection, &state, &context);
-            Came::refused(&rejection, wrote(written(&left)))
+            Came::rejected(&rejection, wrote(written(&left)))
         }
     }
 }

@@ -143,7 +143,7 @@ pub(crate) fn code(handled: &Handled) -> &str {
     match &handled.outcome {
         Outcome::Accepted(events) if events.is_empty() => "nothing",
         Outcome::Accepted(_) => "accepted",
-        Outcome::Rejected { refusal, .. } => refusal.rejection["code"].as_str().unwrap(),
+        Outcome::Rejected { rejected, .. } => rejected.rejection["code"].as_str().unwrap(),
     }
 }
 

@@ -110,8 +110,8 @@ fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
     // The slice asks for strong reads, of the first attempt too.
     assert_eq!(log.calls(), "read!(roomId:r1) append");
     let refused = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
-    let Outcome::Rejected { refusal, .. } = refused.outcome else { panic!("{refused:?}") };
-    assert_eq!(refusal.message, "cleaned in shift Some(2)");
+    let Outcome::Rejected { rejected, .. } = refused.outcome else { panic!("{refused:?}") };
+    assert_eq!(rejected.message, "cleaned in shift Some(2)");
 }
 
 #[test]

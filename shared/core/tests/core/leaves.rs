@@ -232,9 +232,9 @@ fn run<S: Slice>(
 /// The code of the refusal, the ids of the events that it left, and whether it is a repeat.
 fn left(handled: Result<Handled, HandleError>) -> (String, Vec<String>, bool) {
     let Handled { outcome, repeated, .. } = handled.unwrap();
-    let Outcome::Rejected { refusal, events } = outcome else { panic!("{outcome:?}") };
+    let Outcome::Rejected { rejected, events } = outcome else { panic!("{outcome:?}") };
     let id = |event: &EventRef| format!("{} {}/{}", event.event_type, event.partition, event.slot);
-    (refusal.message, events.iter().map(id).collect(), repeated)
+    (rejected.message, events.iter().map(id).collect(), repeated)
 }
 
 fn told(has: &str, slots: &[u64], repeated: bool) -> (String, Vec<String>, bool) {
@@ -300,7 +300,7 @@ fn with_a_key_a_slice_has_to_read_what_its_refusals_leave() {
     let log = log(events![lent("saw", "ada")]);
     let grab = Grab { tool: "saw".to_owned(), by: "bob".to_owned() };
     let error = run(&log, &grab, Some("k"), &Decisions::new(0)).unwrap_err();
-    let message = "grab leaves events when it refuses, so a repeat under an idempotency key has to find them: \
+    let message = "grab leaves events when it rejects a command, so a repeat under an idempotency key has to find them: \
                    give the command the tags of every partition that it writes, and read there what it writes";
     assert_eq!(error.to_string(), message);
     assert_eq!(types(&log), ["Lent"], "nothing is written");

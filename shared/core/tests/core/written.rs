@@ -156,7 +156,7 @@ fn an_event_far_ahead_of_the_clock_does_not_move_the_time_of_a_decision() {
         let handled = block_on(handle(&log, &catalog, &decisions, &measure(), &envelope)).unwrap();
         match handled.outcome {
             Outcome::Accepted(_) => "not in the future".to_owned(),
-            Outcome::Rejected { refusal, .. } => refusal.message,
+            Outcome::Rejected { rejected, .. } => rejected.message,
         }
     };
     assert_eq!(age(BEGIN_MS - 1), "booked in the future");

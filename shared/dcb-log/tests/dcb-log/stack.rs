@@ -238,8 +238,8 @@ pub(crate) fn committed(appended: Result<Appended, LogError>) -> Vec<SequencedEv
 #[track_caller]
 pub(crate) fn code(handled: &Result<Handled, HandleError>) -> &str {
     match handled {
-        Ok(Handled { outcome: Outcome::Rejected { refusal, .. }, .. }) => {
-            refusal.rejection["code"].as_str().expect("a rejection has a code")
+        Ok(Handled { outcome: Outcome::Rejected { rejected, .. }, .. }) => {
+            rejected.rejection["code"].as_str().expect("a rejection has a code")
         }
         other => panic!("not rejected: {other:?}"),
     }

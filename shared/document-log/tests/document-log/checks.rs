@@ -2,7 +2,7 @@
 //! document. And what a slice may do with its document.
 
 use ringfence::prelude::*;
-use ringfence::{Envelope, Handled, Outcome, Refusal};
+use ringfence::{Envelope, Handled, Outcome, Rejected};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
     Documents, MemoryStore, Store, handle,
@@ -261,8 +261,8 @@ async fn a_refusal_leaves_events_once_and_a_repeat_is_refused_alike<S: Store + C
         let envelope = Envelope { idempotency_key, ..Envelope::default() };
         let Handled { outcome, repeated, .. } =
             handle(category, &leave, &envelope).await.expect("it is settled");
-        let Outcome::Rejected { refusal, events } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(refusal, Refusal::of(&Rejection::BasketClosed));
+        let Outcome::Rejected { rejected, events } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(rejected, Rejected::of(&Rejection::BasketClosed));
         (repeated, events.into_iter().map(|event| event.slot).collect::<Vec<_>>())
     };
     assert_eq!(sent(&warm, Some("k")).await, (false, vec![0]));

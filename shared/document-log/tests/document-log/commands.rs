@@ -1,6 +1,6 @@
 //! Commands take effect, under a key once, at the expected cost.
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, Refusal, StoreError};
+use ringfence::{Envelope, EventRef, Handled, Outcome, Rejected, StoreError};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, DocumentError, DynamoStore, Load, MemoryStore, OfDocument,
     Store, handle,
@@ -67,7 +67,7 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
     let refused = done(&category, &adding(1), None).await.outcome;
     let rejection = serde_json::json!({ "code": "BasketClosed" });
     let message = "the basket is closed".to_owned();
-    assert_eq!(refused, Outcome::of(Some(Refusal { message, rejection }), vec![]));
+    assert_eq!(refused, Outcome::of(Some(Rejected { message, rejection }), vec![]));
 }
 
 async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(store: S) {

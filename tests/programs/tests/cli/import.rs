@@ -174,7 +174,9 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     assert_eq!(world.run(&["verify", "--settle-seconds", "0"]).0, 0);
 
     let refused = |outcome| match outcome {
-        Outcome::Rejected { refusal, .. } => refusal.rejection["code"].as_str().unwrap().to_owned(),
+        Outcome::Rejected { rejected, .. } => {
+            rejected.rejection["code"].as_str().unwrap().to_owned()
+        }
         Outcome::Accepted(events) => panic!("{events:?}"),
     };
     assert_eq!(refused(decide(&world, "o1", "1", &["s9"]).await), "AlreadyPacked");

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
 use projects::{AgentId, Mode, ProjectId};
-use ringfence::{Envelope, Id, Outcome, Refusal, rfc3339};
+use ringfence::{Envelope, Id, Outcome, Rejected, rfc3339};
 use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
 use ringfence_cli::send::text;
 use ringfence_cli::tables::DynamoEndpoint;
@@ -89,8 +89,8 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    fn refused(refusal: Refusal) -> Self {
-        let Refusal { message, rejection: mut document } = refusal;
+    fn refused(rejected: Rejected) -> Self {
+        let Rejected { message, rejection: mut document } = rejected;
         document["detail"] = message.into();
         Self { document, code: ExitCode::FAILURE }
     }
@@ -251,7 +251,7 @@ async fn queue(
     if !was_sent {
         let decided = cache.try_out(slices, &queued).await?;
         match decided.context("deciding the command here")?.outcome {
-            Outcome::Rejected { refusal, .. } => return Ok(Settled::refused(refusal)),
+            Outcome::Rejected { rejected, .. } => return Ok(Settled::refused(rejected)),
             Outcome::Accepted(events) => draft.note(&mut document, &json!(events)),
         }
     }
@@ -272,8 +272,8 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
         ..envelope(new_key().as_str(), Clock::system().now_ms(), None, None)
     };
     Ok(match slices.decide(&log, &draft.slice, data, &envelope).await?.outcome {
-        Outcome::Rejected { refusal, events } => {
-            let mut settled = Settled::refused(refusal);
+        Outcome::Rejected { rejected, events } => {
+            let mut settled = Settled::refused(rejected);
             if !events.is_empty() {
                 settled.document["events"] = json!(events);
             }

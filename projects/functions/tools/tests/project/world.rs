@@ -327,10 +327,10 @@ impl Functions {
                 self.index(partitions(&events)).await;
                 (StatusCode::OK, json!({ "accepted": true, "events": events }))
             }
-            Ok(Handled { outcome: Outcome::Rejected { refusal, events }, .. }) => {
+            Ok(Handled { outcome: Outcome::Rejected { rejected, events }, .. }) => {
                 self.index(partitions(&events)).await;
-                let mut document = refusal.rejection;
-                document["detail"] = refusal.message.into();
+                let mut document = rejected.rejection;
+                document["detail"] = rejected.message.into();
                 document["type"] = "urn:ringfence:problem:rejected".into();
                 (refused, document)
             }
