@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ringfence::{List, prelude::*};
 
 use crate::{
-    About, AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, OfFeatures, Projects, Refused,
+    About, AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, OfFeatures, Projects, Rejection,
 };
 
 /// How many features a new dependency leads to at most.
@@ -32,13 +32,13 @@ impl Slice for AddDependency {
     type Context = Projects;
     type State = About<OfFeatures>;
     type Writes = DependencyAdded;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfFeatures>,
         _: &CommandContext,
-    ) -> Result<Vec<DependencyAdded>, Refused> {
+    ) -> Result<Vec<DependencyAdded>, Rejection> {
         let Self { feature, agent, on, reachable } = self.clone();
         let dependencies = &known.feature(&feature)?.dependencies;
         if dependencies.contains(&on) {
@@ -48,7 +48,7 @@ impl Slice for AddDependency {
         let is_unknown = |it: &&FeatureRef| it.project != feature.project || !known.has(it);
         let unknown: Vec<_> = reachable.iter().filter(is_unknown).cloned().collect();
         if !unknown.is_empty() {
-            return Err(Refused::UnknownDependency { features: unknown });
+            return Err(Rejection::UnknownDependency { features: unknown });
         }
         let mut needed = BTreeSet::from([on.clone()]);
         for member in &reachable {
@@ -56,13 +56,13 @@ impl Slice for AddDependency {
         }
         let missing: Vec<_> = needed.difference(&reachable).cloned().collect();
         if !missing.is_empty() {
-            return Err(Refused::ReachableIncomplete { missing });
+            return Err(Rejection::ReachableIncomplete { missing });
         }
         if reachable.contains(&feature) {
-            return Err(Refused::DependencyCycle { feature, on });
+            return Err(Rejection::DependencyCycle { feature, on });
         }
         if dependencies.len() >= DEPENDENCIES_MAX {
-            return Err(Refused::TooManyDependencies { limit: DEPENDENCIES_MAX });
+            return Err(Rejection::TooManyDependencies { limit: DEPENDENCIES_MAX });
         }
         Ok(vec![DependencyAdded { feature, agent, on }])
     }
@@ -84,8 +84,8 @@ impl Slice for AddDependency {
         let dropped =
             |feature, on| DependencyDropped { feature: id(feature), agent: id("ada"), on: id(on) };
         let all = || events![created(AUTH), created(SEARCH), created(PAY)];
-        let incomplete = |feature| Refused::ReachableIncomplete { missing: vec![id(feature)] };
-        let cycle = |feature, on| Refused::DependencyCycle { feature: id(feature), on: id(on) };
+        let incomplete = |feature| Rejection::ReachableIncomplete { missing: vec![id(feature)] };
+        let cycle = |feature, on| Rejection::DependencyCycle { feature: id(feature), on: id(on) };
         let busy = FeatureCreated {
             dependencies: (0..20).map(|n| id(&format!("shop/REQ-F-OLD-{n:03}"))).collect(),
             ..created(PAY)
@@ -93,7 +93,7 @@ impl Slice for AddDependency {
         vec![
             given([])
                 .when(add(PAY, AUTH, &[AUTH]))
-                .then_rejected(Refused::UnknownFeature { feature: id(PAY) }),
+                .then_rejected(Rejection::UnknownFeature { feature: id(PAY) }),
             given(all()).when(add(PAY, AUTH, &[AUTH])).then([added(PAY, AUTH)]),
             given(all())
                 .and(events![added(PAY, AUTH)])
@@ -105,7 +105,7 @@ impl Slice for AddDependency {
                 .then([added(PAY, AUTH)]),
             given(events![created(PAY)])
                 .when(add(PAY, AUTH, &[AUTH]))
-                .then_rejected(Refused::UnknownDependency { features: vec![id(AUTH)] }),
+                .then_rejected(Rejection::UnknownDependency { features: vec![id(AUTH)] }),
             given(all()).when(add(PAY, AUTH, &[SEARCH])).then_rejected(incomplete(AUTH)),
             given(all())
                 .and(events![added(AUTH, SEARCH)])
@@ -131,12 +131,12 @@ impl Slice for AddDependency {
             given(all())
                 .and(events![created("other/REQ-F-AUTH-001")])
                 .when(add(PAY, "other/REQ-F-AUTH-001", &["other/REQ-F-AUTH-001"]))
-                .then_rejected(Refused::UnknownDependency {
+                .then_rejected(Rejection::UnknownDependency {
                     features: vec![id("other/REQ-F-AUTH-001")],
                 }),
             given(events![created(AUTH), busy])
                 .when(add(PAY, AUTH, &[AUTH]))
-                .then_rejected(Refused::TooManyDependencies { limit: 20 }),
+                .then_rejected(Rejection::TooManyDependencies { limit: 20 }),
         ]
     }
 }

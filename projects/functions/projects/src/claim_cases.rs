@@ -7,7 +7,7 @@ use crate::claim_edge::{ClaimEdge, Claimed};
 use crate::facts::*;
 use crate::{
     ClaimExpired, ClaimRejected, DetectedBy, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef,
-    GRACE_MS, Hold, LEASE_MS, OnExpiry, REVIEW_MS, Refused, Rules,
+    GRACE_MS, Hold, LEASE_MS, OnExpiry, REVIEW_MS, Rejection, Rules,
 };
 
 fn claim(agent: &str, claim: &str) -> ClaimEdge {
@@ -32,13 +32,13 @@ fn expired(agent: &str, claim: &str, epoch: u64, lease_until_ms: u64) -> Claimed
     })
 }
 
-fn held_until(lease_until_ms: u64) -> Refused {
+fn held_until(lease_until_ms: u64) -> Rejection {
     held_as(Hold::Current, lease_until_ms)
 }
 
-fn held_as(hold: Hold, lease_until_ms: u64) -> Refused {
+fn held_as(hold: Hold, lease_until_ms: u64) -> Rejection {
     let lease_until_ms = Some(lease_until_ms);
-    Refused::EdgeHeld { holder: id("ada"), claim: id("c1"), epoch: 1, hold, lease_until_ms }
+    Rejection::EdgeHeld { holder: id("ada"), claim: id("c1"), epoch: 1, hold, lease_until_ms }
 }
 
 fn told(agent: &str, lease_until_ms: u64) -> Claimed {
@@ -111,12 +111,12 @@ fn free() -> Vec<Case<ClaimEdge>> {
         )]),
         given(ready_under(single().rules()))
             .when(claim("ada", "c1"))
-            .then_rejected(Refused::SingleMode),
+            .then_rejected(Rejection::SingleMode),
         given(ready_under(single().rules()))
             .and(events![EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) }])
             .wait(100 * LEASE_MS)
             .when(claim("primary", "c2"))
-            .then_rejected(Refused::EdgeHeld {
+            .then_rejected(Rejection::EdgeHeld {
                 holder: id("primary"),
                 claim: id("c1"),
                 epoch: 1,
@@ -165,15 +165,15 @@ fn held() -> Vec<Case<ClaimEdge>> {
             .when(claim("bob", "c2"))
             .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
         // The id of another's claim, of the same agent under another caller, and of a claim that is over.
-        by_ada().when(claim("bob", "c1")).then_rejected(Refused::ClaimIdUsed { claim: id("c1") }),
+        by_ada().when(claim("bob", "c1")).then_rejected(Rejection::ClaimIdUsed { claim: id("c1") }),
         by_ada()
             .when(claim("ada", "c1"))
             .by("key-1")
-            .then_rejected(Refused::ClaimIdUsed { claim: id("c1") }),
+            .then_rejected(Rejection::ClaimIdUsed { claim: id("c1") }),
         by_ada()
             .and(events![released("ada", "c1")])
             .when(claim("ada", "c1"))
-            .then_rejected(Refused::ClaimIdUsed { claim: id("c1") }),
+            .then_rejected(Rejection::ClaimIdUsed { claim: id("c1") }),
         // Its own holder gets no second claim either.
         by_ada()
             .when(claim("ada", "c2"))
@@ -186,7 +186,7 @@ fn held() -> Vec<Case<ClaimEdge>> {
         by_ada()
             .and(events![converged(DESIGN_CODE, "c1")])
             .when(claim("bob", "c2"))
-            .then_rejected(Refused::AlreadyConverged),
+            .then_rejected(Rejection::AlreadyConverged),
     ]
 }
 
@@ -290,22 +290,22 @@ fn first() -> Vec<Case<ClaimEdge>> {
     vec![
         given([])
             .when(claim("ada", "c1"))
-            .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+            .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
         given(ready())
             .when(ClaimEdge { edge: id(&format!("{AUTH}/code_tests")), ..claim("ada", "c1") })
-            .then_rejected(Refused::UnknownEdge { edge: id(&format!("{AUTH}/code_tests")) }),
+            .then_rejected(Rejection::UnknownEdge { edge: id(&format!("{AUTH}/code_tests")) }),
         given(events![created(AUTH)])
             .when(claim("ada", "c1"))
-            .then_rejected(Refused::NotAdmissible { edges: vec![id("requirements_design")] }),
+            .then_rejected(Rejection::NotAdmissible { edges: vec![id("requirements_design")] }),
         given(ready())
             .when(after(claim("ada", "c1"), &[SEARCH]))
-            .then_rejected(Refused::DependenciesDiffer { dependencies: vec![] }),
+            .then_rejected(Rejection::DependenciesDiffer { dependencies: vec![] }),
         given(pay())
             .when(on_pay(claim("ada", "c1")))
-            .then_rejected(Refused::DependenciesDiffer { dependencies: vec![id(AUTH)] }),
+            .then_rejected(Rejection::DependenciesDiffer { dependencies: vec![id(AUTH)] }),
         given(pay())
             .when(after(on_pay(claim("ada", "c1")), &[AUTH]))
-            .then_rejected(Refused::WaitsFor { features: vec![id(AUTH)] }),
+            .then_rejected(Rejection::WaitsFor { features: vec![id(AUTH)] }),
         given(pay())
             .and(done())
             .when(after(on_pay(claim("ada", "c1")), &[AUTH]))
@@ -315,11 +315,11 @@ fn first() -> Vec<Case<ClaimEdge>> {
             .and(done())
             .and(events![reopened(2)])
             .when(after(on_pay(claim("ada", "c1")), &[AUTH]))
-            .then_rejected(Refused::WaitsFor { features: vec![id(AUTH)] }),
+            .then_rejected(Rejection::WaitsFor { features: vec![id(AUTH)] }),
         given(ready())
             .and(events![started("ada", "c1", 1), spawned(SEARCH, true), released("ada", "c1")])
             .when(claim("bob", "c2"))
-            .then_rejected(Refused::BlockedBySpawn { children: vec![id(SEARCH)] }),
+            .then_rejected(Rejection::BlockedBySpawn { children: vec![id(SEARCH)] }),
         given(ready())
             .and(events![
                 started("ada", "c1", 1),

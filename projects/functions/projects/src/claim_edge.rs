@@ -11,7 +11,7 @@ use ringfence::{List, prelude::*};
 
 use crate::{
     About, AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge,
-    EdgeRef, EdgeStarted, FeatureRef, Hold, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Refused,
+    EdgeRef, EdgeStarted, FeatureRef, Hold, Mode, OfClaim, OnExpiry, PRIMARY, Projects, Rejection,
 };
 
 /// Claims an edge.
@@ -39,7 +39,12 @@ pub enum Claimed {
 
 impl ClaimEdge {
     /// Why the caller does not get the edge, if a claim keeps it away.
-    fn held(&self, edge: &Edge, on_expiry: OnExpiry, context: &CommandContext) -> Option<Refused> {
+    fn held(
+        &self,
+        edge: &Edge,
+        on_expiry: OnExpiry,
+        context: &CommandContext,
+    ) -> Option<Rejection> {
         let claim = edge.barring(on_expiry)?;
         let is_current = edge.current().is_some();
         let is_over = !is_current || edge.is_overdue(context.now_ms);
@@ -50,7 +55,7 @@ impl ClaimEdge {
             OnExpiry::SignalOnly if is_over => Hold::Over,
             _ => Hold::Current,
         };
-        Some(Refused::EdgeHeld {
+        Some(Rejection::EdgeHeld {
             holder: claim.agent.clone(),
             claim: claim.id.clone(),
             epoch: claim.epoch,
@@ -65,18 +70,18 @@ impl Slice for ClaimEdge {
     type Context = Projects;
     type State = About<OfClaim>;
     type Writes = Claimed;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfClaim>,
         context: &CommandContext,
-    ) -> Result<Vec<Claimed>, Refused> {
+    ) -> Result<Vec<Claimed>, Rejection> {
         let Self { edge: of, agent, claim, after } = self;
         let (feature, rule, edge) = known.edge_of(of)?;
         let rules = &feature.rules;
         if rules.mode == Mode::Single && agent.to_string() != PRIMARY {
-            return Err(Refused::SingleMode);
+            return Err(Rejection::SingleMode);
         }
         if let Some(before) = edge.claim(claim) {
             let is_current = edge.current() == Some(before);
@@ -85,29 +90,29 @@ impl Slice for ClaimEdge {
                 && before.principal == context.principal
             {
                 true => Ok(vec![]),
-                false => Err(Refused::ClaimIdUsed { claim: claim.clone() }),
+                false => Err(Rejection::ClaimIdUsed { claim: claim.clone() }),
             };
         }
         if edge.is_converged() {
-            return Err(Refused::AlreadyConverged);
+            return Err(Rejection::AlreadyConverged);
         }
         let dependencies = &feature.dependencies;
         if after.iter().collect::<BTreeSet<_>>() != dependencies.iter().collect() {
             let dependencies = dependencies.iter().cloned().collect();
-            return Err(Refused::DependenciesDiffer { dependencies });
+            return Err(Rejection::DependenciesDiffer { dependencies });
         }
         let open = dependencies.iter().filter(|on| !known.is_done(on));
         let features: Vec<_> = open.cloned().collect();
         if !features.is_empty() {
-            return Err(Refused::WaitsFor { features });
+            return Err(Rejection::WaitsFor { features });
         }
         let edges = feature.open_before(rule);
         if !edges.is_empty() {
-            return Err(Refused::NotAdmissible { edges });
+            return Err(Rejection::NotAdmissible { edges });
         }
         let children = edge.open_spawns();
         if !children.is_empty() {
-            return Err(Refused::BlockedBySpawn { children });
+            return Err(Rejection::BlockedBySpawn { children });
         }
         if let Some(held) = self.held(edge, rules.on_expiry, context) {
             return Err(held);
@@ -137,16 +142,17 @@ impl Slice for ClaimEdge {
 
     fn leaves(
         &self,
-        refused: &Refused,
+        rejection: &Rejection,
         known: &About<OfClaim>,
         _: &CommandContext,
     ) -> Vec<Claimed> {
-        let Refused::EdgeHeld { holder, claim, epoch, lease_until_ms, .. } = refused.clone() else {
+        let Rejection::EdgeHeld { holder, claim, epoch, lease_until_ms, .. } = rejection.clone()
+        else {
             return vec![];
         };
         let is_multi =
             known.feature(&self.edge.feature).is_ok_and(|it| it.rules.mode == Mode::Multi);
-        if !is_multi || known.was_refused(epoch) {
+        if !is_multi || known.was_rejected(epoch) {
             return vec![];
         }
         let (edge, agent) = (self.edge.clone(), self.agent.clone());

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256 as Hasher};
 
 use crate::{
     About, AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, IntentId, IterationCompleted,
-    OfEdge, Projects, Refused, ReqKey, Sha256, Status,
+    OfEdge, Projects, Rejection, ReqKey, Sha256, Status,
 };
 
 /// Reports an attempt.
@@ -54,30 +54,30 @@ impl Slice for CompleteIteration {
     type Context = Projects;
     type State = About<OfEdge>;
     type Writes = Completed;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdge>,
         context: &CommandContext,
-    ) -> Result<Vec<Completed>, Refused> {
+    ) -> Result<Vec<Completed>, Rejection> {
         let Self { edge: of, agent, claim, iteration, status, delta, .. } = self.clone();
         let edge = known.edge(&of);
         edge.check_claim(&claim, context)?;
         if edge.awaits_review() {
-            return Err(Refused::AwaitingReview);
+            return Err(Rejection::AwaitingReview);
         }
         let expected = edge.last_iteration() + 1;
         if iteration != expected {
-            return Err(Refused::IterationOutOfOrder { expected });
+            return Err(Rejection::IterationOutOfOrder { expected });
         }
         let failed = self.checks.iter().filter(|check| check.required && !check.passed).count();
         let failed = u32::try_from(failed).unwrap_or(u32::MAX);
         if delta != failed {
-            return Err(Refused::DeltaDiffers { failed });
+            return Err(Rejection::DeltaDiffers { failed });
         }
         if status == Status::Converged && delta > 0 {
-            return Err(Refused::NotConverged);
+            return Err(Rejection::NotConverged);
         }
         let run = edge.run();
         let stuck = edge.gets_stuck(delta).then(|| {
@@ -131,7 +131,7 @@ impl Slice for CompleteIteration {
         let stuck = |iteration, delta| Completed::Stuck(is_stuck(iteration, delta));
         let plateau = |iteration, delta| ringfence::NewEvent::from(is_stuck(iteration, delta));
         let by_ada = || given(events![started("ada", "c1", 1)]);
-        let stale = |claim| Refused::StaleClaim { claim: id(claim) };
+        let stale = |claim| Rejection::StaleClaim { claim: id(claim) };
         vec![
             given([]).when(complete("c1", 1, 0)).then_rejected(stale("c1")),
             by_ada().when(complete("c1", 1, 0)).then([done(1, 0)]),
@@ -150,7 +150,7 @@ impl Slice for CompleteIteration {
             by_ada()
                 .and(events![iterated("c1", 1, 2)])
                 .when(complete("c1", 3, 0))
-                .then_rejected(Refused::IterationOutOfOrder { expected: 2 }),
+                .then_rejected(Rejection::IterationOutOfOrder { expected: 2 }),
             // The next holder goes on counting.
             by_ada()
                 .and(events![
@@ -159,7 +159,7 @@ impl Slice for CompleteIteration {
                     started("bob", "c2", 2)
                 ])
                 .when(complete("c2", 1, 0))
-                .then_rejected(Refused::IterationOutOfOrder { expected: 2 }),
+                .then_rejected(Rejection::IterationOutOfOrder { expected: 2 }),
             // A new run counts from 1.
             by_ada()
                 .and(events![
@@ -176,7 +176,7 @@ impl Slice for CompleteIteration {
             by_ada()
                 .and(events![iterated("c1", 1, 0), review_requested(1)])
                 .when(complete("c1", 2, 0))
-                .then_rejected(Refused::AwaitingReview),
+                .then_rejected(Rejection::AwaitingReview),
             by_ada()
                 .and(events![iterated("c1", 1, 0), review_requested(1), reviewed(1)])
                 .when(complete("c1", 2, 0))
@@ -184,17 +184,17 @@ impl Slice for CompleteIteration {
             by_ada()
                 .and(events![iterated("c1", 1, 0), barred(Otherwise::Escalate)])
                 .when(complete("c1", 2, 0))
-                .then_rejected(Refused::AwaitingReview),
+                .then_rejected(Rejection::AwaitingReview),
             by_ada()
                 .and(events![iterated("c1", 1, 0), barred(Otherwise::Reject)])
                 .when(complete("c1", 2, 0))
                 .then([done(2, 0)]),
             by_ada()
                 .when(CompleteIteration { delta: 1, ..complete("c1", 1, 2) })
-                .then_rejected(Refused::DeltaDiffers { failed: 2 }),
+                .then_rejected(Rejection::DeltaDiffers { failed: 2 }),
             by_ada()
                 .when(CompleteIteration { status: Status::Converged, ..complete("c1", 1, 2) })
-                .then_rejected(Refused::NotConverged),
+                .then_rejected(Rejection::NotConverged),
             // The third equal delta in succession shows that work is stuck, and no later one.
             by_ada()
                 .and(events![iterated("c1", 1, 2), iterated("c1", 2, 2)])

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::List;
 use serde::{Deserialize, Serialize};
 
-use crate::{EdgeName, Refused, RoleName};
+use crate::{EdgeName, Rejection, RoleName};
 
 /// A lease of an hour.
 pub const LEASE_MS: u64 = 3_600_000;
@@ -185,10 +185,10 @@ impl Config {
     /// Checks what no type can.
     ///
     /// # Errors
-    /// [`Refused::BadConfig`] names the field and what it may be.
-    pub fn check(&self) -> Result<(), Refused> {
+    /// [`Rejection::BadConfig`] names the field and what it may be.
+    pub fn check(&self) -> Result<(), Rejection> {
         let bad = |field: &str, problem: String| {
-            Err(Refused::BadConfig { field: field.to_owned(), problem })
+            Err(Rejection::BadConfig { field: field.to_owned(), problem })
         };
         if !(LEASE_MS_MIN..=LEASE_MS_MAX).contains(&self.lease_ms) {
             let problem = format!("must be {LEASE_MS_MIN} to {LEASE_MS_MAX}, is {}", self.lease_ms);

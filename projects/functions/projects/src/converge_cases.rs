@@ -6,7 +6,7 @@ use crate::converge_edge::{ConvergeEdge, Ended};
 use crate::facts::*;
 use crate::{
     Authority, Config, Convergence, ConvergenceEscalated, EdgeConverged, FeatureCreated,
-    IterationCompleted, Kind, Otherwise, Refused, ReviewCompleted, ReviewDecision, Status,
+    IterationCompleted, Kind, Otherwise, Rejection, ReviewCompleted, ReviewDecision, Status,
 };
 
 fn converge(agent: &str, claim: &str, convergence: Convergence) -> ConvergeEdge {
@@ -49,29 +49,29 @@ pub(crate) fn cases() -> Vec<Case<ConvergeEdge>> {
 fn of_holder() -> Vec<Case<ConvergeEdge>> {
     let worked = || given(worked_in(multi()));
     vec![
-        given([]).when(standard()).then_rejected(Refused::UnknownProject { project: id("shop") }),
+        given([]).when(standard()).then_rejected(Rejection::UnknownProject { project: id("shop") }),
         given(events![initialized(multi())])
             .when(standard())
-            .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+            .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
         given(ready_in(multi()))
             .when(standard())
-            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+            .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
         worked().when(standard()).then([done()]),
         worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
         // Only the claim that has converged it repeats that.
         worked()
             .and(events![converged(DESIGN_CODE, "c1")])
             .when(converge("ada", "c2", Convergence::Standard))
-            .then_rejected(Refused::StaleClaim { claim: id("c2") }),
+            .then_rejected(Rejection::StaleClaim { claim: id("c2") }),
         // Opened again, it needs a new claim.
         worked()
             .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
             .when(standard())
-            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+            .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
         worked()
             .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
             .when(standard())
-            .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+            .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
         // The next holder may rest on what was done before.
         worked()
             .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
@@ -85,20 +85,20 @@ fn of_holder() -> Vec<Case<ConvergeEdge>> {
         worked()
             .and(events![iterated("c1", 2, 1)])
             .when(standard())
-            .then_rejected(Refused::NotConverged),
+            .then_rejected(Rejection::NotConverged),
         // No check failed, but the agent did not say that it is done.
         worked()
             .and(events![IterationCompleted { status: Status::InProgress, ..iterated("c1", 2, 0) }])
             .when(standard())
-            .then_rejected(Refused::NotConverged),
+            .then_rejected(Rejection::NotConverged),
         given(ready_in(multi()))
             .and(events![started("ada", "c1", 1)])
             .when(standard())
-            .then_rejected(Refused::NotConverged),
+            .then_rejected(Rejection::NotConverged),
         worked()
             .and(events![spawned(SEARCH, true)])
             .when(standard())
-            .then_rejected(Refused::BlockedBySpawn { children: vec![id(SEARCH)] }),
+            .then_rejected(Rejection::BlockedBySpawn { children: vec![id(SEARCH)] }),
         // New rules lack the edge.
         worked()
             .and(events![crate::FeatureReconfigured {
@@ -108,7 +108,7 @@ fn of_holder() -> Vec<Case<ConvergeEdge>> {
                 version: 2,
             }])
             .when(standard())
-            .then_rejected(Refused::UnknownEdge { edge: id(DESIGN_CODE) }),
+            .then_rejected(Rejection::UnknownEdge { edge: id(DESIGN_CODE) }),
         worked().and(events![spawned(SEARCH, false)]).when(standard()).then([done()]),
         worked()
             .and(events![spawned(SEARCH, true), folded_back(SEARCH)])
@@ -129,7 +129,7 @@ fn of_holder() -> Vec<Case<ConvergeEdge>> {
 fn of_gate() -> Vec<Case<ConvergeEdge>> {
     let worked = || given(worked_in(gated()));
     let approved = || ReviewCompleted { decision: ReviewDecision::Approved, ..reviewed(1) };
-    let required = |iteration| Refused::ReviewRequired { run: 1, iteration };
+    let required = |iteration| Rejection::ReviewRequired { run: 1, iteration };
     vec![
         worked().when(standard()).then_rejected(required(1)),
         worked().and(events![reviewed(1)]).when(standard()).then_rejected(required(1)),
@@ -151,7 +151,7 @@ fn of_gate() -> Vec<Case<ConvergeEdge>> {
 /// The role may not converge the edge.
 fn of_authority() -> Vec<Case<ConvergeEdge>> {
     let in_strict = |otherwise| given(worked_in(strict(otherwise)));
-    let not = |role: Option<&str>, next_iteration| Refused::NotAuthorised {
+    let not = |role: Option<&str>, next_iteration| Rejection::NotAuthorised {
         role: role.map(id),
         next_iteration,
     };
@@ -255,10 +255,10 @@ fn of_questions() -> Vec<Case<ConvergeEdge>> {
             question(kind, None).when(answer()).then([ended])
         })
         .into();
-    cases.extend(
-        [Kind::Feature, Kind::Fix]
-            .map(|kind| question(kind, None).when(answer()).then_rejected(Refused::NotAQuestion)),
-    );
+    cases
+        .extend([Kind::Feature, Kind::Fix].map(|kind| {
+            question(kind, None).when(answer()).then_rejected(Rejection::NotAQuestion)
+        }));
     cases.extend([
         // A person answers under the claim of the agent that asked.
         given(events![
@@ -270,7 +270,7 @@ fn of_questions() -> Vec<Case<ConvergeEdge>> {
         .when(answer())
         .by("eve")
         .then([answered("eve", Convergence::QuestionAnswered, 0)]),
-        question(Kind::Spike, None).when(answer()).by("ada").then_rejected(Refused::NotAllowed),
+        question(Kind::Spike, None).when(answer()).by("ada").then_rejected(Rejection::NotAllowed),
         // A person has to look, and there is nothing to look at.
         given(events![
             initialized(gated()),
@@ -279,12 +279,12 @@ fn of_questions() -> Vec<Case<ConvergeEdge>> {
             started("ada", "c1", 1)
         ])
         .when(answer())
-        .then_rejected(Refused::NothingToReview),
-        question(Kind::Spike, None).when(over()).then_rejected(Refused::TimeBoxRuns),
+        .then_rejected(Rejection::NothingToReview),
+        question(Kind::Spike, None).when(over()).then_rejected(Rejection::TimeBoxRuns),
         question(Kind::Spike, Some(60_000))
             .wait(50_000)
             .when(over())
-            .then_rejected(Refused::TimeBoxRuns),
+            .then_rejected(Rejection::TimeBoxRuns),
         question(Kind::Feature, Some(60_000))
             .and(events![iterated("c1", 1, 2)])
             .wait(70_000)

@@ -7,7 +7,7 @@ use ringfence::prelude::*;
 
 use crate::{
     About, AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Gate,
-    OfEdgeFeaturesAndProject, Otherwise, Projects, Refused, ReviewDecision, RoleName, Status,
+    OfEdgeFeaturesAndProject, Otherwise, Projects, Rejection, ReviewDecision, RoleName, Status,
     ended, who,
 };
 
@@ -52,13 +52,13 @@ impl Slice for ConvergeEdge {
     type Context = Projects;
     type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Ended;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeFeaturesAndProject>,
         context: &CommandContext,
-    ) -> Result<Vec<Ended>, Refused> {
+    ) -> Result<Vec<Ended>, Rejection> {
         let Self { edge: of, agent, claim, convergence } = self;
         let (config, _) = known.project(&of.feature.project)?;
         let (feature, rule, edge) = known.edge_of(of)?;
@@ -75,42 +75,42 @@ impl Slice for ConvergeEdge {
             Convergence::Standard => {
                 let passed = |status| status == Status::Converged;
                 if !edge.iteration.as_ref().is_some_and(|last| passed(last.status)) {
-                    return Err(Refused::NotConverged);
+                    return Err(Rejection::NotConverged);
                 }
             }
             Convergence::QuestionAnswered => {
                 if !config.is_human(&who) {
-                    return Err(Refused::NotAllowed);
+                    return Err(Rejection::NotAllowed);
                 }
                 if !feature.kind.is_question() {
-                    return Err(Refused::NotAQuestion);
+                    return Err(Rejection::NotAQuestion);
                 }
             }
             Convergence::TimeBoxExpired => {
                 if !feature.is_box_over(context.now_ms) {
-                    return Err(Refused::TimeBoxRuns);
+                    return Err(Rejection::TimeBoxRuns);
                 }
             }
         }
         let children = edge.open_spawns();
         if !children.is_empty() {
-            return Err(Refused::BlockedBySpawn { children });
+            return Err(Rejection::BlockedBySpawn { children });
         }
         let reviewed = edge.reviewed();
         let is_approved = edge.review_of(&reviewed) == Some(ReviewDecision::Approved);
         if rule.gate == Gate::Human && !is_approved {
             if edge.iteration.is_none() {
-                return Err(Refused::NothingToReview);
+                return Err(Rejection::NothingToReview);
             }
             let (run, iteration, _) = reviewed;
-            return Err(Refused::ReviewRequired { run, iteration });
+            return Err(Rejection::ReviewRequired { run, iteration });
         }
         let before = edge.barred(claim, edge.last_iteration());
         let (noted, ends) = match config.bars(&who, &of.name) {
             None => (None, true),
             Some((role, Otherwise::Warn)) => (Some((role, Otherwise::Warn)), true),
             Some((role, Otherwise::Reject)) => {
-                return Err(Refused::NotAuthorised { role, next_iteration: None });
+                return Err(Rejection::NotAuthorised { role, next_iteration: None });
             }
             Some((role, Otherwise::Escalate)) => match (before, edge.escalated()) {
                 (Some(Otherwise::Escalate), Some(_)) => (None, false),
@@ -119,7 +119,7 @@ impl Slice for ConvergeEdge {
                 // A person has looked, and the edge did not converge.
                 (Some(Otherwise::Escalate), None) => {
                     let next_iteration = Some(edge.last_iteration() + 1);
-                    return Err(Refused::NotAuthorised { role, next_iteration });
+                    return Err(Rejection::NotAuthorised { role, next_iteration });
                 }
                 _ => (Some((role, Otherwise::Escalate)), false),
             },
@@ -132,11 +132,11 @@ impl Slice for ConvergeEdge {
 
     fn leaves(
         &self,
-        refused: &Refused,
+        rejection: &Rejection,
         known: &About<OfEdgeFeaturesAndProject>,
         _: &CommandContext,
     ) -> Vec<Ended> {
-        let Refused::NotAuthorised { role, .. } = refused else { return vec![] };
+        let Rejection::NotAuthorised { role, .. } = rejection else { return vec![] };
         let edge = known.edge(&self.edge);
         match edge.barred(&self.claim, edge.last_iteration()) {
             None => vec![self.note(edge, role.clone(), Otherwise::Reject)],

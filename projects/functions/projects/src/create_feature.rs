@@ -6,7 +6,7 @@
 use ringfence::{List, Text, prelude::*};
 
 use crate::{
-    About, AgentId, FeatureCreated, FeatureRef, Kind, OfProjectAndFeatures, Projects, Refused,
+    About, AgentId, FeatureCreated, FeatureRef, Kind, OfProjectAndFeatures, Projects, Rejection,
 };
 
 /// How many features one feature waits for at most.
@@ -38,24 +38,24 @@ impl Slice for CreateFeature {
     type Context = Projects;
     type State = About<OfProjectAndFeatures>;
     type Writes = FeatureCreated;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfProjectAndFeatures>,
         _: &CommandContext,
-    ) -> Result<Vec<FeatureCreated>, Refused> {
+    ) -> Result<Vec<FeatureCreated>, Rejection> {
         let Self { feature, agent, title, kind, priority, dependencies, time_box_ms } =
             self.clone();
         let (config, version) = known.project(&feature.project)?;
         if known.has(&feature) {
-            return Err(Refused::FeatureExists { feature });
+            return Err(Rejection::FeatureExists { feature });
         }
         let is_wrong =
             |on: &&FeatureRef| **on == feature || on.project != feature.project || !known.has(on);
         let wrong: Vec<_> = dependencies.iter().filter(is_wrong).cloned().collect();
         if !wrong.is_empty() {
-            return Err(Refused::UnknownDependency { features: wrong });
+            return Err(Rejection::UnknownDependency { features: wrong });
         }
         let (rules, dependencies) = (config.rules(), dependencies.into());
         let (title, parent, depth) = (title.into(), None, 0);
@@ -94,18 +94,18 @@ impl Slice for CreateFeature {
             dependencies: on.iter().map(|on| id(on)).collect(),
             ..created(feature)
         };
-        let unknown = |feature| Refused::UnknownDependency { features: vec![id(feature)] };
+        let unknown = |feature| Rejection::UnknownDependency { features: vec![id(feature)] };
         let short = || Config { lease_ms: 1_000, ..multi() };
         let changed =
             ProjectReconfigured { project: id("shop"), agent: id("eve"), config: short() };
         vec![
             given([])
                 .when(create(AUTH, &[]))
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())]).when(create(AUTH, &[])).then([created(AUTH)]),
             given(events![initialized(multi()), created(AUTH)])
                 .when(create(AUTH, &[]))
-                .then_rejected(Refused::FeatureExists { feature: id(AUTH) }),
+                .then_rejected(Rejection::FeatureExists { feature: id(AUTH) }),
             given(events![initialized(multi()), created(AUTH), created(SEARCH)])
                 .when(create(PAY, &[AUTH, SEARCH]))
                 .then([waits(PAY, &[AUTH, SEARCH])]),

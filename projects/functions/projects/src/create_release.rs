@@ -3,7 +3,7 @@
 use ringfence::{List, Text, prelude::*};
 
 use crate::{
-    AgentId, Fact, FeatureRef, Known, OfRelease, ProjectId, Projects, Refused, ReleaseCreated,
+    AgentId, Fact, FeatureRef, Known, OfRelease, ProjectId, Projects, Rejection, ReleaseCreated,
     Version,
 };
 
@@ -48,26 +48,26 @@ impl Slice for CreateRelease {
     type Context = Projects;
     type State = Releasing;
     type Writes = ReleaseCreated;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         state: &Releasing,
         _: &CommandContext,
-    ) -> Result<Vec<ReleaseCreated>, Refused> {
+    ) -> Result<Vec<ReleaseCreated>, Rejection> {
         let Self { project, version, agent, features, notes, dry_run } = self.clone();
         let features: Vec<FeatureRef> = features.into();
         if let Some(other) = features.iter().find(|it| it.project != project) {
-            return Err(Refused::UnknownFeature { feature: other.clone() });
+            return Err(Rejection::UnknownFeature { feature: other.clone() });
         }
         features.iter().try_for_each(|feature| state.known.feature(feature).map(drop))?;
         if state.exists {
-            return Err(Refused::ReleaseExists { version });
+            return Err(Rejection::ReleaseExists { version });
         }
         let open = features.iter().filter(|feature| !state.known.is_done(feature));
         let open: Vec<_> = open.cloned().collect();
         if !open.is_empty() {
-            return Err(Refused::NotDone { features: open });
+            return Err(Rejection::NotDone { features: open });
         }
         if dry_run {
             return Ok(vec![]);
@@ -95,16 +95,16 @@ impl Slice for CreateRelease {
             notes: "who may do what".to_owned(),
         };
         let done = || given(ready()).and(events![converged(DESIGN_CODE, "c1")]);
-        let open = |feature| Refused::NotDone { features: vec![id(feature)] };
+        let open = |feature| Rejection::NotDone { features: vec![id(feature)] };
         vec![
             done().when(release(&[AUTH])).then([released(&[AUTH])]),
             done()
                 .and(events![released(&[AUTH])])
                 .when(release(&[AUTH]))
-                .then_rejected(Refused::ReleaseExists { version: id("1.4.0") }),
+                .then_rejected(Rejection::ReleaseExists { version: id("1.4.0") }),
             done()
                 .when(release(&[AUTH, SEARCH]))
-                .then_rejected(Refused::UnknownFeature { feature: id(SEARCH) }),
+                .then_rejected(Rejection::UnknownFeature { feature: id(SEARCH) }),
             done()
                 .and(events![created(SEARCH)])
                 .when(release(&[AUTH, SEARCH]))
@@ -117,7 +117,7 @@ impl Slice for CreateRelease {
             done()
                 .and(events![created("other/REQ-F-AUTH-001")])
                 .when(release(&["other/REQ-F-AUTH-001"]))
-                .then_rejected(Refused::UnknownFeature { feature: id("other/REQ-F-AUTH-001") }),
+                .then_rejected(Rejection::UnknownFeature { feature: id("other/REQ-F-AUTH-001") }),
             given([]).when(release(&[])).then([released(&[])]),
         ]
     }

@@ -2,7 +2,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, DependencyDropped, FeatureRef, OfFeatures, Projects, Refused};
+use crate::{About, AgentId, DependencyDropped, FeatureRef, OfFeatures, Projects, Rejection};
 
 /// Makes a feature no longer wait for another one.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,13 +18,13 @@ impl Slice for DropDependency {
     type Context = Projects;
     type State = About<OfFeatures>;
     type Writes = DependencyDropped;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfFeatures>,
         _: &CommandContext,
-    ) -> Result<Vec<DependencyDropped>, Refused> {
+    ) -> Result<Vec<DependencyDropped>, Rejection> {
         let Self { feature, agent, on } = self.clone();
         match known.feature(&feature)?.dependencies.contains(&on) {
             true => Ok(vec![DependencyDropped { feature, agent, on }]),
@@ -39,7 +39,7 @@ impl Slice for DropDependency {
         let dropped = || DependencyDropped { feature: id(PAY), agent: id("ada"), on: id(AUTH) };
         let both = || events![created(AUTH), created(PAY), waits(PAY, AUTH)];
         vec![
-            given([]).when(drop()).then_rejected(Refused::UnknownFeature { feature: id(PAY) }),
+            given([]).when(drop()).then_rejected(Rejection::UnknownFeature { feature: id(PAY) }),
             given(both()).when(drop()).then([dropped()]),
             given(both()).and(events![dropped()]).when(drop()).then_nothing(),
         ]

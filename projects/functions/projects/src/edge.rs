@@ -6,7 +6,7 @@ use ringfence::CommandContext;
 
 use crate::{
     AgentId, ClaimId, Convergence, ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeStarted,
-    Feature, FeatureRef, IterationCompleted, Lease, OnExpiry, Otherwise, Refused, ReqKey,
+    Feature, FeatureRef, IterationCompleted, Lease, OnExpiry, Otherwise, Rejection, ReqKey,
     ReviewCompleted, ReviewDecision, Sha256, SpawnCreated, Status,
 };
 
@@ -237,12 +237,12 @@ impl Edge {
     /// Checks that the current claim has this id, and that the caller may work under it.
     ///
     /// # Errors
-    /// [`Refused::StaleClaim`], [`Refused::NotYourClaim`]
-    pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Refused> {
+    /// [`Rejection::StaleClaim`], [`Rejection::NotYourClaim`]
+    pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Rejection> {
         let claim = self.check_current(id)?;
         match &claim.principal {
             Some(principal) if context.principal.as_ref() != Some(principal) => {
-                Err(Refused::NotYourClaim { claim: id.clone() })
+                Err(Rejection::NotYourClaim { claim: id.clone() })
             }
             _ => Ok(claim),
         }
@@ -251,10 +251,10 @@ impl Edge {
     /// Checks that the current claim has this id.
     ///
     /// # Errors
-    /// [`Refused::StaleClaim`]
-    pub fn check_current(&self, id: &ClaimId) -> Result<&Claim, Refused> {
+    /// [`Rejection::StaleClaim`]
+    pub fn check_current(&self, id: &ClaimId) -> Result<&Claim, Rejection> {
         let claim = self.current().filter(|claim| claim.id == *id);
-        claim.ok_or_else(|| Refused::StaleClaim { claim: id.clone() })
+        claim.ok_or_else(|| Rejection::StaleClaim { claim: id.clone() })
     }
 
     /// Whether a person has to look before work goes on.

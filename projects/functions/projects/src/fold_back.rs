@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, Artifact, EdgeRef, FeatureRef, OfEdgeAndFeatures, Projects, Refused,
+    About, AgentId, Artifact, EdgeRef, FeatureRef, OfEdgeAndFeatures, Projects, Rejection,
     SpawnFoldedBack, SpawnOutcome,
 };
 
@@ -24,23 +24,23 @@ impl Slice for FoldBack {
     type Context = Projects;
     type State = About<OfEdgeAndFeatures>;
     type Writes = SpawnFoldedBack;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeAndFeatures>,
         context: &CommandContext,
-    ) -> Result<Vec<SpawnFoldedBack>, Refused> {
+    ) -> Result<Vec<SpawnFoldedBack>, Rejection> {
         let Self { edge, agent, child, payload } = self.clone();
         match known.edge(&edge).spawned(&child) {
-            None => return Err(Refused::UnknownSpawn { child }),
+            None => return Err(Rejection::UnknownSpawn { child }),
             Some(true) => return Ok(vec![]),
             Some(false) => {}
         }
         let outcome = match known.feature(&child)? {
             feature if feature.is_done() => SpawnOutcome::Done,
             feature if feature.is_box_over(context.now_ms) => SpawnOutcome::TimeBoxExpired,
-            _ => return Err(Refused::ChildRuns { child }),
+            _ => return Err(Rejection::ChildRuns { child }),
         };
         Ok(vec![SpawnFoldedBack { edge, agent, child, outcome, payload }])
     }
@@ -68,8 +68,8 @@ impl Slice for FoldBack {
         vec![
             given(events![created(SEARCH)])
                 .when(fold())
-                .then_rejected(Refused::UnknownSpawn { child: id(SEARCH) }),
-            born().when(fold()).then_rejected(Refused::ChildRuns { child: id(SEARCH) }),
+                .then_rejected(Rejection::UnknownSpawn { child: id(SEARCH) }),
+            born().when(fold()).then_rejected(Rejection::ChildRuns { child: id(SEARCH) }),
             born().and(done()).when(fold()).then([folded_back(SEARCH)]),
             born().and(done()).and(events![folded_back(SEARCH)]).when(fold()).then_nothing(),
             born().wait(70_000).when(fold()).then([over()]),

@@ -3,7 +3,7 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    About, AgentId, EdgeRef, EdgeReleased, OfEdgeAndProject, OnExpiry, Projects, Refused, who,
+    About, AgentId, EdgeRef, EdgeReleased, OfEdgeAndProject, OnExpiry, Projects, Rejection, who,
 };
 
 /// Takes an edge back.
@@ -21,13 +21,13 @@ impl Slice for ForceRelease {
     type Context = Projects;
     type State = About<OfEdgeAndProject>;
     type Writes = EdgeReleased;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeAndProject>,
         context: &CommandContext,
-    ) -> Result<Vec<EdgeReleased>, Refused> {
+    ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
         let who = who(context, &agent);
         known.of_human(&of.feature.project, &who)?;
@@ -55,11 +55,11 @@ impl Slice for ForceRelease {
         vec![
             given([])
                 .when(force("eve"))
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             by_ada().when(force("eve")).then([forced("eve")]),
-            by_ada().when(force("bob")).then_rejected(Refused::NotAllowed),
+            by_ada().when(force("bob")).then_rejected(Rejection::NotAllowed),
             // The caller counts, and not the agent that the command names.
-            by_ada().when(force("eve")).by("bob").then_rejected(Refused::NotAllowed),
+            by_ada().when(force("eve")).by("bob").then_rejected(Rejection::NotAllowed),
             by_ada().and(events![released("ada", "c1")]).when(force("eve")).then_nothing(),
             given(events![initialized(multi())]).when(force("eve")).then_nothing(),
             by_ada()

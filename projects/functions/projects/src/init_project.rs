@@ -4,7 +4,9 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, Config, OfProject, ProjectId, ProjectInitialized, Projects, Refused};
+use crate::{
+    About, AgentId, Config, OfProject, ProjectId, ProjectInitialized, Projects, Rejection,
+};
 
 /// Begins a project.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,17 +22,17 @@ impl Slice for InitProject {
     type Context = Projects;
     type State = About<OfProject>;
     type Writes = ProjectInitialized;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfProject>,
         _: &CommandContext,
-    ) -> Result<Vec<ProjectInitialized>, Refused> {
+    ) -> Result<Vec<ProjectInitialized>, Rejection> {
         let Self { project, agent, config } = self.clone();
         match known.project(&project) {
             Ok((of_now, _)) if *of_now == config => Ok(vec![]),
-            Ok(_) => Err(Refused::ProjectExists { project }),
+            Ok(_) => Err(Rejection::ProjectExists { project }),
             Err(_) => {
                 config.check()?;
                 Ok(vec![ProjectInitialized { project, agent, config }])
@@ -45,7 +47,7 @@ impl Slice for InitProject {
         let init = |config| InitProject { project: id("shop"), agent: id("ada"), config };
         let bad = |config, field: &str, problem: &str| {
             let (field, problem) = (field.to_owned(), problem.to_owned());
-            given([]).when(init(config)).then_rejected(Refused::BadConfig { field, problem })
+            given([]).when(init(config)).then_rejected(Rejection::BadConfig { field, problem })
         };
         let edges = |edges: Vec<EdgeRule>| Config {
             edges: edges.try_into().expect("few edges"),
@@ -57,7 +59,7 @@ impl Slice for InitProject {
             given(events![initialized(multi())]).when(init(multi())).then_nothing(),
             given(events![initialized(multi())])
                 .when(init(single()))
-                .then_rejected(Refused::ProjectExists { project: id("shop") }),
+                .then_rejected(Rejection::ProjectExists { project: id("shop") }),
             bad(edges(vec![]), "edges", "must have 1 to 30 edges"),
             bad(edges(vec![edge_rule("a", &[]), edge_rule("a", &[])]), "edges", "has a twice"),
             bad(edges(vec![edge_rule("a", &["b"])]), "edges", "a comes after b, which is missing"),

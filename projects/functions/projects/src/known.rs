@@ -221,7 +221,7 @@ pub struct Known {
     features: BTreeMap<FeatureRef, Feature>,
     edges: BTreeMap<EdgeRef, Edge>,
     /// The epochs of the claims by which an agent was refused before.
-    refused: BTreeSet<u64>,
+    rejected: BTreeSet<u64>,
 }
 
 /// Who gives a command: the caller's principal, or, if it has none, the agent that the command names.
@@ -285,7 +285,7 @@ impl Known {
             Fact::SpawnCreated(spawn) => self.edge_mut(&spawn.edge.clone()).spawn(spawn),
             Fact::SpawnFoldedBack(folded) => self.edge_mut(&folded.edge).fold_back(&folded.child),
             Fact::ClaimRejected(ClaimRejected { epoch, .. }) => {
-                self.refused.insert(epoch);
+                self.rejected.insert(epoch);
             }
             Fact::EdgeStuck(stuck) => self.edge_mut(&stuck.edge).get_stuck(),
             Fact::ClaimRenewed(_)
@@ -305,30 +305,30 @@ impl Known {
     /// The configuration of the project, and its version.
     ///
     /// # Errors
-    /// [`Refused::UnknownProject`]
-    pub fn project(&self, project: &ProjectId) -> Result<(&Config, u64), Refused> {
+    /// [`Rejection::UnknownProject`]
+    pub fn project(&self, project: &ProjectId) -> Result<(&Config, u64), Rejection> {
         let (config, version) = self
             .project
             .as_ref()
-            .ok_or_else(|| Refused::UnknownProject { project: project.clone() })?;
+            .ok_or_else(|| Rejection::UnknownProject { project: project.clone() })?;
         Ok((config, *version))
     }
 
     /// The configuration of the project, if the caller may do everything.
     ///
     /// # Errors
-    /// [`Refused::UnknownProject`], [`Refused::NotAllowed`]
-    pub fn of_human(&self, project: &ProjectId, who: &str) -> Result<(&Config, u64), Refused> {
+    /// [`Rejection::UnknownProject`], [`Rejection::NotAllowed`]
+    pub fn of_human(&self, project: &ProjectId, who: &str) -> Result<(&Config, u64), Rejection> {
         let (config, version) = self.project(project)?;
-        if config.is_human(who) { Ok((config, version)) } else { Err(Refused::NotAllowed) }
+        if config.is_human(who) { Ok((config, version)) } else { Err(Rejection::NotAllowed) }
     }
 
     /// The feature.
     ///
     /// # Errors
-    /// [`Refused::UnknownFeature`]
-    pub fn feature(&self, feature: &FeatureRef) -> Result<&Feature, Refused> {
-        let unknown = || Refused::UnknownFeature { feature: feature.clone() };
+    /// [`Rejection::UnknownFeature`]
+    pub fn feature(&self, feature: &FeatureRef) -> Result<&Feature, Rejection> {
+        let unknown = || Rejection::UnknownFeature { feature: feature.clone() };
         self.features.get(feature).ok_or_else(unknown)
     }
 
@@ -347,10 +347,10 @@ impl Known {
     /// The edge, of a feature that was read and that has such an edge.
     ///
     /// # Errors
-    /// [`Refused::UnknownFeature`], [`Refused::UnknownEdge`]
-    pub fn edge_of(&self, edge: &EdgeRef) -> Result<(&Feature, &EdgeRule, &Edge), Refused> {
+    /// [`Rejection::UnknownFeature`], [`Rejection::UnknownEdge`]
+    pub fn edge_of(&self, edge: &EdgeRef) -> Result<(&Feature, &EdgeRule, &Edge), Rejection> {
         let feature = self.feature(&edge.feature)?;
-        let unknown = || Refused::UnknownEdge { edge: edge.clone() };
+        let unknown = || Rejection::UnknownEdge { edge: edge.clone() };
         let rule = feature.rules.edge(&edge.name).ok_or_else(unknown)?;
         Ok((feature, rule, self.edge(edge)))
     }
@@ -364,7 +364,7 @@ impl Known {
 
     /// Whether the agent was told before that the claim of this epoch holds the edge.
     #[must_use]
-    pub fn was_refused(&self, epoch: u64) -> bool {
-        self.refused.contains(&epoch)
+    pub fn was_rejected(&self, epoch: u64) -> bool {
+        self.rejected.contains(&epoch)
     }
 }

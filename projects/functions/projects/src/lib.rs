@@ -52,7 +52,7 @@ mod known;
 mod lease;
 mod ready;
 mod refs;
-mod refused;
+mod rejection;
 mod values;
 
 use ringfence::prelude::*;
@@ -68,7 +68,7 @@ pub use known::*;
 pub use lease::*;
 pub use ready::*;
 pub use refs::*;
-pub use refused::*;
+pub use rejection::*;
 pub use values::*;
 
 pub struct Projects;

@@ -6,7 +6,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, FeatureReconfigured, FeatureRef, OfProjectAndFeatures, Projects, Refused, who,
+    About, AgentId, FeatureReconfigured, FeatureRef, OfProjectAndFeatures, Projects, Rejection, who,
 };
 
 /// Gives a feature the newest rules of its project.
@@ -23,13 +23,13 @@ impl Slice for ReconfigureFeature {
     type Context = Projects;
     type State = About<OfProjectAndFeatures>;
     type Writes = FeatureReconfigured;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfProjectAndFeatures>,
         context: &CommandContext,
-    ) -> Result<Vec<FeatureReconfigured>, Refused> {
+    ) -> Result<Vec<FeatureReconfigured>, Rejection> {
         let Self { feature, agent } = self.clone();
         known.project(&feature.project)?;
         let of_now = known.feature(&feature)?;
@@ -57,11 +57,11 @@ impl Slice for ReconfigureFeature {
         vec![
             given([])
                 .when(command())
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())])
                 .when(command())
                 .by("eve")
-                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+                .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
             given(events![initialized(multi()), created(AUTH)])
                 .when(command())
                 .by("eve")
@@ -73,7 +73,7 @@ impl Slice for ReconfigureFeature {
             given(events![initialized(multi()), created(AUTH), changed()])
                 .when(command())
                 .by("ada")
-                .then_rejected(Refused::NotAllowed),
+                .then_rejected(Rejection::NotAllowed),
             given(events![initialized(multi()), created(AUTH), changed(), taken()])
                 .when(command())
                 .by("eve")

@@ -5,7 +5,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, Config, OfProject, ProjectId, ProjectReconfigured, Projects, Refused, who,
+    About, AgentId, Config, OfProject, ProjectId, ProjectReconfigured, Projects, Rejection, who,
 };
 
 /// Gives a project another configuration.
@@ -22,13 +22,13 @@ impl Slice for ReconfigureProject {
     type Context = Projects;
     type State = About<OfProject>;
     type Writes = ProjectReconfigured;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfProject>,
         context: &CommandContext,
-    ) -> Result<Vec<ProjectReconfigured>, Refused> {
+    ) -> Result<Vec<ProjectReconfigured>, Rejection> {
         let Self { project, agent, config } = self.clone();
         let (of_now, _) = known.of_human(&project, &who(context, &agent))?;
         if *of_now == config {
@@ -48,7 +48,7 @@ impl Slice for ReconfigureProject {
         vec![
             given([])
                 .when(to(multi()))
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())])
                 .when(to(shorter()))
                 .by("eve")
@@ -58,7 +58,7 @@ impl Slice for ReconfigureProject {
             given(events![initialized(multi())])
                 .when(to(shorter()))
                 .by("ada")
-                .then_rejected(Refused::NotAllowed),
+                .then_rejected(Rejection::NotAllowed),
             // Nobody's role is asked for in single mode.
             given(events![initialized(single())])
                 .when(to(multi()))
@@ -67,7 +67,7 @@ impl Slice for ReconfigureProject {
             given(events![initialized(multi()), reconfigured(single())])
                 .when(to(Config { stuck_after: 0, ..multi() }))
                 .by("eve")
-                .then_rejected(Refused::BadConfig {
+                .then_rejected(Rejection::BadConfig {
                     field: "stuckAfter".to_owned(),
                     problem: "must be at least 1".to_owned(),
                 }),

@@ -7,7 +7,7 @@ use ringfence::{Text, prelude::*};
 
 use crate::{
     About, AgentId, Convergence, EdgeConverged, EdgeRef, OfEdgeFeaturesAndProject, Projects,
-    Refused, ReviewCompleted, ReviewDecision, Sha256, ended, who,
+    Rejection, ReviewCompleted, ReviewDecision, Sha256, ended, who,
 };
 
 /// Says what a person thinks of an iteration.
@@ -38,13 +38,13 @@ impl Slice for RecordReview {
     type Context = Projects;
     type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Recorded;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeFeaturesAndProject>,
         context: &CommandContext,
-    ) -> Result<Vec<Recorded>, Refused> {
+    ) -> Result<Vec<Recorded>, Rejection> {
         let Self { edge: of, agent, run, iteration, sha256, decision, feedback } = self.clone();
         let project = &of.feature.project;
         known.project(project)?;
@@ -54,14 +54,14 @@ impl Slice for RecordReview {
         let reviewed = (run, iteration, sha256.clone());
         // Somebody may ask again for what was decided.
         if edge.review_of(&reviewed).is_some() && !edge.awaits_review() {
-            return Err(Refused::AlreadyDecided);
+            return Err(Rejection::AlreadyDecided);
         }
         if edge.reviewed() != reviewed {
-            return Err(Refused::stale_review(edge.reviewed()));
+            return Err(Rejection::stale_review(edge.reviewed()));
         }
         let escalated = edge.escalated();
         if edge.iteration.is_none() && escalated.is_none() {
-            return Err(Refused::NothingToReview);
+            return Err(Rejection::NothingToReview);
         }
         let is_passed = edge.iteration.as_ref().is_some_and(|it| it.delta == 0);
         let ends = decision == ReviewDecision::Approved
@@ -104,10 +104,10 @@ impl Slice for RecordReview {
         vec![
             given([])
                 .when(approve(1))
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())])
                 .when(approve(1))
-                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+                .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
             worked(0).when(approve(1)).then([approved(1), ended()]),
             worked(0).when(object(1)).then([Recorded::Review(reviewed(1))]),
             // Checks fail, so the holder goes on.
@@ -136,27 +136,27 @@ impl Slice for RecordReview {
             worked(0)
                 .and(events![reviewed(1)])
                 .when(approve(1))
-                .then_rejected(Refused::AlreadyDecided),
+                .then_rejected(Rejection::AlreadyDecided),
             worked(0)
                 .and(events![iterated("c1", 2, 0)])
                 .when(approve(1))
-                .then_rejected(Refused::stale_review((1, 2, Some(hash(2))))),
+                .then_rejected(Rejection::stale_review((1, 2, Some(hash(2))))),
             worked(0)
                 .when(RecordReview { sha256: Some(hash(9)), ..approve(1) })
-                .then_rejected(Refused::stale_review((1, 1, Some(hash(2))))),
+                .then_rejected(Rejection::stale_review((1, 1, Some(hash(2))))),
             given(ready_in(multi()))
                 .and(events![started("ada", "c1", 1)])
                 .when(approve(1))
-                .then_rejected(Refused::stale_review((1, 0, None))),
+                .then_rejected(Rejection::stale_review((1, 0, None))),
             given(ready_in(multi()))
                 .and(events![started("ada", "c1", 1)])
                 .when(RecordReview { sha256: None, ..approve(0) })
-                .then_rejected(Refused::NothingToReview),
+                .then_rejected(Rejection::NothingToReview),
             // After a reopening the review of the run before comes too late.
             worked(0)
                 .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
                 .when(approve(1))
-                .then_rejected(Refused::stale_review((2, 0, None))),
+                .then_rejected(Rejection::stale_review((2, 0, None))),
             // The holder asks again for what was decided, and so does a role that may not converge.
             worked(1)
                 .and(events![review_requested(1), reviewed(1), review_requested(1)])
@@ -167,7 +167,7 @@ impl Slice for RecordReview {
                 .when(approve(1))
                 .then([approved(1), ended()]),
             // The caller counts, and not the agent that the command names.
-            worked(0).when(approve(1)).by("ada").then_rejected(Refused::NotAllowed),
+            worked(0).when(approve(1)).by("ada").then_rejected(Rejection::NotAllowed),
             // The edge was converged meanwhile; the review is kept.
             worked(0)
                 .and(events![converged(DESIGN_CODE, "c1")])

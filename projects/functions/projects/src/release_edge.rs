@@ -2,7 +2,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{About, AgentId, ClaimId, EdgeRef, EdgeReleased, OfEdge, Projects, Refused};
+use crate::{About, AgentId, ClaimId, EdgeRef, EdgeReleased, OfEdge, Projects, Rejection};
 
 /// Gives an edge back.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -19,13 +19,13 @@ impl Slice for ReleaseEdge {
     type Context = Projects;
     type State = About<OfEdge>;
     type Writes = EdgeReleased;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdge>,
         context: &CommandContext,
-    ) -> Result<Vec<EdgeReleased>, Refused> {
+    ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, claim, reason } = self.clone();
         let edge = known.edge(&of);
         if edge.claim(&claim).is_some_and(crate::Claim::is_released) {
@@ -58,10 +58,10 @@ impl Slice for ReleaseEdge {
             by_ada()
                 .and(events![released("ada", "c1"), started("bob", "c2", 2)])
                 .when(release("ada", "c3"))
-                .then_rejected(Refused::StaleClaim { claim: id("c3") }),
+                .then_rejected(Rejection::StaleClaim { claim: id("c3") }),
             by_ada()
                 .when(release("bob", "b1"))
-                .then_rejected(Refused::StaleClaim { claim: id("b1") }),
+                .then_rejected(Rejection::StaleClaim { claim: id("b1") }),
         ]
     }
 }

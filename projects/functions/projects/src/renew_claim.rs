@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, ClaimId, ClaimRenewed, EdgeRef, OfEdge, Projects, Refused};
+use crate::{About, AgentId, ClaimId, ClaimRenewed, EdgeRef, OfEdge, Projects, Rejection};
 
 /// Renews the lease of a claim, if less than half of it is left.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,13 +20,13 @@ impl Slice for RenewClaim {
     type Context = Projects;
     type State = About<OfEdge>;
     type Writes = ClaimRenewed;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdge>,
         context: &CommandContext,
-    ) -> Result<Vec<ClaimRenewed>, Refused> {
+    ) -> Result<Vec<ClaimRenewed>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
         let edge = known.edge(&of);
         edge.check_claim(&claim, context)?;
@@ -43,7 +43,7 @@ impl Slice for RenewClaim {
         let renew =
             |claim| RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
         let by_ada = || given(events![started("ada", "c1", 1)]);
-        let stale = |claim| Refused::StaleClaim { claim: id(claim) };
+        let stale = |claim| Rejection::StaleClaim { claim: id(claim) };
         let of_key = EdgeStarted { principal: Some("key-1".to_owned()), ..started("ada", "c1", 1) };
         vec![
             given([]).when(renew("c1")).then_rejected(stale("c1")),
@@ -70,7 +70,7 @@ impl Slice for RenewClaim {
             given(events![of_key])
                 .when(renew("c1"))
                 .by("key-2")
-                .then_rejected(Refused::NotYourClaim { claim: id("c1") }),
+                .then_rejected(Rejection::NotYourClaim { claim: id("c1") }),
         ]
     }
 }

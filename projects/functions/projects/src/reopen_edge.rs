@@ -4,7 +4,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{About, AgentId, EdgeRef, EdgeReopened, OfEdgeAndFeatures, Projects, Refused};
+use crate::{About, AgentId, EdgeRef, EdgeReopened, OfEdgeAndFeatures, Projects, Rejection};
 
 /// Opens a converged edge again.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -21,13 +21,13 @@ impl Slice for ReopenEdge {
     type Context = Projects;
     type State = About<OfEdgeAndFeatures>;
     type Writes = EdgeReopened;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeAndFeatures>,
         _: &CommandContext,
-    ) -> Result<Vec<EdgeReopened>, Refused> {
+    ) -> Result<Vec<EdgeReopened>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
         let (feature, _, edge) = known.edge_of(&of)?;
         if !edge.is_converged() {
@@ -45,7 +45,7 @@ impl Slice for ReopenEdge {
         vec![
             given([])
                 .when(reopen(DESIGN_CODE))
-                .then_rejected(Refused::UnknownFeature { feature: id(AUTH) }),
+                .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
             given(ready()).when(reopen(DESIGN_CODE)).then_nothing(),
             given(ready())
                 .and(events![converged(DESIGN_CODE, "c1")])

@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, ClaimId, EdgeRef, OfEdge, Projects, Refused, ReviewRequested};
+use crate::{About, AgentId, ClaimId, EdgeRef, OfEdge, Projects, Rejection, ReviewRequested};
 
 /// Asks for a review.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,18 +20,18 @@ impl Slice for RequestReview {
     type Context = Projects;
     type State = About<OfEdge>;
     type Writes = ReviewRequested;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdge>,
         context: &CommandContext,
-    ) -> Result<Vec<ReviewRequested>, Refused> {
+    ) -> Result<Vec<ReviewRequested>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
         let edge = known.edge(&of);
         edge.check_claim(&claim, context)?;
         if edge.iteration.is_none() {
-            return Err(Refused::NothingToReview);
+            return Err(Rejection::NothingToReview);
         }
         if edge.awaits_review() {
             return Ok(vec![]);
@@ -55,8 +55,8 @@ impl Slice for RequestReview {
                 .then([review_requested(1)]),
             given(events![started("ada", "c1", 1)])
                 .when(ask("c1"))
-                .then_rejected(Refused::NothingToReview),
-            worked().when(ask("c2")).then_rejected(Refused::StaleClaim { claim: id("c2") }),
+                .then_rejected(Rejection::NothingToReview),
+            worked().when(ask("c2")).then_rejected(Rejection::StaleClaim { claim: id("c2") }),
         ]
     }
 }

@@ -7,7 +7,7 @@ use ringfence::{Text, prelude::*};
 
 use crate::{
     About, AgentId, ClaimId, EdgeRef, FeatureCreated, FeatureRef, IntentId, Kind,
-    OfEdgeFeaturesAndProject, Projects, Refused, SpawnCreated,
+    OfEdgeFeaturesAndProject, Projects, Rejection, SpawnCreated,
 };
 
 /// How many levels a child is at most below a feature without a parent.
@@ -50,33 +50,33 @@ impl Slice for SpawnFeature {
     type Context = Projects;
     type State = About<OfEdgeFeaturesAndProject>;
     type Writes = Spawned;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         known: &About<OfEdgeFeaturesAndProject>,
         context: &CommandContext,
-    ) -> Result<Vec<Spawned>, Refused> {
+    ) -> Result<Vec<Spawned>, Rejection> {
         let Self { edge: of, agent, claim, child, title, kind, priority, .. } = self.clone();
         let project = &of.feature.project;
         let (config, version) = known.project(project)?;
         if child.project != *project {
-            return Err(Refused::OtherProject { project: project.clone() });
+            return Err(Rejection::OtherProject { project: project.clone() });
         }
         let (parent, _, edge) = known.edge_of(&of)?;
         edge.check_claim(&claim, context)?;
         if known.has(&child) {
-            return Err(Refused::FeatureExists { feature: child });
+            return Err(Rejection::FeatureExists { feature: child });
         }
         let depth = parent.depth + 1;
         if depth > DEPTH_MAX {
-            return Err(Refused::TooDeep { limit: DEPTH_MAX });
+            return Err(Rejection::TooDeep { limit: DEPTH_MAX });
         }
         let time_box_ms = self.time_box_ms.or(parent.time_box_ms);
         if let Some((limit_ms, wanted)) = parent.time_box_ms.zip(time_box_ms)
             && wanted > limit_ms
         {
-            return Err(Refused::TimeBoxTooLong { limit_ms });
+            return Err(Rejection::TimeBoxTooLong { limit_ms });
         }
         let born = FeatureCreated {
             feature: child.clone(),
@@ -134,7 +134,7 @@ impl Slice for SpawnFeature {
         vec![
             given([])
                 .when(spawn(SEARCH))
-                .then_rejected(Refused::UnknownProject { project: id("shop") }),
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             by_ada().when(spawn(SEARCH)).then([spawned(), Spawned::Feature(born())]),
             by_ada().when(SpawnFeature { intent: Some(id("stuck-1")), ..spawn(SEARCH) }).then([
                 Spawned::Spawn(SpawnCreated {
@@ -145,24 +145,26 @@ impl Slice for SpawnFeature {
             ]),
             given(ready_in(multi()))
                 .when(spawn(SEARCH))
-                .then_rejected(Refused::StaleClaim { claim: id("c1") }),
+                .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
             by_ada()
                 .and(events![created(SEARCH)])
                 .when(spawn(SEARCH))
-                .then_rejected(Refused::FeatureExists { feature: id(SEARCH) }),
-            by_ada().when(spawn(AUTH)).then_rejected(Refused::FeatureExists { feature: id(AUTH) }),
+                .then_rejected(Rejection::FeatureExists { feature: id(SEARCH) }),
+            by_ada()
+                .when(spawn(AUTH))
+                .then_rejected(Rejection::FeatureExists { feature: id(AUTH) }),
             by_ada()
                 .when(spawn("other/REQ-F-SEARCH-001"))
-                .then_rejected(Refused::OtherProject { project: id("shop") }),
+                .then_rejected(Rejection::OtherProject { project: id("shop") }),
             under(FeatureCreated { depth: 2, ..created(AUTH) })
                 .when(spawn(SEARCH))
                 .then([spawned(), Spawned::Feature(FeatureCreated { depth: 3, ..born() })]),
             under(FeatureCreated { depth: 3, ..created(AUTH) })
                 .when(spawn(SEARCH))
-                .then_rejected(Refused::TooDeep { limit: 3 }),
+                .then_rejected(Rejection::TooDeep { limit: 3 }),
             under(in_box())
                 .when(boxed(60_001))
-                .then_rejected(Refused::TimeBoxTooLong { limit_ms: 60_000 }),
+                .then_rejected(Rejection::TimeBoxTooLong { limit_ms: 60_000 }),
             under(in_box()).when(spawn(SEARCH)).then([
                 spawned(),
                 Spawned::Feature(FeatureCreated { time_box_ms: Some(60_000), ..born() }),

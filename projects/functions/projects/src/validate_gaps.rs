@@ -9,7 +9,7 @@ use ringfence::{Text, prelude::*};
 
 use crate::{
     AgentId, Fact, GapCounts, GapsValidated, IntentId, IntentRaised, OfIntent, ProjectId, Projects,
-    Refused, Sha256,
+    Rejection, Sha256,
 };
 
 /// Says how far the requirements are met.
@@ -57,18 +57,18 @@ impl Slice for ValidateGaps {
     type Context = Projects;
     type State = Before;
     type Writes = Validated;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         Before(before): &Before,
         _: &CommandContext,
-    ) -> Result<Vec<Validated>, Refused> {
+    ) -> Result<Vec<Validated>, Rejection> {
         let Self { project, gaps, agent, as_of, counts } = self.clone();
         let GapCounts { total, full, partial, none } = counts;
         let sum = [full, partial, none].map(u64::from).iter().sum();
         if sum != u64::from(total) {
-            return Err(Refused::CountsDiffer { sum });
+            return Err(Rejection::CountsDiffer { sum });
         }
         let (intent, as_of) = (intent(&gaps), String::from(as_of));
         if before.contains(&as_of) {
@@ -127,7 +127,7 @@ impl Slice for ValidateGaps {
                 .then([Validated::Gaps(validated("monday", counts(10, 0, 0)))]),
             given([])
                 .when(validate("monday", counts(5, 3, 3)))
-                .then_rejected(Refused::CountsDiffer { sum: 11 }),
+                .then_rejected(Rejection::CountsDiffer { sum: 11 }),
         ]
     }
 }

@@ -122,7 +122,7 @@ impl State for Points {
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     #[error("the customer does not exist")]
     Unknown,
     #[error("the customer has only {has} points")]
@@ -180,10 +180,14 @@ impl Slice for AddPoints {
     type Context = Customers;
     type State = Customer;
     type Writes = PointsAdded;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
-    fn decide(&self, customer: &Customer, _: &CommandContext) -> Result<Vec<PointsAdded>, Refusal> {
-        customer.name.as_ref().ok_or(Refusal::Unknown)?;
+    fn decide(
+        &self,
+        customer: &Customer,
+        _: &CommandContext,
+    ) -> Result<Vec<PointsAdded>, Rejection> {
+        customer.name.as_ref().ok_or(Rejection::Unknown)?;
         Ok(self.points.iter().map(|added| points(&self.customer_id, *added)).collect())
     }
 
@@ -193,7 +197,7 @@ impl Slice for AddPoints {
             ada().when(add("ada", &[1])).then([points("ada", 1)]),
             ada().when(add("ada", &[1, 2])).then([points("ada", 1), points("ada", 2)]),
             ada().when(add("ada", &[])).then_nothing(),
-            given([]).when(add("ada", &[1])).then_rejected(Refusal::Unknown),
+            given([]).when(add("ada", &[1])).then_rejected(Rejection::Unknown),
         ]
     }
 }
@@ -251,16 +255,16 @@ impl Slice for Spend {
     type Context = Customers;
     type State = Customer;
     type Writes = Spent;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
-    fn decide(&self, customer: &Customer, _: &CommandContext) -> Result<Vec<Spent>, Refusal> {
+    fn decide(&self, customer: &Customer, _: &CommandContext) -> Result<Vec<Spent>, Rejection> {
         if customer.points < self.points {
-            return Err(Refusal::TooFew { has: customer.points });
+            return Err(Rejection::TooFew { has: customer.points });
         }
         Ok(vec![Spent::Added(points(&self.customer_id, -self.points))])
     }
 
-    fn leaves(&self, _: &Refusal, customer: &Customer, _: &CommandContext) -> Vec<Spent> {
+    fn leaves(&self, _: &Rejection, customer: &Customer, _: &CommandContext) -> Vec<Spent> {
         let Self { customer_id, points } = self.clone();
         match customer.missed.contains(&points) {
             true => vec![],
@@ -271,7 +275,7 @@ impl Slice for Spend {
     fn cases() -> Vec<Case<Self>> {
         let spend = |points| Spend { customer_id: "ada".to_owned(), points };
         let missed = || PointsMissed { customer_id: "ada".to_owned(), points: 6 };
-        let few = || Refusal::TooFew { has: 5 };
+        let few = || Rejection::TooFew { has: 5 };
         vec![
             given(events![points("ada", 5)]).when(spend(5)).then([Spent::Added(points("ada", -5))]),
             given(events![points("ada", 5)])
@@ -297,21 +301,21 @@ impl Slice for Transfer {
     type Context = Customers;
     type State = Points;
     type Writes = PointsAdded;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         Points(has): &Points,
         _: &CommandContext,
-    ) -> Result<Vec<PointsAdded>, Refusal> {
+    ) -> Result<Vec<PointsAdded>, Rejection> {
         let Self { from, to, points: sent } = self;
         if from == to {
-            return Err(Refusal::Same);
+            return Err(Rejection::Same);
         }
         let [has, _] =
-            [has.get(from).ok_or(Refusal::Unknown)?, has.get(to).ok_or(Refusal::Unknown)?];
+            [has.get(from).ok_or(Rejection::Unknown)?, has.get(to).ok_or(Rejection::Unknown)?];
         if has < sent {
-            return Err(Refusal::TooFew { has: *has });
+            return Err(Rejection::TooFew { has: *has });
         }
         if *sent == 0 {
             return Ok(vec![]);
@@ -321,17 +325,17 @@ impl Slice for Transfer {
 
     fn cases() -> Vec<Case<Self>> {
         let two = || given(events![registered("ada"), points("ada", 10), registered("bob")]);
-        let few = |has| Refusal::TooFew { has };
+        let few = |has| Rejection::TooFew { has };
         vec![
             two().when(transfer("bob", 10)).then([points("ada", -10), points("bob", 10)]),
             two().when(transfer("bob", 11)).then_rejected(few(10)),
             two().and(events![points("ada", -6)]).when(transfer("bob", 5)).then_rejected(few(4)),
             two().when(transfer("bob", 0)).then_nothing(),
-            two().when(transfer("eve", 1)).then_rejected(Refusal::Unknown),
-            two().when(transfer("ada", 1)).then_rejected(Refusal::Same),
+            two().when(transfer("eve", 1)).then_rejected(Rejection::Unknown),
+            two().when(transfer("ada", 1)).then_rejected(Rejection::Same),
             given(events![registered("bob")])
                 .when(transfer("bob", 1))
-                .then_rejected(Refusal::Unknown),
+                .then_rejected(Rejection::Unknown),
         ]
     }
 }

@@ -279,7 +279,7 @@ pub(crate) enum Closings {
 
 #[derive(Clone, Debug, PartialEq, serde::Serialize, thiserror::Error)]
 #[serde(tag = "code")]
-pub(crate) enum Refusal {
+pub(crate) enum Rejection {
     #[error("closed")]
     Closed,
 }
@@ -292,9 +292,13 @@ macro_rules! slice {
             type Context = crate::shop::Rooms;
             type State = crate::shop::Count<$reads>;
             type Writes = $writes;
-            type Rejection = Refusal;
+            type Rejection = Rejection;
 
-            fn decide(&self, n: &Self::State, _: &CommandContext) -> Result<Vec<$writes>, Refusal> {
+            fn decide(
+                &self,
+                n: &Self::State,
+                _: &CommandContext,
+            ) -> Result<Vec<$writes>, Rejection> {
                 $decide(self, n.0)
             }
         }
@@ -307,7 +311,7 @@ slice!(Note reads Cleanings, writes Cleaned, decides |it: &Note, n| {
 
 slice!(Invite reads Closings, writes Opened, decides |_: &Invite, n| match n {
     0 => Ok(vec![Opened { name: "house".to_owned() }]),
-    _ => Err(Refusal::Closed),
+    _ => Err(Rejection::Closed),
 });
 
 #[test]

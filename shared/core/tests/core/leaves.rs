@@ -73,13 +73,13 @@ enum Written {
 
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code")]
-enum Refused {
+enum Rejection {
     #[error("{has} has it")]
     IsLent { has: String },
 }
 
-fn is_lent(has: &str) -> Refused {
-    Refused::IsLent { has: has.to_owned() }
+fn is_lent(has: &str) -> Rejection {
+    Rejection::IsLent { has: has.to_owned() }
 }
 
 impl State for Tool {
@@ -102,9 +102,9 @@ impl Slice for Borrow {
     type Context = Tools;
     type State = Tool;
     type Writes = Written;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
-    fn decide(&self, state: &Tool, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+    fn decide(&self, state: &Tool, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
         match &state.lent_to {
             Some(has) => Err(is_lent(has)),
             None => Ok(vec![Written::Lent(lent(&self.tool, &self.by))]),
@@ -120,8 +120,8 @@ impl Slice for Borrow {
         Query { items: vec![of("tool", &["Lent", "Returned"]), of("wish", &["Missed"])] }
     }
 
-    fn leaves(&self, refused: &Refused, state: &Tool, _: &CommandContext) -> Vec<Written> {
-        let Refused::IsLent { has } = refused;
+    fn leaves(&self, rejection: &Rejection, state: &Tool, _: &CommandContext) -> Vec<Written> {
+        let Rejection::IsLent { has } = rejection;
         let missed = (!state.missed.contains(has)).then(|| {
             let Self { tool, by } = self.clone();
             Written::Missed(Missed { tool, by, has: has.clone() })
@@ -179,13 +179,13 @@ impl Slice for Grab {
     type Context = Tools;
     type State = Holder;
     type Writes = Written;
-    type Rejection = Refused;
+    type Rejection = Rejection;
 
-    fn decide(&self, Holder(has): &Holder, _: &CommandContext) -> Result<Vec<Written>, Refused> {
+    fn decide(&self, Holder(has): &Holder, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
         has.as_deref().map_or(Ok(vec![]), |has| Err(is_lent(has)))
     }
 
-    fn leaves(&self, _: &Refused, _: &Holder, _: &CommandContext) -> Vec<Written> {
+    fn leaves(&self, _: &Rejection, _: &Holder, _: &CommandContext) -> Vec<Written> {
         vec![Written::Missed(missed("bob", "ada"))]
     }
 }

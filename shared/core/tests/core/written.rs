@@ -42,7 +42,7 @@ enum Bookings {
 
 #[derive(Debug, Serialize, thiserror::Error)]
 #[serde(untagged)]
-enum Refusal {
+enum Rejection {
     #[error("booked in the future")]
     Future { code: &'static str },
     #[error("has a field that the answer has")]
@@ -81,17 +81,17 @@ impl Slice for Measure {
     type Context = Rooms;
     type State = Times;
     type Writes = Measured;
-    type Rejection = Refusal;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
         Times(state): &Times,
         context: &CommandContext,
-    ) -> Result<Vec<Measured>, Refusal> {
+    ) -> Result<Vec<Measured>, Rejection> {
         TIMES.with_borrow_mut(|times| times.insert(context.now_ms));
         let ages: Option<Vec<u64>> =
             state.iter().map(|at_ms| context.now_ms.checked_sub(*at_ms)).collect();
-        let ages = ages.ok_or(Refusal::Future { code: "Future" })?;
+        let ages = ages.ok_or(Rejection::Future { code: "Future" })?;
         let ages: Vec<f64> = ages.into_iter().map(|age| age as f64).collect();
         let mean_age_ms = ages.iter().sum::<f64>() / ages.len() as f64;
         Ok(vec![Measured { room_id: self.room_id.clone(), mean_age_ms }])
@@ -170,7 +170,7 @@ fn an_event_far_ahead_hides_the_time_of_a_nearer_one_in_its_boundary() {
     let facts = given(events![booked("r1", "g1")]).wait(AHEAD_MAX_MS + 1);
     let facts = facts.and(events![booked("r1", "g2")]);
     let case = facts.when(measure()).at(BEGIN_MS - 1_000);
-    let case = case.then_rejected(Refusal::Future { code: "Future" });
+    let case = case.then_rejected(Rejection::Future { code: "Future" });
     block_on(<Dcb as InMemory<Measure>>::check(&case));
     let before_all = BEGIN_MS - AHEAD_MAX_MS - 1;
     assert_eq!(TIMES.take(), [before_all, BEGIN_MS - 1_000].into());
@@ -210,13 +210,13 @@ fn a_decision_whose_facts_lie_far_ahead_may_not_panic() {
 #[test]
 #[should_panic(expected = "a rejection is an object with a `code`")]
 fn a_rejection_has_a_code() {
-    given([]).when(measure()).then_rejected(Refusal::Bare);
+    given([]).when(measure()).then_rejected(Rejection::Bare);
 }
 
 #[test]
 #[should_panic(expected = "field `title` of the rejection")]
 fn a_rejection_must_not_have_fields_named_like_members_of_the_answer() {
-    given([]).when(measure()).then_rejected(Refusal::Clash { code: "Clash", title: "x" });
+    given([]).when(measure()).then_rejected(Rejection::Clash { code: "Clash", title: "x" });
 }
 
 #[test]

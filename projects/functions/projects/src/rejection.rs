@@ -13,7 +13,7 @@ use crate::{
 /// Why a command is rejected.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 #[serde(tag = "code", rename_all_fields = "camelCase")]
-pub enum Refused {
+pub enum Rejection {
     #[error("project {project} does not exist")]
     UnknownProject { project: ProjectId },
     #[error("feature {feature} does not exist")]
@@ -139,7 +139,7 @@ pub enum Hold {
     Over,
 }
 
-impl Refused {
+impl Rejection {
     /// What a person would look at is this now.
     pub(crate) fn stale_review((run, iteration, sha256): Reviewed) -> Self {
         Self::StaleReview { run, iteration, sha256 }
@@ -186,7 +186,7 @@ fn list(names: &[impl ToString]) -> String {
 fn a_rejection_says_what_to_do_and_when_in_words() {
     let held = |hold, lease_until_ms| {
         let (holder, claim) = ("ada".parse().expect("a name"), "c1".parse().expect("a name"));
-        Refused::EdgeHeld { holder, claim, epoch: 1, hold, lease_until_ms }.to_string()
+        Rejection::EdgeHeld { holder, claim, epoch: 1, hold, lease_until_ms }.to_string()
     };
     let until = Some(1_719_100_800_000);
     let time = "2024-06-23T00:00:00.000Z";
@@ -202,6 +202,6 @@ fn a_rejection_says_what_to_do_and_when_in_words() {
         over.contains(&format!("ended at {time}")) && over.ends_with("by force-release"),
         "{over}"
     );
-    let not = |next_iteration| Refused::NotAuthorised { role: None, next_iteration }.to_string();
+    let not = |next_iteration| Rejection::NotAuthorised { role: None, next_iteration }.to_string();
     assert!(not(Some(2)).starts_with(&not(None)) && not(Some(2)).contains("complete iteration 2"));
 }
