@@ -80,7 +80,7 @@ enum Command<O: Own> {
 #[derive(Subcommand)]
 enum OfAll {
     #[command(flatten)]
-    New(ringfence_new::Command),
+    New(ringfence_new::NewCommand),
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
     /// 2: error.
     Send(send::Arguments),
@@ -251,7 +251,7 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
 }
 
 /// Writes what a command of `ringfence-new` asks for.
-fn written(command: &ringfence_new::Command) -> anyhow::Result<ExitCode> {
+fn written(command: &ringfence_new::NewCommand) -> anyhow::Result<ExitCode> {
     out::lines(&command.run()?);
     Ok(ExitCode::SUCCESS)
 }

@@ -29,7 +29,7 @@ use crate::plan::Plan;
 
 /// What is written for a stack, a context, a slice or a view.
 #[derive(Subcommand)]
-pub enum Command {
+pub enum NewCommand {
     /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
     New(Stack),
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
@@ -42,7 +42,7 @@ pub enum Command {
     NewView(View),
 }
 
-impl Command {
+impl NewCommand {
     /// Writes the files, and returns lines for a person that say which, and what is next.
     ///
     /// # Errors
