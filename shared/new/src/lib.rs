@@ -33,7 +33,7 @@ pub enum NewCommand {
     /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
     New(Stack),
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
-    NewContext(Context),
+    NewContext(NewContext),
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewSlice(Slice),
@@ -69,7 +69,7 @@ pub struct Stack {
 
 /// The command line that adds a context.
 #[derive(Args)]
-pub struct Context {
+pub struct NewContext {
     /// Its name, in kebab case: the name of its crate and the first part of its paths.
     name: String,
     /// The log that its events are on.
@@ -152,7 +152,7 @@ impl Stack {
     }
 }
 
-impl Context {
+impl NewContext {
     fn write(&self) -> Result<String> {
         let Self { name, log, allow_dirty } = self;
         let mut plan = Plan::new(root()?);
