@@ -36,7 +36,7 @@ pub enum NewCommand {
     NewContext(NewContext),
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
-    NewSlice(Slice),
+    NewSlice(NewSlice),
     /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewView(View),
@@ -82,7 +82,7 @@ pub struct NewContext {
 
 /// The command line that adds a slice.
 #[derive(Args)]
-pub struct Slice {
+pub struct NewSlice {
     /// Its context and its name, such as orders/cancel-order.
     #[arg(value_name = "CONTEXT/SLICE")]
     slice: String,
@@ -161,7 +161,7 @@ impl NewContext {
     }
 }
 
-impl Slice {
+impl NewSlice {
     fn write(&self) -> Result<String> {
         let Self { slice, on, allow_dirty } = self;
         let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
