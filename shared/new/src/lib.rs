@@ -31,7 +31,7 @@ use crate::plan::Plan;
 #[derive(Subcommand)]
 pub enum NewCommand {
     /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
-    New(Stack),
+    New(NewStack),
     /// Adds a context to the stack in this folder. Status 0: it is there, 2: error, and nothing is written.
     NewContext(NewContext),
     /// Adds a slice to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
@@ -59,7 +59,7 @@ impl NewCommand {
 
 /// The command line that creates a stack.
 #[derive(Args)]
-pub struct Stack {
+pub struct NewStack {
     /// Its name, in kebab case: the name of its folder, and the beginning of its stacks' names on AWS.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
@@ -124,7 +124,7 @@ fn root() -> Result<PathBuf> {
     })
 }
 
-impl Stack {
+impl NewStack {
     /// Writes the stack into its folder, and returns lines that name the files and say what is next.
     ///
     /// # Errors

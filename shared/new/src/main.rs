@@ -4,14 +4,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use ringfence::visible_lines;
-use ringfence_new::Stack;
+use ringfence_new::NewStack;
 
 #[derive(Parser)]
 #[command(name = "ringfence-new", version)]
 /// Creates a new stack with one example context.
 struct Arguments {
     #[command(flatten)]
-    stack: Stack,
+    stack: NewStack,
 }
 
 fn main() -> ExitCode {
