@@ -39,7 +39,7 @@ pub enum NewCommand {
     NewSlice(NewSlice),
     /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
-    NewView(View),
+    NewView(NewView),
 }
 
 impl NewCommand {
@@ -96,7 +96,7 @@ pub struct NewSlice {
 
 /// The command line that adds a view.
 #[derive(Args)]
-pub struct View {
+pub struct NewView {
     /// Its context and its name, such as rooms/bookings.
     #[arg(value_name = "CONTEXT/VIEW")]
     view: String,
@@ -175,7 +175,7 @@ impl NewSlice {
     }
 }
 
-impl View {
+impl NewView {
     fn write(&self) -> Result<String> {
         let Self { view, on, allow_dirty } = self;
         let form = || format!("{view} is not <context>/<view>, such as rooms/bookings");
