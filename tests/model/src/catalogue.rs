@@ -61,7 +61,7 @@ const READS: [&[Clause]; 16] = [
     &[on(S1, F), by(Fence::S1, A)],
 ];
 
-/// What a command writes; the first is that of a refusal.
+/// What a command writes; the first is that of a rejection.
 const WRITES: [&[u8]; 14] =
     [&[], &[0], &[1], &[2], &[3], &[4], &[0, 0], &[0, 2], &[5], &[6], &[7], &[8], &[10], &[3, 11]];
 
@@ -157,7 +157,7 @@ pub fn warm(commands: &[Command]) -> Vec<Scenario> {
 
 /// Every command as a writer, and every command that it causes in another.
 pub fn reactions(commands: &[Command]) -> Vec<Scenario> {
-    let causes = commands.iter().filter(|command| !command.is_refusal());
+    let causes = commands.iter().filter(|command| !command.is_rejection());
     let pair = |cause: &Command, effect: &Command| Scenario {
         before: &[],
         writers: vec![vec![*cause], vec![Command { cause: Some(0), ..*effect }]],

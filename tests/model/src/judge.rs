@@ -142,7 +142,7 @@ impl<'a> Model<'a> {
         Partition::ALL.into_iter().filter(taken).fold(0, |set, p| set | p.bit())
     }
 
-    /// The conditions on what was read that fail, but for those of puts into `own`. Of a refusal,
+    /// The conditions on what was read that fail, but for those of puts into `own`. Of a rejection,
     /// which has no puts, it is all that TransactGetItems shows.
     pub(crate) fn failed(
         &self,
@@ -161,7 +161,7 @@ impl<'a> Model<'a> {
                     Some(fence) => {
                         failed.fences |= !self.counts_hold(state, fence, clause.types & F, counted)
                     }
-                    None if self.protocol.check_read_partitions || command.is_refusal() => {
+                    None if self.protocol.check_read_partitions || command.is_rejection() => {
                         failed.slots |= taken & p.bit();
                     }
                     None => {}
@@ -305,7 +305,7 @@ impl<'a> Model<'a> {
         let stuck = (0..self.scenario.writers.len()).any(|writer| {
             let it = &state.writers[writer];
             let finished = usize::from(it.command) >= self.scenario.writers[writer].len();
-            if finished || it.place.is_over() || self.command(writer, it.command).is_refusal() {
+            if finished || it.place.is_over() || self.command(writer, it.command).is_rejection() {
                 return false;
             }
             let mut alone = *state;

@@ -3,7 +3,7 @@
 //! [`world`] has the vocabulary: partitions, fences, events, commands. [`protocol`] is the protocol as
 //! a table of switches; [`environment`] is what the table, its indexes, its clocks and its network may
 //! do. `judge` decides what becomes of one transaction, `step` what can happen next, with `read` for
-//! what a decision learns, `mint` for the times of events, `refuse` for answers that append nothing and `once` for commands with
+//! what a decision learns, `mint` for the times of events, `reject` for answers that append nothing and `once` for commands with
 //! keys. `text` says it in words, `explore` visits everything that can happen. [`catalogue`] lists the commands, [`runs`] the bounds,
 //! [`mutants`] the protocols with one switch turned, each with the property that it breaks.
 //!
@@ -23,7 +23,7 @@ mod once;
 pub mod property;
 pub mod protocol;
 mod read;
-mod refuse;
+mod reject;
 pub mod repair;
 pub mod runs;
 mod state;

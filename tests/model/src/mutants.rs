@@ -114,18 +114,18 @@ pub const MUTANTS: [Mutant; 41] = [
         Protocol { imports_file: false, ..RIGHT },
     ),
     mutant(
-        "a refusal that is not validated",
-        Property::NoStaleRefusal,
+        "a rejection that is not validated",
+        Property::NoStaleRejection,
         Protocol { validation: Validation::None, ..RIGHT },
     ),
     mutant(
-        "a refusal validated by GetItem although its prefix ends within an append",
-        Property::NoStaleRefusal,
+        "a rejection validated by GetItem although its prefix ends within an append",
+        Property::NoStaleRejection,
         Protocol { validation: Validation::OneGetItem, ..RIGHT },
     ),
     mutant(
-        "a refusal validated by separate reads that are kept over a new decision",
-        Property::NoStaleRefusal,
+        "a rejection validated by separate reads that are kept over a new decision",
+        Property::NoStaleRejection,
         Protocol { validation: Validation::Kept, ..RIGHT },
     ),
     mutant(
@@ -170,9 +170,9 @@ pub const MUTANTS: [Mutant; 41] = [
         Protocol { validates_repeats: false, ..RIGHT },
     ),
     mutant(
-        "a repeat refused without a look at the command item",
+        "a repeat rejected without a look at the command item",
         Property::OneAnswer,
-        Protocol { item_before_refusal: false, ..RIGHT },
+        Protocol { item_before_rejection: false, ..RIGHT },
     ),
     mutant("no head guard", Property::Order, Protocol { guard: Guard::None, ..RIGHT }),
     mutant(

@@ -88,7 +88,7 @@ impl Model<'_> {
         let mut recorded = false;
         if failed == Failed::default() {
             let effect = Self::own_events(state, writer) != 0;
-            recorded = effect && self.has_item(command) && self.protocol.item_before_refusal;
+            recorded = effect && self.has_item(command) && self.protocol.item_before_rejection;
             broken = Property::OneAnswer.when(effect && !recorded);
             self.settle(&mut after, writer);
         } else {

@@ -5,8 +5,8 @@
 pub enum Property {
     /// A decision commits although a committed event that its query matches was not folded.
     NoLostUpdate,
-    /// A refusal is answered from a state that the log had at no moment since the command began.
-    NoStaleRefusal,
+    /// A rejection is answered from a state that the log had at no moment since the command began.
+    NoStaleRejection,
     /// One command has two effects.
     NoDoubleEffect,
     /// A command that took effect is answered with nothing, or with a part of its events.
@@ -41,7 +41,7 @@ impl Property {
     /// All of them.
     pub const ALL: [Self; 14] = [
         Self::NoLostUpdate,
-        Self::NoStaleRefusal,
+        Self::NoStaleRejection,
         Self::NoDoubleEffect,
         Self::OneAnswer,
         Self::Dense,
@@ -70,7 +70,7 @@ impl Property {
     pub fn name(self) -> &'static str {
         match self {
             Self::NoLostUpdate => "no lost update (safety)",
-            Self::NoStaleRefusal => "no stale refusal (safety)",
+            Self::NoStaleRejection => "no stale rejection (safety)",
             Self::NoDoubleEffect => "no double effect (safety)",
             Self::OneAnswer => "a repeat gets the events of the first run (safety)",
             Self::Dense => "slots without gaps (safety)",

@@ -165,7 +165,7 @@ pub struct Protocol {
     /// Once: the answer to a repeat is validated.
     pub validates_repeats: bool,
     /// Once: an answer that appends nothing is given after a look at the command item.
-    pub item_before_refusal: bool,
+    pub item_before_rejection: bool,
 }
 
 impl Protocol {
@@ -199,6 +199,6 @@ impl Protocol {
         in_events: InEvents::Shown,
         searched: Searched::All,
         validates_repeats: true,
-        item_before_refusal: true,
+        item_before_rejection: true,
     };
 }

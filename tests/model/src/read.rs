@@ -220,7 +220,7 @@ impl Model<'_> {
             let folded = self.folded(state, command, &it.seen);
             let then = self.fold(state, before, folded, self.protocol.fold_in_order);
             it.place = match rest {
-                0 if command.is_refusal() => Place::Ready,
+                0 if command.is_rejection() => Place::Ready,
                 0 => Place::Again,
                 partitions => Place::Tail { partitions },
             };

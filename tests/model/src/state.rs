@@ -119,7 +119,7 @@ pub(crate) enum Place {
     Start,
     /// Read a clause.
     Read { clause: u8 },
-    /// Find the last slots of partitions that were not read, and mint; or answer a refusal.
+    /// Find the last slots of partitions that were not read, and mint; or answer a rejection.
     Ready,
     /// Mint: the last slots are known.
     Again,
@@ -184,7 +184,7 @@ pub(crate) struct Writer {
     pub recalled: Events,
     /// Events that it knows and does not search for those of an earlier run.
     pub unsearched: Events,
-    /// Clauses of a refusal that were validated one by one, a bit each.
+    /// Clauses of a rejection that were validated one by one, a bit each.
     pub validated: u8,
     /// What the next mint must not be below: after its own last, and after what refused it.
     pub floor: u8,
@@ -192,7 +192,7 @@ pub(crate) struct Writer {
     /// Commands begun, those begun again after a crash included: part of the `appendId`.
     pub round: u8,
     pub answers_lost: u8,
-    /// Length of the log when a refusal began.
+    /// Length of the log when a rejection began.
     pub since: u8,
 }
 

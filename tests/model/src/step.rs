@@ -31,9 +31,9 @@ pub(crate) enum Step {
     Arrive { request: u8, verdict: Verdict },
     /// An item becomes visible.
     Show { event: u8, in_index: bool },
-    /// A refusal is validated: it is answered, or something has changed.
+    /// A rejection is validated: it is answered, or something has changed.
     Answer { writer: u8, failed: Failed },
-    /// One clause of a refusal is validated.
+    /// One clause of a rejection is validated.
     Validate { writer: u8, clause: u8 },
     /// A repeat finds the events of the first run, and is validated.
     Repeat { writer: u8, failed: Failed },
@@ -126,7 +126,7 @@ impl Model<'_> {
             Place::Start => self.recall(state, writer, next),
             Place::Read { .. } if !command.is_conditional() => self.ready(state, writer, next),
             Place::Read { clause } => self.read(state, writer, clause, next),
-            Place::Ready if command.is_refusal() => self.answer(state, writer, next),
+            Place::Ready if command.is_rejection() => self.answer(state, writer, next),
             Place::Ready | Place::Again if self.found(state, writer) != 0 => {
                 self.repeat(state, writer, next);
             }
@@ -153,7 +153,7 @@ impl Model<'_> {
         it.seen = Seen::default();
         (it.validated, it.unsearched) = (0, 0);
         it.place = if recalls { Place::Start } else { Place::READ };
-        if command.is_refusal() && it.conflicts == 0 {
+        if command.is_rejection() && it.conflicts == 0 {
             it.since = low(u16::BITS - shown.leading_zeros());
         }
     }

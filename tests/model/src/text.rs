@@ -86,10 +86,10 @@ impl Machine for Model<'_> {
                 format!("{} shows in {place}", listed(&before.log, 1 << event))
             }
             Step::Answer { writer, failed } if failed == Failed::default() => {
-                format!("W{} answers its refusal", writer + 1)
+                format!("W{} answers its rejection", writer + 1)
             }
             Step::Answer { writer, failed } => {
-                format!("W{} validates its refusal: {}", writer + 1, changed(failed))
+                format!("W{} validates its rejection: {}", writer + 1, changed(failed))
             }
             Step::Repeat { writer, failed } if failed == Failed::default() => {
                 let found = self.found(before, usize::from(writer));

@@ -196,7 +196,7 @@ pub struct Command {
     /// The query, at most [`CLAUSES_MAX`] clauses. Without any, the append is unconditional: an
     /// import.
     pub reads: &'static [Clause],
-    /// Indexes into [`SHAPES`]. Without any, the command is a refusal.
+    /// Indexes into [`SHAPES`]. Without any, the command is a rejection.
     pub writes: &'static [u8],
     /// The writer whose event caused it: it starts after that is committed.
     pub cause: Option<u8>,
@@ -212,7 +212,7 @@ impl Command {
     }
 
     /// Whether it answers without an append.
-    pub fn is_refusal(&self) -> bool {
+    pub fn is_rejection(&self) -> bool {
         self.writes.is_empty()
     }
 
@@ -248,7 +248,7 @@ impl fmt::Display for Command {
         }
         match (self.reads, self.writes) {
             (reads, []) => {
-                f.write_str("refuses by ")?;
+                f.write_str("rejects by ")?;
                 join(f, " and ", reads.iter())
             }
             ([], _) => {

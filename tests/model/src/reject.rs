@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Model<'_> {
-    /// A refusal, or any other answer that appends nothing.
+    /// A rejection, or any other answer that appends nothing.
     pub(crate) fn answer(&self, state: &State, writer: usize, next: &mut Steps) {
         let it = &state.writers[writer];
         let command = self.command(writer, it.command);
@@ -54,7 +54,7 @@ impl Model<'_> {
         next.push(Next {
             step: Step::Answer { writer: number, failed },
             state: after,
-            broken: Property::NoStaleRefusal.when(stale) | Property::NoFalseConflict.when(wrong),
+            broken: Property::NoStaleRejection.when(stale) | Property::NoFalseConflict.when(wrong),
         });
     }
 
