@@ -172,10 +172,10 @@ async fn a_claim_checks_its_feature_and_what_that_waits_for() {
         let types = &["ClaimExpired", "EdgeStarted"];
         let found = cost(held.clone(), vec![], late, claim("bob", "c2", &others), Ok(types)).await;
         assert_eq!(found, ((reads, 1.5 + half(d)), (1, 8.0 + twice(d))), "{d}");
-        // Who is refused writes into its own partition, and checks the rest.
-        let refused =
+        // Who is rejected writes into its own partition, and checks the rest.
+        let rejected =
             cost(held.clone(), vec![], 0, claim("bob", "c2", &others), Err("EdgeHeld")).await;
-        assert_eq!(refused, ((reads, 1.5 + half(d)), (1, 6.0 + twice(d))), "{d}");
+        assert_eq!(rejected, ((reads, 1.5 + half(d)), (1, 6.0 + twice(d))), "{d}");
         // Asked again it writes nothing. What a warm handler knows is checked in one transaction, where a read
         // costs two units.
         let polls = vec![claim("bob", "c2", &others)];
@@ -249,8 +249,8 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     let barred = ((3, 1.5), (1, 6.0));
     let escalated = cost(worked(), vec![], 0, converge("dora"), Ok(&["ConvergenceEscalated"]));
     assert_eq!(escalated.await, barred);
-    let refused = cost(worked(), vec![], 0, converge("carl"), Err("NotAuthorised"));
-    assert_eq!(refused.await, barred);
+    let rejected = cost(worked(), vec![], 0, converge("carl"), Err("NotAuthorised"));
+    assert_eq!(rejected.await, barred);
     let converged = and(worked(), events![converged(DESIGN_CODE, "c1")]);
     let reopen = ReopenEdge { edge: id(DESIGN_CODE), agent: id("ada"), reason: id("it is wrong") };
     assert_eq!(cold(converged, reopen, &["EdgeReopened"]).await, ((2, 1.0), (1, 6.0)));

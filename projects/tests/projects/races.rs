@@ -80,8 +80,8 @@ async fn a_project_begins_once_and_a_child_is_born_once() {
     };
     let ended = join_all([1_000, 2_000, 3_000].map(begin)).await;
     let begun = ended.iter().filter(|it| it.is_ok()).count();
-    let refused = ended.iter().filter(|it| **it == Err("ProjectExists".to_owned())).count();
-    assert_eq!((begun, refused), (1, 2), "{ended:?}");
+    let rejected = ended.iter().filter(|it| **it == Err("ProjectExists".to_owned())).count();
+    assert_eq!((begun, rejected), (1, 2), "{ended:?}");
 
     let edges = [REQUIREMENTS_DESIGN, "shop/REQ-F-PAY-001/requirements_design"].map(id::<EdgeRef>);
     for edge in edges.clone() {
@@ -105,8 +105,8 @@ async fn a_project_begins_once_and_a_child_is_born_once() {
         came(&stack.run(&stack.running_log(), &command).await)
     };
     let ended = join_all(edges.map(spawn)).await;
-    let refused = ended.iter().filter(|it| **it == Err("FeatureExists".to_owned())).count();
-    assert_eq!(refused, 1, "{ended:?}");
+    let rejected = ended.iter().filter(|it| **it == Err("FeatureExists".to_owned())).count();
+    assert_eq!(rejected, 1, "{ended:?}");
     assert_eq!(stack.of_type("SpawnCreated").await.len(), 1);
 }
 
@@ -158,9 +158,9 @@ async fn race_to_a_circle(seed: u64) {
             }
         };
         let ended = join_all((0..3).map(add)).await;
-        let mut refused = ended.iter().filter_map(|it| it.as_ref().err());
-        assert_eq!(refused.next().map(String::as_str), Some("DependencyCycle"), "{ended:?}");
-        assert_eq!(refused.next(), None, "{ended:?}");
+        let mut rejected = ended.iter().filter_map(|it| it.as_ref().err());
+        assert_eq!(rejected.next().map(String::as_str), Some("DependencyCycle"), "{ended:?}");
+        assert_eq!(rejected.next(), None, "{ended:?}");
     }
     assert_eq!(stack.of_type("DependencyAdded").await.len(), 2 * rounds());
 }

@@ -16,8 +16,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(35);
 const ANSWER_BYTES_MAX: usize = 10_000_000;
 /// The header that makes a command take effect once.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The HTTP status of an answer that refuses a command.
-const REFUSED: u16 = 422;
+/// The HTTP status of an answer that rejects a command.
+const REJECTED: u16 = 422;
 /// The service that checks the signatures of requests to API Gateway.
 const SERVICE: &str = "execute-api";
 /// The beginning of each type of problem that a function answers.
@@ -48,13 +48,13 @@ impl Answer {
         }
     }
 
-    /// The status of the program that has got the answer: 0 if the command is accepted, 1 if the domain refuses it,
+    /// The status of the program that has got the answer: 0 if the command is accepted, 1 if it is rejected,
     /// 2 otherwise.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self.status {
             200..300 if self.is_of_stack() => ExitCode::SUCCESS,
-            REFUSED if self.is_of_stack() => ExitCode::FAILURE,
+            REJECTED if self.is_of_stack() => ExitCode::FAILURE,
             _ => ExitCode::from(crate::out::FAILED),
         }
     }
@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
         let code = |status, document| format!("{:?}", Answer { status, document }.code());
-        let [accepted, refused, failed] =
+        let [accepted, rejected, failed] =
             [0, 1, crate::out::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));
         assert_eq!(code(200, json!({ "accepted": true, "events": [] })), accepted);
-        assert_eq!(code(422, json!({ "type": "urn:ringfence:problem:rejected" })), refused);
+        assert_eq!(code(422, json!({ "type": "urn:ringfence:problem:rejected" })), rejected);
         assert_eq!(code(400, json!({ "type": "urn:ringfence:problem:malformed" })), failed);
         for status in [200, 400, 422, 500] {
             assert_eq!(code(status, json!({ "message": "sign in first" })), failed, "{status}");

@@ -81,11 +81,11 @@ enum Command<O: Own> {
 enum OfAll {
     #[command(flatten)]
     New(ringfence_new::NewCommand),
-    /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: refused by the domain,
+    /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
     /// 2: error.
     Send(send::Arguments),
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
-    /// Writes nothing. Status 0: it would be accepted, 1: refused by the domain, 2: error.
+    /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),

@@ -16,7 +16,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
             None if answer.repeated => { p { "It has taken effect before, under this key." } }
             None => { p { strong { "It is accepted." } } }
             Some(message) => {
-                p { strong { "It is refused: " (message) } }
+                p { strong { "It is rejected: " (message) } }
                 pre { code { (answer.rejection.clone().unwrap_or_default()) } }
             }
         }

@@ -119,14 +119,14 @@ fn an_idempotency_key_repeats_the_answer() {
     assert_eq!((first.0, second.0), (200, 200));
     assert_eq!(first.2["events"], second.2["events"]);
     assert_eq!((first.2.get("repeated"), &second.2["repeated"]), (None, &json!(true)));
-    // A refusal leaves no record.
-    let refused = |_| {
+    // A rejection leaves no record.
+    let rejected = |_| {
         let mut order = order();
         order["orderId"] = "o9".into();
         order["productIds"] = json!(["p9"]);
         http(&shop, request(&order.to_string(), json!({ "idempotency-key": "k9" }))).2
     };
-    let [first, second] = [1, 2].map(refused);
+    let [first, second] = [1, 2].map(rejected);
     assert_eq!(first["code"], "ProductsNotAvailable");
     assert_eq!(first, second);
     let mut other = order();

@@ -179,26 +179,26 @@ impl Run<'_> {
                 false => wrong(format!("answered {rejection:?}, a serial run {serial:?}")),
             };
         }
-        let refused = Decision { rejection, events: Vec::new() };
+        let nothing = Decision { rejection, events: Vec::new() };
         if handled.repeated {
-            return wrong(format!("{refused:?} is answered as a repeat"));
+            return wrong(format!("{nothing:?} is answered as a repeat"));
         }
         // It is the serial decision as of the look that it rests on.
         let Some(look) = self.history.looks.get(&(end.job, end.copy)).cloned() else {
-            return wrong(format!("answered {refused:?} without a look at what it rests on"));
+            return wrong(format!("answered {nothing:?} without a look at what it rests on"));
         };
         // Another copy may take effect later.
         if effect.is_some_and(|effect| effect < *look.start()) {
-            return wrong(format!("answered {refused:?}, and yet effect {effect:?}"));
+            return wrong(format!("answered {nothing:?}, and yet effect {effect:?}"));
         }
         for commits in look.clone() {
-            if self.serial(job, commits)? == refused {
+            if self.serial(job, commits)? == nothing {
                 return Ok(());
             }
         }
         let serial = self.serial(job, *look.end())?;
         wrong(format!(
-            "{:?}: answered {refused:?}; after {look:?} effects a serial run decides {serial:?}",
+            "{:?}: answered {nothing:?}; after {look:?} effects a serial run decides {serial:?}",
             job.command
         ))
     }

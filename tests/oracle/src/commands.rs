@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use crate::gates::{CloseGate, CloseHall, PassGate};
 
-/// What a decision comes to: why the command is refused, if it is, and its events: type, tags, payload.
+/// What a decision comes to: why the command is rejected, if it is, and its events: type, tags, payload.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) rejection: Option<Value>,

@@ -91,7 +91,7 @@ pub struct Tally {
     /// Commands that appended events.
     pub accepted: u64,
     /// Answers that appended nothing: rejections and no-ops.
-    pub refused: u64,
+    pub without_events: u64,
     /// Answers that a record gave.
     pub repeated: u64,
     /// Commands that ended without an answer: crashed, contended, unknown.
@@ -110,7 +110,7 @@ impl Tally {
         self.requests += other.requests;
         self.faults += other.faults;
         self.accepted += other.accepted;
-        self.refused += other.refused;
+        self.without_events += other.without_events;
         self.repeated += other.repeated;
         self.unanswered += other.unanswered;
         self.recalled += other.recalled;

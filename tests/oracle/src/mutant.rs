@@ -12,13 +12,13 @@ pub enum Mutant {
     EmptyReadUnchecked,
     /// Conditions on the slots and fences that it writes, and not on those that it only read.
     ReadOnlyUnchecked,
-    /// Refuses and does nothing without looking at what it has seen.
+    /// Answers without events and does not look again at what it has seen.
     NoVerify,
     /// Decides again after a lost answer instead of sending again.
     DecidesAgain,
     /// Appends without an item of the command.
     NoItem,
-    /// Refuses a command without looking for its item.
+    /// Rejects a command without looking for its item.
     ItemUnread,
     /// Takes no notice of the keys in events.
     MarksUnread,

@@ -59,7 +59,7 @@ fn count(tally: &mut Tally, ends: &[End]) {
                 match &handled.outcome {
                     _ if handled.repeated => tally.repeated += 1,
                     Outcome::Accepted(events) if !events.is_empty() => tally.accepted += 1,
-                    _ => tally.refused += 1,
+                    _ => tally.without_events += 1,
                 }
             }
             None | Some(Err(_)) => tally.unanswered += 1,

@@ -1,6 +1,6 @@
 //! ConvergeEdge: ends the work on an edge.
 //!
-//! What a role may converge is asked here, and nowhere else. Who may not is refused, escalated to a person, or only
+//! What a role may converge is asked here, and nowhere else. Who may not is rejected, escalated to a person, or only
 //! noted, as the project says.
 
 use ringfence::prelude::*;

@@ -220,7 +220,7 @@ pub struct Known {
     project: Option<(Config, u64)>,
     features: BTreeMap<FeatureRef, Feature>,
     edges: BTreeMap<EdgeRef, Edge>,
-    /// The epochs of the claims by which an agent was refused before.
+    /// The epochs of the claims by which an agent was rejected before.
     rejected: BTreeSet<u64>,
 }
 

@@ -270,7 +270,7 @@ async fn an_answer_is_not_given_from_a_read_in_the_middle_of_an_append() {
     let missed = event("PointsMissed", json!({ "points": 5 }));
     log.table().push_event(&customer("ada"), PushPlace::End, missed).await.expect("pushed");
     run(&log, &add("ada", &[3, 4]), None).await;
-    // The first of the two shows, and with 3 points the command would be refused.
+    // The first of the two shows, and with 3 points the command would be rejected.
     let torn = Fault::Reply(Edit::new(|answer| {
         let items = answer["Items"].as_array_mut().expect("items");
         items.retain(|item| item["version"]["N"] != "5");

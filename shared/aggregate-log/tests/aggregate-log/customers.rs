@@ -236,7 +236,7 @@ impl Slice for Deactivate {
     }
 }
 
-/// Spends points of a customer. A refusal is noted, each number of points once.
+/// Spends points of a customer. A rejection is noted, each number of points once.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Spend {
     #[tag(partition)]

@@ -277,16 +277,16 @@ async fn a_repeat_whose_aggregate_is_read_in_part_is_not_answered() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_left_an_event_is_repeated_under_its_key() {
+async fn a_rejection_that_left_an_event_is_repeated_under_its_key() {
     let (stack, log) = filled(1).await;
     let spend = || Spend { customer_id: "ada".to_owned(), points: 5 };
-    let refused = run(&log, &spend(), "k").await;
-    assert_eq!((code(&refused), refused.repeated), ("TooFew", false));
+    let rejected = run(&log, &spend(), "k").await;
+    assert_eq!((code(&rejected), rejected.repeated), ("TooFew", false));
     assert_eq!(stack.operations(), ["Query", "PutItem"]);
     log.table().push_event(&customer("ada"), PushPlace::End, added(9)).await.expect("pushed");
     // By now it could be spent. Under the key, the answer stays, with what it left.
     let again = run(&log, &spend(), "k").await;
-    assert_eq!((&again.outcome, again.repeated), (&refused.outcome, true));
+    assert_eq!((&again.outcome, again.repeated), (&rejected.outcome, true));
     let Outcome::Rejected { events, .. } = &again.outcome else { panic!("{again:?}") };
     assert_eq!((events.len(), events[0].slot), (1, 2));
     assert_eq!(places(&run(&log, &spend(), "l").await), first("ada 4"));

@@ -46,7 +46,7 @@ async fn a_command_costs_a_strong_read_of_its_aggregate_and_a_put() {
         assert_eq!(run(&stack, &log, &register("ada"), key).await, first);
         let later = cost(&["Query", "PutItem"], 1.0, 1.0);
         assert_eq!(run(&stack, &log, &add("ada", &[5]), key).await, later);
-        // A repeat, a refusal, and a command that has nothing to change cost the read.
+        // A repeat, a rejection, and a command that has nothing to change cost the read.
         let read = cost(&["Query"], 1.0, 0.0);
         assert_eq!(run(&stack, &log, &register("ada"), key).await, read);
         assert_eq!(run(&stack, &log, &add("ada", &[]), None).await, read);
@@ -74,7 +74,7 @@ async fn a_command_on_two_aggregates_costs_two_reads_and_a_transaction_of_two() 
         run(&stack, &log, &add("ada", &[5]), None).await;
         let expected = cost(&["Query", "Query", "TransactWriteItems"], 2.0, 4.0);
         assert_eq!(run(&stack, &log, &transfer("bob", 5), key).await, expected);
-        // A repeat, a refusal, and nothing to change: what was read of several has to hold at one moment.
+        // A repeat, a rejection, and nothing to change: what was read of several has to hold at one moment.
         let look = cost(&["Query", "Query", "TransactGetItems"], 6.0, 0.0);
         if key.is_some() {
             assert_eq!(run(&stack, &log, &transfer("bob", 5), key).await, look);

@@ -65,10 +65,10 @@ pub struct Seen {
 pub struct Answer {
     /// Whether it is accepted.
     pub accepted: bool,
-    /// Why it is refused, for a person.
+    /// Why it is rejected, for a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Why it is refused, for a program.
+    /// Why it is rejected, for a program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejection: Option<Value>,
     /// Whether it took effect before, under the same key.

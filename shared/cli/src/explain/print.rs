@@ -51,7 +51,7 @@ impl Explanation {
                 writeln!(f, "\nIt {verb}, with {}:", counted(answer.events.len() as f64, "event"))?
             }
             Some(message) => {
-                writeln!(f, "\nIt is refused: {}", visible(message))?;
+                writeln!(f, "\nIt is rejected: {}", visible(message))?;
                 writeln!(f, "  {}", answer.rejection.as_ref().unwrap_or_default())?;
             }
         }

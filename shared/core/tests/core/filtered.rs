@@ -109,8 +109,8 @@ fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
     assert!(matches!(accepted.outcome, Outcome::Accepted(events) if events.len() == 1));
     // The slice asks for strong reads, of the first attempt too.
     assert_eq!(log.calls(), "read!(roomId:r1) append");
-    let refused = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
-    let Outcome::Rejected { rejected, .. } = refused.outcome else { panic!("{refused:?}") };
+    let handled = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
+    let Outcome::Rejected { rejected, .. } = handled.outcome else { panic!("{handled:?}") };
     assert_eq!(rejected.message, "cleaned in shift Some(2)");
 }
 

@@ -1,4 +1,4 @@
-//! A refusal can leave events: in a partition of the caller's own, under the condition that it still follows.
+//! A rejection can leave events: in a partition of the caller's own, under the condition that it still follows.
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ impl Slice for Borrow {
     }
 }
 
-/// The same, but its command lacks the tag of what its refusals leave.
+/// The same, but its command lacks the tag of what its rejections leave.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Grab {
     #[tag(key = "tool")]
@@ -229,7 +229,7 @@ fn run<S: Slice>(
     block_on(handle(log, &Tools::catalog().unwrap(), decisions, command, &envelope))
 }
 
-/// The code of the refusal, the ids of the events that it left, and whether it is a repeat.
+/// The code of the rejection, the ids of the events that it left, and whether it is a repeat.
 fn left(handled: Result<Handled, HandleError>) -> (String, Vec<String>, bool) {
     let Handled { outcome, repeated, .. } = handled.unwrap();
     let Outcome::Rejected { rejected, events } = outcome else { panic!("{outcome:?}") };
@@ -252,7 +252,7 @@ fn its_cases_hold() {
 }
 
 #[test]
-fn a_repeat_is_refused_as_the_first_run_was_whatever_has_happened_since() {
+fn a_repeat_is_rejected_as_the_first_run_was_whatever_has_happened_since() {
     for warm in [0, 10] {
         let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(warm));
         assert_eq!(
@@ -272,7 +272,7 @@ fn a_repeat_is_refused_as_the_first_run_was_whatever_has_happened_since() {
 }
 
 #[test]
-fn what_is_known_to_the_refused_is_not_written_again() {
+fn what_is_known_to_the_rejected_is_not_written_again() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
     assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
     assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[], false));
@@ -282,7 +282,7 @@ fn what_is_known_to_the_refused_is_not_written_again() {
 }
 
 #[test]
-fn a_refusal_that_does_not_follow_any_more_leaves_nothing() {
+fn a_rejection_that_does_not_follow_any_more_leaves_nothing() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
     assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
     append(&log, returned("saw").into());
@@ -296,7 +296,7 @@ fn a_refusal_that_does_not_follow_any_more_leaves_nothing() {
 }
 
 #[test]
-fn with_a_key_a_slice_has_to_read_what_its_refusals_leave() {
+fn with_a_key_a_slice_has_to_read_what_its_rejections_leave() {
     let log = log(events![lent("saw", "ada")]);
     let grab = Grab { tool: "saw".to_owned(), by: "bob".to_owned() };
     let error = run(&log, &grab, Some("k"), &Decisions::new(0)).unwrap_err();
@@ -308,7 +308,7 @@ fn with_a_key_a_slice_has_to_read_what_its_refusals_leave() {
 }
 
 #[test]
-fn a_refusal_that_cannot_be_read_back_is_an_error() {
+fn a_rejection_that_cannot_be_read_back_is_an_error() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(0));
     run(&log, &borrow("bob"), Some("k"), &decisions).unwrap();
     let broken = log.events().into_iter().map(|mut event| {

@@ -44,8 +44,8 @@ fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since() {
 fn a_command_that_appended_nothing_is_decided_again() {
     let log = Faulty::new(events![booked("r1", "g2")]);
     for _ in 0..2 {
-        let refused = run(&log, &book("r1", "g1"), Some("k")).unwrap();
-        assert_eq!((code(&refused), refused.repeated), ("Taken", false));
+        let rejected = run(&log, &book("r1", "g1"), Some("k")).unwrap();
+        assert_eq!((code(&rejected), rejected.repeated), ("Taken", false));
     }
     let nothing = run(&log, &book("r1", "g2"), Some("k2")).unwrap();
     assert_eq!((code(&nothing), nothing.repeated), ("nothing", false));
@@ -333,7 +333,7 @@ fn an_item_is_the_record_where_the_events_are_not() {
     invite("k", ("accepted", false), "read append");
     invite("k", ("accepted", true), "read append");
     append(&log.log, closed("r1").into());
-    // A command that is refused leaves no record. A repeat of one that took effect is not refused.
+    // A command that is rejected leaves no record. A repeat of one that took effect is not rejected.
     invite("k", ("accepted", true), "read verify recorded");
     for _ in 0..2 {
         invite("k2", ("Closed", false), "read verify recorded");

@@ -134,8 +134,8 @@ fn each_value_of_two_fields_with_one_key_is_read() {
     let accepted = run(&log, &two("a", "b"));
     assert!(matches!(&accepted, Outcome::Accepted(events) if events.len() == 2), "{accepted:?}");
     for again in [two("a", "b"), two("c", "a"), two("b", "c"), two("a", "a")] {
-        let refused = run(&log, &again);
-        assert!(matches!(refused, Outcome::Rejected { .. }), "{again:?}: {refused:?}");
+        let rejected = run(&log, &again);
+        assert!(matches!(rejected, Outcome::Rejected { .. }), "{again:?}: {rejected:?}");
     }
     assert_eq!(log.events().len(), 2);
 }

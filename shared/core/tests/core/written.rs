@@ -1,4 +1,4 @@
-//! What a decision knows, and what it may write and refuse.
+//! What a decision knows, and what it may write and reject.
 
 use std::{cell::RefCell, collections::BTreeSet};
 

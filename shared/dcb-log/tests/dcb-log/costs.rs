@@ -244,18 +244,18 @@ async fn append_to_an_entity_of_a_hundred_events() {
 }
 
 #[tokio::test]
-async fn a_refusal_costs_a_look_at_what_it_rests_on() {
+async fn a_rejection_costs_a_look_at_what_it_rests_on() {
     let there = || padded(ProductAdded { product_id: id("product-0001"), name: "Lamp".to_owned() });
     // One partition: a strong read of the next slot.
-    let refused = || Case::new([there()], add(), 1);
-    assert_eq!(refused().cost().await, cost((2, 1.5), (0, 0.0)));
-    assert_eq!(refused().with_key().cost().await, cost((2, 1.5), (0, 0.0)));
-    assert_eq!(refused().warm(add()).cost().await, cost((1, 1.0), (0, 0.0)));
+    let rejected = || Case::new([there()], add(), 1);
+    assert_eq!(rejected().cost().await, cost((2, 1.5), (0, 0.0)));
+    assert_eq!(rejected().with_key().cost().await, cost((2, 1.5), (0, 0.0)));
+    assert_eq!(rejected().warm(add()).cost().await, cost((1, 1.0), (0, 0.0)));
     // Three: a transaction.
-    let refused = || Case::new(stocked(), place(false), 3);
-    assert_eq!(refused().cost().await, cost((4, 7.5), (0, 0.0)));
-    assert_eq!(refused().with_key().cost().await, cost((4, 7.5), (0, 0.0)));
-    assert_eq!(refused().warm(place(false)).cost().await, cost((1, 6.0), (0, 0.0)));
+    let rejected = || Case::new(stocked(), place(false), 3);
+    assert_eq!(rejected().cost().await, cost((4, 7.5), (0, 0.0)));
+    assert_eq!(rejected().with_key().cost().await, cost((4, 7.5), (0, 0.0)));
+    assert_eq!(rejected().warm(place(false)).cost().await, cost((1, 6.0), (0, 0.0)));
     // A pair: a transaction, and with a key a strong read of the item.
     let pair = || (id("product-0001"), id("order-000001"));
     let revoke = || {
@@ -267,7 +267,7 @@ async fn a_refusal_costs_a_look_at_what_it_rests_on() {
 }
 
 #[tokio::test]
-async fn a_repeat_costs_what_a_refusal_costs() {
+async fn a_repeat_costs_what_a_rejection_costs() {
     let stack = Stack::start(Shop::catalog()).await;
     let envelope = Envelope { idempotency_key: Some("key".to_owned()), ..envelope() };
     let (log, decisions) = (stack.log(), Decisions::new(1));

@@ -99,7 +99,7 @@ async fn order_product() {
     insta::assert_snapshot!(only_append(&stack));
 
     // The cap counts across orders, and for this customer alone.
-    let refused = stack.run(&order("o3", "c1", 1)).await;
-    assert_eq!(code(&refused), "LimitExceeded");
+    let rejected = stack.run(&order("o3", "c1", 1)).await;
+    assert_eq!(code(&rejected), "LimitExceeded");
     stack.accept(order("o3", "c2", 1)).await;
 }

@@ -302,7 +302,7 @@ async fn other_events_of_a_partition_do_not_disturb_a_decision_on_its_fenced_typ
 }
 
 #[tokio::test]
-async fn a_refusal_on_fenced_types_looks_at_their_fences() {
+async fn a_rejection_on_fenced_types_looks_at_their_fences() {
     let stack = shop().await;
     stack.seed(events![listed("p1"), renamed("x")]).await;
     stack.wire.forget();
@@ -322,7 +322,7 @@ async fn a_refusal_on_fenced_types_looks_at_their_fences() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_rests_on_half_of_an_append_is_never_answered() {
+async fn a_rejection_that_rests_on_half_of_an_append_is_never_answered() {
     let stack = shop().await;
     let added = ProductAdded { product_id: id("p1"), name: "lamp".to_owned() };
     stack.seed(events![added, renamed("lantern")]).await;

@@ -71,7 +71,7 @@ async fn a_rehearsal_meets_the_conflict_and_names_the_event() {
     let told: Vec<_> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["productId:p1 has ProductAdded in slot 1, which was free"]);
     assert_eq!(events.into_values().collect::<Vec<_>>(), ["ProductAdded"]);
-    assert_eq!(intent, None, "a refusal writes nothing");
+    assert_eq!(intent, None, "a rejection writes nothing");
     let handled = handled.expect("it is rejected");
     assert_eq!(
         (handled.attempts, handled.conflicts),
@@ -227,7 +227,7 @@ async fn a_fence_that_counts_less_than_was_read_is_corrupt() {
     let stack = shop().await;
     stack.seed(events![ordered("o1")]).await;
     Damage::Delete.inflict(&stack, "customerId:c1").await;
-    // As an append and as a refusal.
+    // As an append and as a rejection.
     for quantity in [1, 11] {
         let end = stack.run(&OrderProduct { quantity, ..order("o2") }).await;
         let Err(HandleError::Log(LogError::Corrupt(Change::Count { seen, found, .. }))) = end

@@ -196,7 +196,7 @@ enum Act {
         #[tag(partition)]
         basket_id: String,
     },
-    /// Is refused, and leaves one thing the first time.
+    /// Is rejected, and leaves one thing the first time.
     Leave {
         #[tag(partition)]
         basket_id: String,
@@ -229,7 +229,7 @@ impl Slice for Act {
 
 on_both![
     an_event_of_another_document_is_not_written,
-    a_refusal_leaves_events_once_and_a_repeat_is_refused_alike,
+    a_rejection_leaves_events_once_and_a_repeat_is_rejected_alike,
     a_decision_is_not_made_before_the_events_that_it_read,
 ];
 
@@ -252,7 +252,7 @@ async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
     assert!(error.contains("add Wrapped::SCHEMA"), "{error}");
 }
 
-async fn a_refusal_leaves_events_once_and_a_repeat_is_refused_alike<S: Store + Clone>(store: S) {
+async fn a_rejection_leaves_events_once_and_a_repeat_is_rejected_alike<S: Store + Clone>(store: S) {
     let warm = baskets(log(store.clone()), AccessStrategy::Unoptimized, some_cache());
     let cold = baskets(log(store), AccessStrategy::Unoptimized, Cache::none());
     let leave = Act::Leave { basket_id: "a".to_owned() };

@@ -64,10 +64,10 @@ async fn a_command_says_where_its_events_are<S: Store + Clone>(store: S) {
     assert_eq!(done(&category, &ensuring(1), None).await, accepted(&[], false));
     let close = |_: &State| Ok::<_, ()>(vec![Event::Closed.of("x/1")]);
     category.transact("x/1", Load::Eventual, &Envelope::default(), close).await.expect("closed");
-    let refused = done(&category, &adding(1), None).await.outcome;
+    let rejected = done(&category, &adding(1), None).await.outcome;
     let rejection = serde_json::json!({ "code": "BasketClosed" });
     let message = "the basket is closed".to_owned();
-    assert_eq!(refused, Outcome::of(Some(Rejected { message, rejection }), vec![]));
+    assert_eq!(rejected, Outcome::of(Some(Rejected { message, rejection }), vec![]));
 }
 
 async fn a_repeat_is_answered_with_the_events_of_the_first<S: Store + Clone>(store: S) {

@@ -92,7 +92,7 @@ async fn an_assumed_empty_stream_is_written_without_a_read() {
 }
 
 #[tokio::test]
-async fn a_refusal_rests_on_what_is_acknowledged() {
+async fn a_rejection_rests_on_what_is_acknowledged() {
     let stack = Stack::start().await;
     let cached = baskets(log(stack.store()), snapshot(), some_cache());
     let other = baskets(log(stack.other_store()), snapshot(), Cache::none());
@@ -100,8 +100,8 @@ async fn a_refusal_rests_on_what_is_acknowledged() {
     let close = |_: &State| Ok(vec![Event::Closed]);
     transact(&other, "x", Load::Eventual, close).await;
     // The cached state would accept the command; the append shows that it is old.
-    let refused = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
-    assert_eq!((refused.outcome, refused.attempts), (Decided::Rejected(Closed), 2));
+    let rejected = transact(&cached, "x", Load::Cached, |state| state.add(2, 1)).await;
+    assert_eq!((rejected.outcome, rejected.attempts), (Decided::Rejected(Closed), 2));
     // On the cached state nothing would be written, so the store is asked.
     let reopen = |_: &State| Ok(vec![Event::Snapshot { items: [].into(), closed: false }]);
     transact(&other, "x", Load::Eventual, reopen).await;

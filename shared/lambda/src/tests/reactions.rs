@@ -234,7 +234,7 @@ fn the_same_commands_in_another_order_are_repeats() {
 }
 
 #[test]
-fn a_command_that_was_refused_is_decided_anew() {
+fn a_command_that_was_rejected_is_decided_anew() {
     let shop = Shop::with(&["lamp"]);
     assert_eq!(shop.answers(&[("rug", 6)]), ["rejected"]);
     shop.add("rug");

@@ -175,7 +175,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
+async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     let (stack, _folder) = start(SHOP).await;
     let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
     let event = |kind: &str, partition: &str, slot: u64| json!({ "type": kind, "partition": partition, "slot": slot });
@@ -193,14 +193,14 @@ async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
     ]);
     let path = "/customers/transfer-points";
     api.accepts_once(path, "t-1", transfer(60), both).await;
-    let (status, refusal) = api.post_once(path, "t-2", &transfer(41)).await;
-    assert_eq!((status, &refusal["code"]), (422, &json!("TooFewPoints")), "{refusal}");
+    let (status, rejection) = api.post_once(path, "t-2", &transfer(41)).await;
+    assert_eq!((status, &rejection["code"]), (422, &json!("TooFewPoints")), "{rejection}");
     api.refuses(path, transfer(1).to_string().replace("ada", "a#b"), 400, &["from"]).await;
 
     let (add, check_out) = ("/carts/add-to-cart", "/carts/check-out");
     let order = json!({ "cartId": "cart-1", "customerId": "ada" });
-    let (status, refusal) = api.post_once(check_out, "c-1", &order).await;
-    assert_eq!((status, &refusal["code"]), (422, &json!("CartEmpty")), "{refusal}");
+    let (status, rejection) = api.post_once(check_out, "c-1", &order).await;
+    assert_eq!((status, &rejection["code"]), (422, &json!("CartEmpty")), "{rejection}");
     let lamp = json!({ "cartId": "cart-1", "productId": "lamp", "quantity": 2 });
     let added = |n| json!([event("ItemAdded", "carts-cart-1", n)]);
     api.accepts_once(add, "a-1", lamp.clone(), added(0)).await;
@@ -208,8 +208,8 @@ async fn commands_on_streams_take_effect_once_and_refusals_have_codes() {
     // A command that appended nothing is decided again.
     let checked_out = json!([event("CheckedOut", "carts-cart-1", 2)]);
     api.accepts_once(check_out, "c-1", order, checked_out).await;
-    let (status, refusal) = api.post_once(add, "a-3", &lamp).await;
-    assert_eq!((status, &refusal["code"]), (422, &json!("CartCheckedOut")), "{refusal}");
+    let (status, rejection) = api.post_once(add, "a-3", &lamp).await;
+    assert_eq!((status, &rejection["code"]), (422, &json!("CartCheckedOut")), "{rejection}");
     api.refuses(add, lamp.to_string().replace("lamp", "a/b"), 400, &["productId"]).await;
 
     assert_eq!(api.stack.items("AggregateTable").unwrap().len(), 4, "events and nothing else");
@@ -263,7 +263,7 @@ fn is_reading(answer: &Value) -> bool {
     found || answer["type"] == "urn:ringfence:problem:row-not-found"
 }
 
-/// Accepted, or refused by the domain: whether the sample's product exists depends on the others.
+/// Accepted, or rejected by the slice: whether the sample's product exists depends on the others.
 fn is_answer(answer: &Value) -> bool {
     if let Some(answers) = answer["answers"].as_array() {
         return !answers.is_empty() && answers.iter().all(is_answer);

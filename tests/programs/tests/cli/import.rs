@@ -173,15 +173,15 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     assert_eq!(json!(packed.metadata), json!({ "metadata": with_context }));
     assert_eq!(world.run(&["verify", "--settle-seconds", "0"]).0, 0);
 
-    let refused = |outcome| match outcome {
+    let rejected = |outcome| match outcome {
         Outcome::Rejected { rejected, .. } => {
             rejected.rejection["code"].as_str().unwrap().to_owned()
         }
         Outcome::Accepted(events) => panic!("{events:?}"),
     };
-    assert_eq!(refused(decide(&world, "o1", "1", &["s9"]).await), "AlreadyPacked");
-    assert_eq!(refused(decide(&world, "o2", "1", &["s1"]).await), "SealUsed");
-    assert_eq!(refused(decide(&world, "o2", "1", &["s2"]).await), "SealUsed");
+    assert_eq!(rejected(decide(&world, "o1", "1", &["s9"]).await), "AlreadyPacked");
+    assert_eq!(rejected(decide(&world, "o2", "1", &["s1"]).await), "SealUsed");
+    assert_eq!(rejected(decide(&world, "o2", "1", &["s2"]).await), "SealUsed");
     let packed = decide(&world, "o1", "2", &["s3"]).await;
     assert!(matches!(packed, Outcome::Accepted(events) if events[0].slot == 1));
 

@@ -66,7 +66,7 @@ async fn a_command_is_explained_and_nothing_is_written() {
     let rests_on = json!([{ "id": "orderId+parcelId:o1/p1/1", "type": "ParcelPacked" }]);
     assert_eq!((&explained["events"], &explained["writes"]), (&rests_on, &json!([])));
     let (_, text) = world.run(&["explain", "catalog/pack-parcel", "--data", PACK]);
-    for line in ["It is refused: the parcel is packed", "sealId:s1\n", "Writes nothing."] {
+    for line in ["It is rejected: the parcel is packed", "sealId:s1\n", "Writes nothing."] {
         assert!(text.contains(line), "{text}");
     }
 }

@@ -112,7 +112,7 @@ impl World {
         CommandContext { now_ms: self.now_ms, ..CommandContext::default() }
     }
 
-    /// Records what the slice decides; nothing if it refuses.
+    /// Records what the slice decides; nothing if it rejects the command.
     fn decide<S: Slice>(&mut self, command: S) {
         if let Ok(events) = command.decide(&self.known::<S>(), &self.context()) {
             self.record(events.iter().map(|event| event.to_event().unwrap()).collect());

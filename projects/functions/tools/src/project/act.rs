@@ -26,10 +26,10 @@ use super::standing::Standing;
 
 /// The header of the time at which a command was given.
 const EFFECTIVE_AT: &str = "effective-at";
-/// How often a command is sent that is refused for what the cache has added to it.
+/// How often a command is sent that is rejected for what the cache has added to it.
 const TRIES: u32 = 3;
-/// The status of an answer that refuses a command.
-const REFUSED: u16 = 422;
+/// The status of an answer that rejects a command.
+const REJECTED: u16 = 422;
 
 /// Slices whose commands act on the edge as it is when they take effect. So they can't wait where many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
@@ -89,7 +89,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    fn refused(rejected: Rejected) -> Self {
+    fn rejected(rejected: Rejected) -> Self {
         let Rejected { message, rejection: mut document } = rejected;
         document["detail"] = message.into();
         Self { document, code: ExitCode::FAILURE }
@@ -169,7 +169,7 @@ impl Caller {
                 }
             };
             let advice = match answer.status {
-                REFUSED if tried < TRIES => draft.advice(&filled, &answer.document),
+                REJECTED if tried < TRIES => draft.advice(&filled, &answer.document),
                 _ => None,
             };
             let pulled = match advice {
@@ -191,7 +191,7 @@ impl Caller {
                 };
                 return Ok(Settled { document, code });
             }
-            // A refusal that left events would be repeated under its key.
+            // A rejection that left events would be repeated under its key.
             (filled, key) = (next, new_key());
         }
         unreachable!("the last try has no advice")
@@ -251,7 +251,7 @@ async fn queue(
     if !was_sent {
         let decided = cache.try_out(slices, &queued).await?;
         match decided.context("deciding the command here")?.outcome {
-            Outcome::Rejected { rejected, .. } => return Ok(Settled::refused(rejected)),
+            Outcome::Rejected { rejected, .. } => return Ok(Settled::rejected(rejected)),
             Outcome::Accepted(events) => draft.note(&mut document, &json!(events)),
         }
     }
@@ -273,7 +273,7 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
     };
     Ok(match slices.decide(&log, &draft.slice, data, &envelope).await?.outcome {
         Outcome::Rejected { rejected, events } => {
-            let mut settled = Settled::refused(rejected);
+            let mut settled = Settled::rejected(rejected);
             if !events.is_empty() {
                 settled.document["events"] = json!(events);
             }

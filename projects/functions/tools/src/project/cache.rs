@@ -33,7 +33,7 @@ pub(crate) struct Folded {
 pub(crate) struct Cache {
     /// The commands that wait.
     pub(crate) outbox: Outbox,
-    /// How the project stands, with the effects of the commands that wait. A refused one among them has none.
+    /// How the project stands, with the effects of the commands that wait. A rejected one among them has none.
     pub(crate) standing: Standing,
     /// The events that are here, with those effects.
     events: Vec<SequencedEvent>,
@@ -57,7 +57,7 @@ impl Cache {
         {
             let waiting = cache.outbox.iter();
             for waiting in waiting.filter(|it| cache.lacks(&it.data).is_none()) {
-                // Whatever becomes of it: its turn to be refused is when it is sent.
+                // Whatever becomes of it: its turn to be rejected is when it is sent.
                 drop(cache.decide(slices, &log, waiting).await);
             }
             let known: BTreeSet<String> = cache.events.iter().map(SequencedEvent::id).collect();

@@ -160,7 +160,7 @@ impl Draft {
         filled.into()
     }
 
-    /// What a refusal of the filled command tells about a value that no person has given; `None` if nothing.
+    /// What a rejection of the filled command tells about a value that no person has given; `None` if nothing.
     pub(crate) fn advice(&mut self, filled: &Value, answer: &Value) -> Option<Advice> {
         let given = |field: &str| self.given.contains_key(field);
         let features = |field: &str| -> Option<BTreeSet<FeatureRef>> {

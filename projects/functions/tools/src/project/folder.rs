@@ -6,7 +6,7 @@
 //! | `events.jsonl.torn` | what was cut off at the end of the events, because an append had broken off |
 //! | `pull.json` | how far the index was read behind the last line |
 //! | `outbox.jsonl` | commands that wait to be sent |
-//! | `conflicts/` | commands that were refused, one file each |
+//! | `conflicts/` | commands that were rejected, one file each |
 //! | `lock` | who reads and who writes |
 //! | `push.lock` | who sends what waits |
 //!

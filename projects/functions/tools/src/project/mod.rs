@@ -68,14 +68,14 @@ enum Command {
     /// Folds the old events of features that are done, so that the copy gets smaller. Status 0: done, 2: error, and the
     /// old copy stays.
     Compact(compact::Compact),
-    /// Gives a command to a slice. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    /// Gives a command to a slice. Status 0: accepted or queued, 1: rejected by the slice, 2: error.
     Do(act::Do),
-    /// Claims an edge, or the next one that is ready. Status 0: accepted or queued, 1: refused by the domain, 2: error.
+    /// Claims an edge, or the next one that is ready. Status 0: accepted or queued, 1: rejected by the slice, 2: error.
     #[command(
         after_help = "Examples:\n  ringfence project claim --next --agent ada\n  ringfence project claim shop/REQ-F-AUTH-001/design_code --agent ada"
     )]
     Claim(claim::Claim),
-    /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or refused, 2: error.
+    /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or rejected, 2: error.
     Push(push::Push),
     /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
     /// and nothing is written.

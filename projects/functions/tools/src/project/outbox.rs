@@ -1,7 +1,7 @@
 //! `outbox.jsonl`: commands that wait to be sent, a JSON object each, in the order in which they were given.
 //!
 //! It has commands and not events: two agents who have finished one edge offline would both be believed otherwise. A
-//! command that is refused goes to a file of its own in `conflicts/`, with all later commands of its edge, which
+//! command that is rejected goes to a file of its own in `conflicts/`, with all later commands of its edge, which
 //! rest on it. What is in such a file does not wait any more, even if the program ended before the outbox said so.
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ impl Queued {
 #[derive(Serialize, Deserialize)]
 struct Conflict {
     command: Queued,
-    /// The answer that refuses it.
+    /// The answer that rejects it.
     answer: Value,
     /// The later commands of its edge.
     later: Vec<Queued>,
@@ -66,8 +66,8 @@ impl Outbox {
             project.iter().try_for_each(|project| folder.check_project(OUTBOX, project))?;
             queued.push(command);
         }
-        let refused = refused(folder)?;
-        queued.retain(|queued: &Queued| !refused.contains(&queued.key));
+        let rejected = rejected(folder)?;
+        queued.retain(|queued: &Queued| !rejected.contains(&queued.key));
         Ok(Self(queued))
     }
 
@@ -97,7 +97,7 @@ impl Outbox {
     }
 
     /// A command is rejected, so it waits no more. Says how many later ones of its edge go with it.
-    pub(crate) fn refused(
+    pub(crate) fn rejected(
         &mut self,
         folder: &Writing<'_>,
         command: Queued,
@@ -125,7 +125,7 @@ impl Outbox {
 }
 
 /// The keys of the commands in the files of `conflicts/`.
-fn refused(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
+fn rejected(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
     let mut keys = BTreeSet::new();
     for name in folder.names(CONFLICTS)? {
         let name = format!("{CONFLICTS}/{name}");
@@ -164,11 +164,11 @@ mod tests {
         // A file can't be written in the place of a folder.
         let barrier = writing.path("conflicts/k1.json.new");
         std::fs::create_dir_all(&barrier).unwrap();
-        outbox.refused(&writing, queued("k1"), json!({})).unwrap_err();
+        outbox.rejected(&writing, queued("k1"), json!({})).unwrap_err();
         let mut outbox = Outbox::read(&writing).unwrap();
         assert_eq!(outbox.0, [queued("k1"), queued("k2")]);
         std::fs::remove_dir(barrier).unwrap();
-        outbox.refused(&writing, queued("k1"), json!({})).unwrap();
+        outbox.rejected(&writing, queued("k1"), json!({})).unwrap();
         assert_eq!(Outbox::read(&writing).unwrap().0, [queued("k2")]);
     }
 }

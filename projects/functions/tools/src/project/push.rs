@@ -13,7 +13,7 @@ use super::outbox::{Outbox, Queued};
 
 #[derive(Args)]
 #[command(after_help = "\
-A command takes effect once, however often it is sent: it has an idempotency key. A refused command goes to a file in
+A command takes effect once, however often it is sent: it has an idempotency key. A rejected command goes to a file in
 `conflicts/`, with the answer and with all later commands of its edge. Where the stack is busy or does not answer,
 the command and all behind it stay.
 
@@ -29,8 +29,8 @@ pub(crate) struct Push {
 #[derive(Default)]
 struct Pushed {
     accepted: usize,
-    refused: usize,
-    /// How many went to `conflicts/` behind a refused one.
+    rejected: usize,
+    /// How many went to `conflicts/` behind a rejected one.
     behind: usize,
 }
 
@@ -51,10 +51,10 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     if let Ok(Some(why)) = &ended {
         remark!("warning: {why}");
     }
-    let (Pushed { accepted, refused, behind }, left) = (pushed, outbox.len());
-    say!("{accepted} accepted, {refused} refused, {behind} put aside with them, {left} wait");
+    let (Pushed { accepted, rejected, behind }, left) = (pushed, outbox.len());
+    say!("{accepted} accepted, {rejected} refused, {behind} put aside with them, {left} wait");
     ended?;
-    Ok(if refused + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if rejected + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Sends the commands in their order, until none is left or the stack does not take one now; says why not. The folder is
@@ -92,8 +92,8 @@ async fn push(
             400 | 413 | 422 if of_stack => {
                 let file = folder.path(&format!("conflicts/{}.json", key.as_str()));
                 say!("refused  {slice}: {detail} ({})", file.display());
-                pushed.refused += 1;
-                pushed.behind += outbox.refused(&folder, first, answer.document)?;
+                pushed.rejected += 1;
+                pushed.behind += outbox.rejected(&folder, first, answer.document)?;
             }
             409 | 429 | 503 | 504 => return Ok(Some(format!("{slice}: {detail}"))),
             _ if of_stack => bail!("{slice}: {status} {detail}; {} commands wait", outbox.len()),

@@ -67,12 +67,12 @@ async fn claim_edges(walker: &mut Walker<'_>) -> Result<()> {
         walker.post_at_once("/projects/claim-edge", &[claim("ada"), claim("bob")]).await?;
     let granted = answers.iter().filter(|(status, _)| *status == 200).count();
     ensure!(granted == 1, "{granted} agents hold the edge");
-    let refused: Vec<&HttpAnswer> = answers.iter().filter(|(status, _)| *status != 200).collect();
-    expect_rejected(refused[0], "EdgeHeld")?;
+    let rejected: Vec<&HttpAnswer> = answers.iter().filter(|(status, _)| *status != 200).collect();
+    expect_rejected(rejected[0], "EdgeHeld")?;
     walker.expect_events(&[("EdgeStarted", 1), ("ClaimRejected", 1)]).await?;
 
     title("A person takes the edge back; the next claim has epoch 2, and the first holder is late");
-    let holder = refused[0].1["holder"].as_str().unwrap_or_default().to_owned();
+    let holder = rejected[0].1["holder"].as_str().unwrap_or_default().to_owned();
     let next = if holder == "ada" { "bob" } else { "ada" };
     let force = json!({ "edge": edge(AUTH), "agent": "eve", "reason": "on holiday" });
     expect_accepted(&walker.post("/projects/force-release", &force).await?, "EdgeReleased")?;

@@ -106,9 +106,9 @@ async fn an_agent_that_does_not_get_an_edge_of_a_local_project_is_told_so_once()
     let of = edge("AUTH", "design_code");
     let claim = |agent: &str, status| eve.runs(&["claim", &of, "--agent", agent]).ends(status);
     let held = claim("ada", 0)["claim"].clone();
-    let refused = claim("bob", 1);
-    assert_eq!([&refused["code"], &refused["claim"]], [&json!("EdgeHeld"), &held]);
-    assert_eq!(refused["events"][0]["type"], "ClaimRejected");
+    let rejected = claim("bob", 1);
+    assert_eq!([&rejected["code"], &rejected["claim"]], [&json!("EdgeHeld"), &held]);
+    assert_eq!(rejected["events"][0]["type"], "ClaimRejected");
     assert_eq!(claim("bob", 1)["events"], Value::Null);
 }
 

@@ -40,9 +40,9 @@ async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
     let outbox = primary.lines("outbox.jsonl");
     assert_eq!(slices(&outbox), ["claim-edge", "complete-iteration", "converge-edge"]);
     assert_eq!(outbox[0]["data"]["claim"], outbox[1]["data"]["claim"]);
-    // What is refused here does not wait.
-    let refused = primary.runs(&["claim", &of, "--offline"]).ends(1);
-    assert_eq!(refused["code"], "AlreadyConverged");
+    // What is rejected here does not wait.
+    let rejected = primary.runs(&["claim", &of, "--offline"]).ends(1);
+    assert_eq!(rejected["code"], "AlreadyConverged");
     assert_eq!(primary.lines("outbox.jsonl").len(), 3);
     assert_eq!(world.requests(), [""; 0]);
 
@@ -148,7 +148,7 @@ async fn what_something_before_the_stack_answers_moves_no_command() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_command_goes_to_conflicts_with_the_later_ones_of_its_edge() {
+async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() {
     let world = World::start().await;
     let primary = world.single();
     primary.pulls();

@@ -15,8 +15,8 @@ async fn one_agent_gets_an_edge_and_works_on_it_and_another_one_is_told_who_has_
     let of = edge("AUTH", "design_code");
     let claimed = ada.runs(&["claim", &of]).ends(0);
     assert_eq!(claimed["events"][0]["type"], "EdgeStarted");
-    let refused = bob.runs(&["claim", &of]).ends(1);
-    assert_eq!((&refused["code"], &refused["claim"]), (&json!("EdgeHeld"), &claimed["claim"]));
+    let rejected = bob.runs(&["claim", &of]).ends(1);
+    assert_eq!((&rejected["code"], &rejected["claim"]), (&json!("EdgeHeld"), &claimed["claim"]));
     // Her own claim is found in the cache, which is pulled for it.
     ada.does("complete-iteration", &iteration(&of, 1)).ends(0);
     let converge = json!({ "edge": of, "convergence": "standard" });

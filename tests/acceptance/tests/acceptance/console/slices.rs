@@ -41,7 +41,7 @@ pub(crate) async fn a_command_is_explained_before_it_is_sent(browser: &Browser, 
     assert_eq!(site.count("CourseDefined", "rust-101").await, 1);
 
     browser.push("Explain").await;
-    browser.until(&has_text("It is refused")).await;
+    browser.until(&has_text("It is rejected")).await;
     assert!(browser.value::<bool>(&has_text("Nothing.")).await);
     browser.follow("courseId:rust-101").await;
     browser.until(&has_text("Its next slot is 2.")).await;
