@@ -52,8 +52,8 @@ impl AggregateTable {
         Ok(aggregate)
     }
 
-    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`PushPlace::At`] and
-    /// [`PushPlace::End`] also `dynamodb:Query`.
+    /// Adds the event at its place, in one conditional put. Needs `dynamodb:PutItem` on the table; [`PushPlace::At`]
+    /// and [`PushPlace::End`] also `dynamodb:Query`.
     ///
     /// # Errors
     /// [`AggregateError::Conflict`] if another event is there, [`AggregateError::Gap`] if its
@@ -69,8 +69,8 @@ impl AggregateTable {
     }
 
     /// Adds all of the events or none, with one timestamp. The group names each aggregate once, of any stores. The
-    /// answer is in the order of the group. Needs what [`AggregateTable::push_event`] needs: a transaction of puts needs
-    /// `dynamodb:PutItem` alone.
+    /// answer is in the order of the group. Needs what [`AggregateTable::push_event`] needs: a transaction of puts
+    /// needs `dynamodb:PutItem` alone.
     ///
     /// # Errors
     /// As [`AggregateTable::push_event`], for the first aggregate of the group that refuses, gaps before

@@ -1,9 +1,9 @@
 //! One stream of events for each aggregate, in the table layout of Castore.
 //!
-//! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it
-//! takes effect if no event has its version yet. So a writer that has read up to version n and pushes n + 1
-//! has decided on every event. A push to one aggregate needs no transaction and no fence, and a push to several is one
-//! transaction. [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
+//! An event is one item under (`<store>#<aggregate>`, version). A push is one conditional put: it takes effect if no
+//! event has its version yet. So a writer that has read up to version n and pushes n + 1 has decided on every event. A
+//! push to one aggregate needs no transaction and no fence, and a push to several is one transaction.
+//! [`AggregateTable`] has the operations of Castore's adapter, and [`AggregateLog`] is the event log on which slices
 //! decide.
 //!
 //! docs/aggregate-log.md has layout, costs and what differs from the original.

@@ -59,8 +59,8 @@ pub enum HandleError {
     /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
     /// say that the command was rejected; nothing is written.
     #[error(
-        "{slice} leaves events when it rejects a command, so a repeat under an idempotency key has to find them: give the \
-         command the tags of every partition that it writes, and read there what it writes"
+        "{slice} leaves events when it rejects a command, so a repeat under an idempotency key has to find them: give \
+         the command the tags of every partition that it writes, and read there what it writes"
     )]
     Leaves {
         /// The slice.
