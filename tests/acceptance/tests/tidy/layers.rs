@@ -12,20 +12,29 @@ use crate::{entries, files, name, production};
 const WITH_CIRCLES: [&str; 1] = ["projects/functions/projects"];
 
 /// The root of a crate, as a module.
-const ROOT: &str = "";
+pub(crate) const ROOT: &str = "";
 
 /// The code of the modules of a crate by their paths, such as `send::operation`.
-struct Crate(BTreeMap<String, String>);
+pub(crate) struct Crate(pub(crate) BTreeMap<String, String>);
 
 impl Crate {
-    fn read(source: &Path) -> Self {
+    pub(crate) fn read(source: &Path) -> Self {
+        let has_library = source.join("lib.rs").exists();
         let is_module = |path: &&Path| {
+            if has_library && **path == source.join("main.rs") {
+                return false;
+            }
             let mut folders = path.strip_prefix(source).unwrap().components();
             !folders.any(|part| ["bin", "tests"].iter().any(|it| part.as_os_str() == *it))
                 && !name(path).ends_with("tests.rs")
         };
         let read = |path: &Path| (path_of(source, path), code(&fs::read_to_string(path).unwrap()));
         Self(files(source, "rs").iter().map(|it| &**it).filter(is_module).map(read).collect())
+    }
+
+    /// The crate with these modules.
+    pub(crate) fn of(modules: &[(&str, &str)]) -> Self {
+        Self(modules.iter().map(|(path, source)| ((*path).to_owned(), code(source))).collect())
     }
 
     /// What each module uses of the others. Where `with_root`, the root is one of them, which uses all others.
@@ -129,7 +138,7 @@ fn code(source: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-fn is_of_name(c: char) -> bool {
+pub(crate) fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
@@ -156,7 +165,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
 }
 
 /// The paths of a `use`: `a::{b, c::d}` has two.
-fn tree(code: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<Vec<String>> {
+pub(crate) fn tree(code: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<Vec<String>> {
     let mut path = Vec::new();
     loop {
         while code.next_if(|c| c.is_whitespace()).is_some() {}
@@ -219,8 +228,7 @@ fn no_module_uses_one_that_uses_it() {
 #[test]
 fn a_circle_of_modules_is_found() {
     let circle_of = |modules: &[(&str, &str)], with_root| {
-        let modules = modules.iter().map(|(path, source)| ((*path).to_owned(), code(source)));
-        Vec::from_iter(circle(Crate(modules.collect()).uses(with_root)))
+        Vec::from_iter(circle(Crate::of(modules).uses(with_root)))
     };
     let with = |ground: &'static str| {
         [

@@ -3,6 +3,7 @@
 
 mod functions;
 mod layers;
+mod nouns;
 mod rooms;
 
 use std::{
