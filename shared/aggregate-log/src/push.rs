@@ -75,6 +75,7 @@ impl Prepared {
     pub(crate) fn events(self) -> Result<Vec<AggregateEvent>, AggregateError> {
         self.entries.into_iter().filter_map(|entry| entry.item).map(decode_named).collect()
     }
+
     /// The items of the group; `firsts` are the versions of each push's first event.
     pub(crate) fn new(
         group: &[Push],
@@ -124,6 +125,15 @@ impl Prepared {
             }
         }
         (!conflicts.is_empty()).then_some(Verdict::Conflicts(conflicts))
+    }
+
+    /// Whether a failed send judges the earlier sends of the push that nobody answered. What other requests hold is not
+    /// judged, and perhaps nothing else either. An own put that failed was.
+    pub(crate) fn judges(&self, failure: &Failure) -> bool {
+        let Failure::Cancelled(reasons) = failure else { return true };
+        let is_held = |reason: &Reason| matches!(reason, Reason::Conflict | Reason::Throttled);
+        let mut puts = self.entries.iter().zip(reasons).filter(|(entry, _)| entry.item.is_some());
+        !reasons.iter().any(is_held) || puts.any(|(_, it)| matches!(it, Reason::Condition(_)))
     }
 }
 

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
-use ringfence_dynamo::Item;
+use ringfence_dynamo::{GaveUp, Item};
 
 use crate::item::{VERSION, key_of};
 use crate::push::{Entry, Prepared, Verdict};
@@ -23,20 +23,34 @@ impl AggregateTable {
     /// The same; what is in its place is no error.
     pub(crate) async fn judged(&self, prepared: &Prepared) -> Result<Verdict, AggregateError> {
         let table = self.dynamo.name();
-        let send = async || match prepared.entries.as_slice() {
-            // A single event needs no transaction, which would cost twice as much.
-            [entry @ Entry { item: Some(item), .. }] => {
-                self.dynamo.put(entry.put(table, item)).await
-            }
-            entries => {
-                let actions = entries.iter().map(|entry| entry.action(table)).collect();
-                self.dynamo.transact(actions, &prepared.push_id).await
+        let send = || async move {
+            match prepared.entries.as_slice() {
+                // A single event needs no transaction, which would cost twice as much.
+                [entry @ Entry { item: Some(item), .. }] => {
+                    self.dynamo.put(entry.put(table, item)).await
+                }
+                entries => {
+                    let actions = entries.iter().map(|entry| entry.action(table)).collect();
+                    self.dynamo.transact(actions, &prepared.push_id).await
+                }
             }
         };
-        let Err(gave_up) = self.retry.run(send).await else { return Ok(Verdict::Committed) };
-        match prepared.verdict(&gave_up.failure) {
-            Some(verdict) => Ok(verdict),
-            None => Err(gave_up.writing("pushing events").into()),
+        let mut attempts = self.retry.start();
+        // The last send that nobody answered.
+        let mut lost = None;
+        loop {
+            let Err(gave_up) = attempts.run(send).await else { return Ok(Verdict::Committed) };
+            lost = gave_up.unknown.or(lost);
+            let failure = gave_up.failure;
+            let is_judged = lost.is_none() || prepared.judges(&failure);
+            match prepared.verdict(&failure) {
+                Some(verdict) if is_judged => return Ok(verdict),
+                Some(_) if attempts.again().await => {}
+                _ => {
+                    let gave_up = GaveUp { failure, attempts: attempts.made(), unknown: lost };
+                    return Err(gave_up.writing("pushing events").into());
+                }
+            }
         }
     }
 }

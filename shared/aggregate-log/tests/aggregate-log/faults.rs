@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use ringfence::{Reads, SequencedEvent, StoreError};
+use ringfence::{
+    Append, Appended, Command, Consistency, EventLog, Plan, Reads, SequencedEvent, Slice,
+    StoreError,
+};
 use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateTable, Push, PushPlace, Range, Version, event_of_image,
 };
@@ -10,7 +13,10 @@ use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
-use crate::customers::{Customer, CustomerEvent, added, customer, register};
+use crate::customers::{
+    Customer, CustomerEvent, Transfer, added, catalog, customer, envelope, points, register,
+    transfer,
+};
 use crate::stack::{Stack, TABLE, conflict, events, run, versions};
 
 const NEW: PushPlace = PushPlace::After(Version::NONE);
@@ -57,6 +63,26 @@ async fn a_group_whose_answer_is_lost_is_sent_again_and_recognised() {
         assert_eq!(pushed.expect("it is there").len(), 2);
         assert_eq!(stack.items(TABLE).await.len(), 2);
     }
+}
+
+/// Bob's next version is taken, and another transaction holds the place of Ada's event. That does not say whether an
+/// earlier send has put the event there.
+#[tokio::test]
+async fn a_check_that_fails_beside_an_own_put_that_is_held_does_not_judge_a_lost_send() {
+    let stack = Stack::start().await;
+    let (log, command, envelope) = (stack.log(), transfer("bob", 1), envelope(None));
+    let query = Transfer::query(command.shape(), command.tags(), &catalog());
+    let plan = Plan::new(&query, &catalog()).expect("a plan");
+    let (_, seen) = log.read_with_seen(&plan, Consistency::Strong, &envelope).await.expect("seen");
+    stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
+    let held = Fault::cancelled(&["TransactionConflict", "ConditionalCheckFailed"]);
+    stack.wire.inject("TransactWriteItems", 1, held);
+    stack.wire.inject("TransactWriteItems", 2, Fault::without_token());
+    let events = vec![points("ada", 1).into()];
+    let append = Append { events, seen: Some(&seen), record: None, envelope: &envelope };
+    let appended = log.append(append).await;
+    assert!(matches!(appended, Ok(Appended::Committed(_))), "{appended:?}");
+    assert_eq!(versions(&stack.table(), &customer("ada"), Range::default()).await, [1]);
 }
 
 #[tokio::test]
