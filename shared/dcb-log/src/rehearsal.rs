@@ -139,7 +139,10 @@ impl<L: Rehearse> EventLog for Rehearsal<'_, L> {
             notes.plan.get_or_insert_with(|| plan.clone());
         }
         let note = |event: &Result<SequencedEvent, LogError>| {
-            if let Ok(event) = event {
+            // A gap that another writer left is no event.
+            if let Ok(event) = event
+                && !event.event_type.is_empty()
+            {
                 self.notes().events.insert(event.place(), event.event_type.clone());
             }
         };
