@@ -86,6 +86,13 @@ pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
     if bytes <= BOUNDARY_BYTES_MAX {
         return Ok(());
     }
-    let key = boundary.as_str().split('#').filter_map(|tag| tag.split(':').next());
-    Err(FilingError::BoundaryTooLong { key: key.collect::<Vec<_>>().join(" and "), bytes })
+    let key = match boundary.as_str().split_once('#') {
+        // A stream is named by its context, and not by the key of its tag.
+        Some((context, _)) if !context.contains(':') => format!("of {context}"),
+        _ => {
+            let keys = boundary.as_str().split('#').filter_map(|tag| tag.split(':').next());
+            keys.collect::<Vec<_>>().join(" and ")
+        }
+    };
+    Err(FilingError::BoundaryTooLong { key, bytes })
 }
