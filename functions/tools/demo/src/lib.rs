@@ -44,16 +44,22 @@ fn walk(stack: &Path, root: &Path) -> io::Error {
 /// Builds all programs, and returns the one of the stack and the stack's folder; `None` if the build fails.
 fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
     let folder = env::args().nth(1).unwrap_or_default();
-    let own = |program: &str| [&*folder, program].join(if folder.is_empty() { "" } else { "-" });
+    // A shell that completes the name of a folder adds a slash.
+    let folder = folder.trim_end_matches('/');
+    let own = |program: &str| [folder, program].join(if folder.is_empty() { "" } else { "-" });
     let stack = env::current_exe()?.with_file_name(own("ringfence-local"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
+    let root = root.join(folder);
+    let template = root.join("template.yaml");
+    let named = |error: io::Error| {
+        let what =
+            "without a folder it is the shop's, and `cargo demo projects` shows another stack";
+        io::Error::other(format!("{}: {error}; {what}", template.display()))
+    };
+    let template = fs::read_to_string(&template).map_err(named)?;
     if !stack.exists() {
         eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
     }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(3).unwrap_or(Path::new("."));
-    let root = root.join(&folder);
-    let template = root.join("template.yaml");
-    let named = |error: io::Error| io::Error::other(format!("{}: {error}", template.display()));
-    let template = fs::read_to_string(&template).map_err(named)?;
     let cargo = env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let mut build = Command::new(cargo);
     // The build script of ring runs again if these change, and then everything that depends on it is compiled again.
