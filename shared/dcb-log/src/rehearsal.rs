@@ -137,13 +137,20 @@ impl<L: Rehearse> EventLog for Rehearsal<'_, L> {
                 notes.strong = consistency == Consistency::Strong;
             }
             notes.plan.get_or_insert_with(|| plan.clone());
+            // An answer that needs no look rests on what the read shows.
+            if plan.reads.iter().all(|read| read.after == 0) {
+                notes.seen = Some(Seen::nothing(plan));
+            }
         }
-        let note = |event: &Result<SequencedEvent, LogError>| {
+        let note = move |event: &Result<SequencedEvent, LogError>| {
+            let Ok(event) = event else { return };
+            let mut notes = self.notes();
+            if let Some(seen) = &mut notes.seen {
+                seen.observe(plan, event);
+            }
             // A gap that another writer left is no event.
-            if let Ok(event) = event
-                && !event.event_type.is_empty()
-            {
-                self.notes().events.insert(event.place(), event.event_type.clone());
+            if !event.event_type.is_empty() {
+                notes.events.insert(event.place(), event.event_type.clone());
             }
         };
         self.log.read(plan, consistency, envelope).inspect(note).boxed()

@@ -7,8 +7,8 @@ use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
-    SequencedEvent, Slice, StoreError, Tag, handle,
+    Append, Appended, BoundaryId, Consistency, Decisions, EventLog, HandleError, LogError,
+    Metadata, Plan, SequencedEvent, Slice, StoreError, Tag, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::Rehearsal;
@@ -372,4 +372,10 @@ async fn a_rehearsal_says_what_would_be_written_and_writes_nothing() {
     assert_eq!(rehearsed.events.len(), 4);
     let requests = ["Query", "Query", "TransactGetItems"];
     assert_eq!(stack.operations(), requests, "what it compares with is a look");
+    // An answer that needs no look has seen what it read.
+    let (rehearsal, command) = (Rehearsal::of(&log), add("ada", &[]));
+    handle(&rehearsal, &catalog, &Decisions::new(0), &command, &envelope).await.expect("nothing");
+    let seen = rehearsal.end().seen.expect("a read");
+    let ada = BoundaryId::stored("CUSTOMERS#ada");
+    assert_eq!((seen.prefix(&ada).map(|it| it.slot), stack.operations().len()), (Some(4), 1));
 }
