@@ -85,23 +85,13 @@ impl AggregateLog {
         Ok(in_slots.try_flatten().boxed())
     }
 
-    /// The event with the tag that names its aggregate. Its payload need not repeat the aggregate's id.
+    /// The event as a decision reads it; one of a type that it does not read without its content.
     fn sequenced(&self, plan: &Plan, stored: crate::AggregateEvent) -> SequencedEvent {
-        let id = stored.key.id().to_owned();
         let event = SequencedEvent::from(stored);
-        if !plan.reads_type(&event.event_type) {
-            return event.place_only();
+        match plan.reads_type(&event.event_type) {
+            true => whole(event, &self.catalog),
+            false => event.place_only(),
         }
-        let schema = self.catalog.schema(&event.event_type);
-        let Some(tag) = schema.and_then(|schema| schema.tags.first()) else { return event };
-        let mut data = match event.data {
-            Value::Null => Value::Object(serde_json::Map::new()),
-            data => data,
-        };
-        if let Value::Object(fields) = &mut data {
-            fields.entry(&*tag.key).or_insert_with(|| id.as_str().into());
-        }
-        SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
     }
 
     /// The versions after which the events of partitions go that the decision did not read, and their times.
@@ -232,6 +222,22 @@ impl AggregateLog {
         let changes: Vec<Change> = taken.collect();
         Ok((!changes.is_empty()).then_some(Conflict(changes)))
     }
+}
+
+/// The event of an aggregate as a decision reads it: with the tag that names the aggregate, and with the tag's field, which
+/// its payload need not repeat. `catalog` is that of its context.
+#[must_use]
+pub fn whole(event: SequencedEvent, catalog: &Catalog) -> SequencedEvent {
+    let tag = catalog.schema(&event.event_type).and_then(|schema| schema.tags.first());
+    let (Some(tag), Some(id)) = (tag, event.stream_id()) else { return event };
+    let mut data = match event.data {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        data => data,
+    };
+    if let Value::Object(fields) = &mut data {
+        fields.entry(&*tag.key).or_insert_with(|| id.as_str().into());
+    }
+    SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
 }
 
 /// An append before its events have versions.

@@ -37,7 +37,7 @@ pub use event::{
     AggregateEvent, AggregatePage, ListOptions, ListedAggregate, NewAggregateEvent, Push,
     PushPlace, Range, Version,
 };
-pub use event_log::AggregateLog;
+pub use event_log::{AggregateLog, whole};
 pub use image::event_of_image;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};

@@ -3,9 +3,11 @@
 
 use anyhow::{Context as _, Result};
 use ringfence::{Aggregates, Context, Dcb, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
+use ringfence_aggregate_log::whole;
 use ringfence_document_log::{Document, Documents, OfDocument, decode};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
+use serde::de::Error as _;
 use serde_json::Error;
 
 type Read = fn(&SequencedEvent) -> Result<(), Error>;
@@ -104,6 +106,11 @@ fn reads_aggregate<S: Slice>(event: &SequencedEvent) -> bool {
         && ReadsOf::<S>::TYPES.contains(&&*event.event_type)
 }
 
+fn read_aggregate<S: Slice>(event: &SequencedEvent) -> Result<(), Error> {
+    let catalog = S::Context::catalog().map_err(Error::custom)?;
+    ReadsOf::<S>::decode(&whole(event.clone(), &catalog)).map(drop)
+}
+
 fn reads_view<V: View>(event: &SequencedEvent) -> bool {
     let is_of_stream = V::STREAMS.contains(&&*event.context);
     (event.partition.is_of_dcb_log() || is_of_stream)
@@ -121,7 +128,8 @@ impl Visitor for Readers {
     }
 
     fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        self.add::<ReadsOf<S>>(S::NAME, reads_aggregate::<S>);
+        let (reads, read) = (reads_aggregate::<S>, read_aggregate::<S>);
+        self.0.push(Reader { name: S::NAME, reads, read });
         self.react::<S>();
     }
 
@@ -131,5 +139,89 @@ impl Visitor for Readers {
 
     fn view<V: View>(&mut self) {
         self.add::<V::Reads>(V::NAME, reads_view::<V>);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{BoundaryId, Metadata, prelude::*};
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct Joined {
+        #[tag(partition)]
+        member_id: String,
+        name: String,
+    }
+
+    #[derive(Reads)]
+    #[expect(dead_code, reason = "only decoded")]
+    enum Read {
+        Joined { member_id: String, name: String },
+    }
+
+    #[derive(Default)]
+    struct Club;
+
+    impl State for Club {
+        type Reads = Read;
+
+        fn evolve(self, _: Read) -> Self {
+            self
+        }
+    }
+
+    #[derive(Clone, Debug, PartialEq, Command)]
+    struct Join {
+        #[tag(partition)]
+        member_id: String,
+    }
+
+    struct Members;
+
+    impl Context for Members {
+        const NAME: &'static str = "members";
+        type Log = Aggregates;
+
+        fn catalog() -> Result<Catalog, CatalogError> {
+            Catalog::of_streams(Self::NAME, [Joined::SCHEMA])
+        }
+    }
+
+    impl Slice for Join {
+        const NAME: &'static str = "join";
+        type Context = Members;
+        type State = Club;
+        type Writes = Joined;
+        type Rejection = Never;
+
+        fn decide(&self, _: &Club, _: &CommandContext) -> Result<Vec<Joined>, Never> {
+            Ok(Vec::new())
+        }
+    }
+
+    #[test]
+    fn the_payload_of_an_aggregate_s_event_need_not_have_the_aggregate_s_id() {
+        let mut readers = Readers::default();
+        readers.aggregate_slice::<Join>();
+        let unreadable = |data| {
+            let event = SequencedEvent {
+                partition: BoundaryId::stored("members#ada"),
+                slot: 1,
+                at: 0,
+                rest: 0,
+                event_type: "Joined".to_owned(),
+                context: "members".to_owned(),
+                tags: Vec::new(),
+                data,
+                metadata: Metadata::default(),
+            };
+            let found = readers.unreadable(&event).into_iter();
+            found.map(|it| (it.reader, it.field)).collect::<Vec<_>>()
+        };
+        assert_eq!(unreadable(json!({ "name": "Ada" })), []);
+        assert_eq!(unreadable(json!({})), [("join", Some("name".to_owned()))]);
     }
 }
