@@ -71,6 +71,11 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
 pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     check("the context", context)?;
     check_crate(context)?;
+    ensure!(
+        log != Log::Document || !context.contains('-'),
+        "the name of a context on the document log has no hyphen, because the name of a stream is <context>-<id>: choose \
+         one word in place of {context}, or another log"
+    );
     if let Some(found) = find(plan, context)? {
         ensure!(
             found.log == log,

@@ -228,6 +228,7 @@ fn a_stack_in_a_folder_of_a_workspace_takes_no_name_of_another_stack() {
     assert!(root.join("functions/rooms/src/book_room.rs").exists());
     for (said, refused) in [
         ("is of a crate carts", add(&|plan| context::add(plan, "carts", Log::Document))),
+        ("has no hyphen", add(&|plan| context::add(plan, "wish-lists", Log::Document))),
         ("has a dependency serde already", add(&|plan| context::add(plan, "serde", Log::Dcb))),
         ("unique in a workspace", add(&|plan| slice::add(plan, "rooms", "check-out", None))),
     ] {
