@@ -3,8 +3,9 @@
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Reads, SequencedEvent, State, StoreError};
+use ringfence::{Catalog, Reads, SequencedEvent, State, StoreError};
 
+use crate::event::whole;
 use crate::item::{EVENT_STORE_ID, text};
 use crate::key::check_store;
 use crate::list::{self, Of};
@@ -26,13 +27,14 @@ impl AggregateTable {
         read::events(self.clone(), key.clone(), range).boxed()
     }
 
-    /// The aggregate, folded from its events up to `max_version` if there is one. Events that the state does not read
-    /// are passed over.
+    /// The aggregate, folded from its events up to `max_version` if there is one, as the slices of its context fold it,
+    /// whose catalog this is. Events that the state does not read are passed over.
     ///
     /// # Errors
     /// As [`AggregateTable::get_events`], and an event that the state can't decode.
     pub async fn get_aggregate<S: State>(
         &self,
+        catalog: &Catalog,
         key: &AggregateKey,
         max_version: Option<u64>,
     ) -> Result<Aggregate<S>, AggregateError> {
@@ -43,6 +45,7 @@ impl AggregateTable {
             aggregate.version = event.version;
             let event = SequencedEvent::from(event);
             if S::Reads::TYPES.contains(&&*event.event_type) {
+                let event = whole(event, catalog);
                 let read = S::Reads::decode(&event);
                 let read =
                     read.map_err(|source| AggregateError::undecodable(event.id(), source))?;

@@ -1,5 +1,6 @@
 //! Events as the log has them, and where a new one goes.
 
+use ringfence::{Catalog, SequencedEvent, Tag};
 use serde_json::Value;
 
 use crate::AggregateKey;
@@ -74,6 +75,22 @@ pub struct AggregateEvent {
     pub metadata: Option<Value>,
     /// How many events of the same push follow in the aggregate. Other writers of the layout do not say it: 0.
     pub rest: u64,
+}
+
+/// The event of an aggregate as a decision reads it: with the tag that names the aggregate, and with the tag's field, which
+/// its payload need not repeat. `catalog` is that of its context.
+#[must_use]
+pub fn whole(event: SequencedEvent, catalog: &Catalog) -> SequencedEvent {
+    let tag = catalog.schema(&event.event_type).and_then(|schema| schema.tags.first());
+    let (Some(tag), Some(id)) = (tag, event.stream_id()) else { return event };
+    let mut data = match event.data {
+        Value::Null => Value::Object(serde_json::Map::new()),
+        data => data,
+    };
+    if let Value::Object(fields) = &mut data {
+        fields.entry(&*tag.key).or_insert_with(|| id.as_str().into());
+    }
+    SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
 }
 
 /// Which events of an aggregate to read; all of them by default.

@@ -8,12 +8,13 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter};
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
     Envelope, EventLog, EventRef, EventSchema, LogError, NewEvent, Plan, Read, Seen,
-    SequencedEvent, StoreError, Tag, Target, earliest_ms, own_ms,
+    SequencedEvent, StoreError, Target, earliest_ms, own_ms,
 };
 use ringfence_dcb_log::Rehearse;
 use ringfence_dynamo::{Action, Clock, Intent, Item, Meter, Retry};
 use serde_json::Value;
 
+use crate::event::whole;
 use crate::item::{self, key_of};
 use crate::merge::merged;
 use crate::push::{Entry, Prepared, Verdict};
@@ -222,22 +223,6 @@ impl AggregateLog {
         let changes: Vec<Change> = taken.collect();
         Ok((!changes.is_empty()).then_some(Conflict(changes)))
     }
-}
-
-/// The event of an aggregate as a decision reads it: with the tag that names the aggregate, and with the tag's field, which
-/// its payload need not repeat. `catalog` is that of its context.
-#[must_use]
-pub fn whole(event: SequencedEvent, catalog: &Catalog) -> SequencedEvent {
-    let tag = catalog.schema(&event.event_type).and_then(|schema| schema.tags.first());
-    let (Some(tag), Some(id)) = (tag, event.stream_id()) else { return event };
-    let mut data = match event.data {
-        Value::Null => Value::Object(serde_json::Map::new()),
-        data => data,
-    };
-    if let Value::Object(fields) = &mut data {
-        fields.entry(&*tag.key).or_insert_with(|| id.as_str().into());
-    }
-    SequencedEvent { tags: vec![Tag::new(tag.key.clone(), id)], data, ..event }
 }
 
 /// An append before its events have versions.

@@ -35,9 +35,9 @@ pub use adapter::Aggregate;
 pub use error::{AggregateError, VersionConflict};
 pub use event::{
     AggregateEvent, AggregatePage, ListOptions, ListedAggregate, NewAggregateEvent, Push,
-    PushPlace, Range, Version,
+    PushPlace, Range, Version, whole,
 };
-pub use event_log::{AggregateLog, whole};
+pub use event_log::AggregateLog;
 pub use image::event_of_image;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};

@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::sync::Barrier;
 
 use crate::customers::{
-    AddPoints, Customer, Spend, Transfer, add, added, catalog, customer, envelope, points,
+    AddPoints, Customer, Points, Spend, Transfer, add, added, catalog, customer, envelope, points,
     register, transfer,
 };
 use crate::stack::{
@@ -50,7 +50,7 @@ fn plan<S: Slice>(command: &S) -> Plan {
 }
 
 async fn points_of(log: &AggregateLog, id: &str) -> i64 {
-    let customer = log.table().get_aggregate::<Customer>(&customer(id), None).await;
+    let customer = log.table().get_aggregate::<Customer>(&catalog(), &customer(id), None).await;
     customer.expect("the customer").state.points
 }
 
@@ -59,7 +59,8 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     let (table, _) = in_process();
     let ada = customer("ada");
     let fold = async |max_version| {
-        let ada = table.get_aggregate::<Customer>(&ada, max_version).await.expect("Ada");
+        let ada =
+            table.get_aggregate::<Customer>(&catalog(), &ada, max_version).await.expect("Ada");
         (ada.version, ada.state)
     };
     let (version, state) = fold(None).await;
@@ -81,6 +82,8 @@ async fn an_aggregate_is_folded_up_to_a_version() {
     assert_eq!(pushed.version.number(), 5);
     let (version, state) = fold(Some(2)).await;
     assert_eq!((version.number(), state), (2, expected(5, true)));
+    // A state that reads the aggregate's id gets it, as in a slice.
+    table.get_aggregate::<Points>(&catalog(), &ada, None).await.expect("each event has its id");
 }
 
 #[tokio::test]
@@ -116,7 +119,7 @@ async fn what_a_decision_can_not_read_is_an_error_that_names_it() {
     // Another shape is not taken for it.
     let error = failure("bob", event("PointsAdded", json!({ "no": 1 }))).await;
     assert!(matches!(&error, LogError::Undecodable { event, .. } if event == "CUSTOMERS#bob/1"));
-    let error = log.table().get_aggregate::<Customer>(&customer("bob"), None).await;
+    let error = log.table().get_aggregate::<Customer>(&catalog(), &customer("bob"), None).await;
     let error = error.expect_err("it can't be decoded").to_string();
     assert_eq!(error, "CUSTOMERS#bob/1 can't be decoded");
 }
@@ -202,7 +205,8 @@ async fn the_event_of_each_of_many_writers_is_stored_once() {
     });
     join_all(writers).await;
     assert!(stack.wire.is_spent());
-    let ada = log.table().get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    let ada =
+        log.table().get_aggregate::<Customer>(&catalog, &customer("ada"), None).await.expect("Ada");
     assert_eq!((ada.version.number(), ada.state.points), (41, 40));
     assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
 }

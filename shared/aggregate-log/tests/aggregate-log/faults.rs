@@ -142,7 +142,10 @@ async fn reads_are_tried_again_and_say_when_they_give_up() {
     assert_eq!(versions(&stack.table(), &customer("1"), Range::default()).await, [1]);
     let log = stack.table().retrying(Retry::default().attempts_max(1));
     stack.wire.inject("Query", 0, Fault::LostBefore);
-    let error = log.get_aggregate::<Customer>(&customer("1"), None).await.expect_err("no answer");
+    let error = log
+        .get_aggregate::<Customer>(&catalog(), &customer("1"), None)
+        .await
+        .expect_err("no answer");
     assert_eq!(error.to_string(), "reading events: no answer after 1 attempts");
 }
 
@@ -233,7 +236,7 @@ async fn no_decision_is_made_on_an_event_whose_predecessor_is_not_visible() {
         log.push_event_group(vec![push]).await.expect("pushed");
         stack.operations();
         stack.wire.inject("Query", 0, fault);
-        let customer = log.get_aggregate::<Customer>(&customer("1"), None).await;
+        let customer = log.get_aggregate::<Customer>(&catalog(), &customer("1"), None).await;
         let points = i64::try_from(versions).expect("a small number");
         assert_eq!(customer.expect("the customer").state.points, points);
         assert_eq!(stack.operations(), ["Query", "Query"]);
@@ -331,8 +334,10 @@ async fn without_time_to_look_again_a_gap_is_not_believed() {
     }
     // No pause between two looks is as short as that.
     let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
-    let read =
-        hasty.get_aggregate::<Customer>(&customer("1"), None).await.expect_err("it is not known");
+    let read = hasty
+        .get_aggregate::<Customer>(&catalog(), &customer("1"), None)
+        .await
+        .expect_err("it is not known");
     let AggregateError::Store(StoreError::Unavailable { source, .. }) = read else {
         panic!("{read:?}");
     };

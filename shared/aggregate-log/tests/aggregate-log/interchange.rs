@@ -9,7 +9,7 @@ use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::castore;
-use crate::customers::{Customer, Deactivate, add, added, customer};
+use crate::customers::{Customer, Deactivate, add, added, catalog, customer};
 use crate::import::of_legacy;
 use crate::stack::{NOW, Stack, conflict, event, events, key, run, versions};
 
@@ -88,7 +88,8 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
         let theirs = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
         assert_eq!(theirs["events"], details(&events(&log, &customer(id), range).await));
 
-        let read = log.get_aggregate::<Customer>(&customer(id), None).await.expect("theirs");
+        let read =
+            log.get_aggregate::<Customer>(&catalog(), &customer(id), None).await.expect("theirs");
         assert_eq!((read.version.number(), read.state.points), (2, 3));
         let decisions = stack.log();
         run(&decisions, &add(id, &[4]), None).await;
@@ -138,7 +139,8 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
     castore.call("push", forced).await;
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], 96);
-    let ours = log.get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    let ours =
+        log.get_aggregate::<Customer>(&catalog(), &customer("ada"), None).await.expect("Ada");
     assert_eq!(ours.state.points, 96);
 }
 
@@ -260,7 +262,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
         assert_eq!(read.number(), version);
     }
     assert!(wins.iter().all(|won| *won > 0), "{wins:?}");
-    let ada = log.get_aggregate::<Customer>(&customer("ada"), None).await.expect("Ada");
+    let ada = log.get_aggregate::<Customer>(&catalog(), &customer("ada"), None).await.expect("Ada");
     assert_eq!(ada.state.points, wins[0] + 1_000 * wins[1]);
     let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
     assert_eq!(theirs["aggregate"]["points"], wins[0] + 1_000 * wins[1]);

@@ -100,7 +100,7 @@ async fn transfers_of_many_writers_take_effect_once_and_keep_the_sum_of_points()
     assert!(effects.values().all(|events| *events == 2), "seed {SEED}: {effects:?}");
     let mut sum = 0;
     for id in CUSTOMERS {
-        let customer = log.table().get_aggregate::<Customer>(&customer(id), None).await;
+        let customer = log.table().get_aggregate::<Customer>(&catalog(), &customer(id), None).await;
         sum += customer.expect("registered").state.points;
     }
     assert_eq!(sum, POINTS * CUSTOMERS.len() as i64, "seed {SEED}");
