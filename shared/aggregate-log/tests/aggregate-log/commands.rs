@@ -359,7 +359,7 @@ async fn a_gap_of_more_than_100_000_versions_is_an_error_that_names_the_event() 
 async fn a_rehearsal_says_what_would_be_written_and_writes_nothing() {
     let (stack, log) = filled(5).await;
     // A gap is no event that the decision rests on.
-    log.table().push_event(&customer("ada"), Place::Forced(4), added(0)).await.expect("pushed");
+    log.table().push_event(&customer("ada"), PushPlace::Forced(4), added(0)).await.expect("pushed");
     assert_eq!(read(&log, "ada").await.len(), 4);
     stack.operations();
     let rehearsal = Rehearsal::of(&log);
