@@ -85,15 +85,9 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
             let data = files.path().to_owned();
             let walked = async {
-                let stack = RunningStack::start(&StackOptions {
-                    root,
-                    template,
-                    data,
-                    port: 0,
-                    keep: None,
-                })
-                .await?;
-                walk(&stack).await
+                let (keep, built) = (None, None);
+                let options = StackOptions { root, template, data, port: 0, keep, built };
+                walk(&RunningStack::start(&options).await?).await
             };
             if let Err(error) = walked.await {
                 eprintln!("\nlogs: below {}", files.keep().display());
@@ -114,7 +108,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             // Two stacks of a workspace have data of their own.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
-            let options = StackOptions { root, template, data, port, keep };
+            let options = StackOptions { root, template, data, port, keep, built: None };
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;

@@ -53,6 +53,8 @@ pub struct StackOptions {
     pub port: u16,
     /// The folder in which the data outlive the stack; without one they are gone with it.
     pub keep: Option<PathBuf>,
+    /// The file of each function's program by its name, where they are built already; otherwise cargo builds them.
+    pub built: Option<BTreeMap<String, PathBuf>>,
 }
 
 /// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
@@ -108,7 +110,10 @@ impl RunningStack {
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let definitions = &model.functions;
         let binaries = definitions.iter().map(|function| function.binary.as_str());
-        let programs = programs::build(&options.root, binaries).await?;
+        let programs = match &options.built {
+            Some(built) => built.clone(),
+            None => programs::build(&options.root, binaries).await?,
+        };
 
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = common_environment(&data, &services);

@@ -6,24 +6,43 @@ mod binaries;
 mod console;
 mod newcomer;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use ringfence_local::{
+    programs,
     stack::{RunningStack, StackOptions},
     template::Template,
     workspace_root,
 };
+use tokio::sync::OnceCell;
 
 /// The folder of the shop.
 const SHOP: &str = "";
 /// The folder of projects.
 const PROJECTS: &str = "projects";
 
+/// The programs of both stacks. One call of cargo builds them, because each takes seconds even if all is built.
+static BUILT: OnceCell<BTreeMap<String, PathBuf>> = OnceCell::const_new();
+
 /// A stack of the template in this folder, with its files in `data`.
 async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> RunningStack {
     let (root, data) = (workspace_root().join(folder), data.to_owned());
-    let template = Template::load(&root.join("template.yaml")).unwrap();
-    RunningStack::start(&StackOptions { root, template, data, port: 0, keep }).await.unwrap()
+    let template = template_of(folder);
+    let built = Some(BUILT.get_or_init(build).await.clone());
+    let options = StackOptions { root, template, data, port: 0, keep, built };
+    RunningStack::start(&options).await.unwrap()
+}
+
+fn template_of(folder: &str) -> Template {
+    Template::load(&workspace_root().join(folder).join("template.yaml")).unwrap()
+}
+
+async fn build() -> BTreeMap<String, PathBuf> {
+    let models = [SHOP, PROJECTS].map(|folder| template_of(folder).model("").unwrap());
+    let functions = models.iter().flat_map(|model| &model.functions);
+    let binaries = functions.map(|function| function.binary.as_str());
+    programs::build(&workspace_root(), binaries).await.unwrap()
 }
 
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would
