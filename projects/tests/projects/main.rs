@@ -2,8 +2,9 @@
 //! functions do that are not slices.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-mod checks;
 mod costs;
 mod functions;
 mod races;
 mod stack;
+
+ringfence_testing::checks!(::stack::SharedProjects);

@@ -1,4 +1,4 @@
-//! Writes a stack: a repository with one context, which serves as an example.
+//! Writes a stack: a copy of the starter, a repository with one context, which serves as an example.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
-use crate::context::{self, Log};
 use crate::names::check;
 use crate::plan::{Plan, fill};
-use crate::{slice, template};
 
 /// Where the stack gets Ringfence from: by version from the registry, unless one of these is given.
 #[derive(Args)]
@@ -98,80 +96,38 @@ impl Source {
     }
 }
 
-/// The files that are the same in every stack.
-const FILES: [(&str, &str); 29] = [
-    (".cargo/config.toml", include_str!("../files/stack/cargo_config.toml")),
-    (".gitignore", "/target\n/.aws-sam\n"),
-    ("rustfmt.toml", include_str!("../files/rustfmt.toml")),
-    ("functions/stack/Cargo.toml", include_str!("../files/stack/stack.toml")),
-    ("functions/stack/src/lib.rs", include_str!("../files/stack/stack_lib.rs")),
-    ("functions/stack/src/bin/index-events.rs", include_str!("../files/stack/bin/index-events.rs")),
-    (
-        "functions/stack/src/bin/project-views.rs",
-        include_str!("../files/stack/bin/project-views.rs"),
-    ),
-    (
-        "functions/stack/src/bin/publish-events.rs",
-        include_str!("../files/stack/bin/publish-events.rs"),
-    ),
-    ("functions/stack/src/bin/query-views.rs", include_str!("../files/stack/bin/query-views.rs")),
-    ("functions/tools/Cargo.toml", include_str!("../files/stack/tools.toml")),
-    ("functions/tools/src/bin/ringfence.rs", include_str!("../files/stack/ringfence.rs")),
-    (
-        "functions/tools/src/bin/ringfence-local.rs",
-        include_str!("../files/stack/ringfence-local.rs"),
-    ),
-    ("functions/shop/src/lib.rs", include_str!("../files/stack/shop_lib.rs")),
-    ("functions/shop/src/events.rs", include_str!("../files/stack/shop_events.rs")),
-    ("functions/shop/src/add_product.rs", include_str!("../files/stack/add_product.rs")),
-    ("functions/shop/src/place_order.rs", include_str!("../files/stack/place_order.rs")),
-    ("functions/shop/src/ship_order.rs", include_str!("../files/stack/ship_order.rs")),
-    ("functions/shop/src/views/orders.rs", include_str!("../files/stack/orders.rs")),
-    ("schemas/shop.json", include_str!("../files/stack/schemas.json")),
-    ("tests/Cargo.toml", include_str!("../files/stack/tests.toml")),
-    ("tests/lib.rs", "//! The checks are in `checks.rs`.\n"),
-    ("tests/checks.rs", include_str!("../files/stack/checks.rs")),
-    ("events/add-product/direct.json", "{\n  \"productId\": \"mug\",\n  \"name\": \"Mug\"\n}\n"),
-    (
-        "events/place-order/direct.json",
-        "{\n  \"orderId\": \"one\",\n  \"productIds\": [\"mug\"]\n}\n",
-    ),
-    ("events/index-events/stream.json", include_str!("../files/stack/stream.json")),
-    ("events/publish-events/stream.json", include_str!("../files/stack/stream.json")),
-    ("events/project-views/stream.json", include_str!("../files/stack/pages.json")),
-    ("events/query-views/http.json", include_str!("../files/stack/row.json")),
-    ("events/query-views/list.json", include_str!("../files/stack/rows.json")),
-];
+/// The files of the starter, each with its path in there and its text.
+const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
-/// Plans a stack in an empty folder.
+/// Plans a stack in an empty folder: the starter under the stack's name, in a workspace of its own.
 pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source) -> Result<()> {
     check("the stack", name)?;
+    for (path, text) in STARTER {
+        let text = match *path {
+            // People read the name here, and stacks on AWS have it.
+            "README.md" | "samconfig.toml" => text.replace("starter", name),
+            _ => in_own_workspace(text),
+        };
+        plan.create(&in_own_workspace(path), &text);
+    }
     let values = [("name", name), ("crates", &*source.entries()?), ("profiles", &*profiles())];
-    plan.create("Cargo.toml", &fill(include_str!("../files/stack/workspace.toml"), &values));
-    plan.create("README.md", &fill(include_str!("../files/stack/README.md"), &values));
-    let bare = template::without_contexts(include_str!("../files/template.yaml"));
-    plan.create("template.yaml", &bare);
-    let samconfig =
-        include_str!("../files/samconfig.toml").replace("ringfence-", &format!("{name}-"));
-    plan.create("samconfig.toml", &samconfig);
+    plan.create("Cargo.toml", &fill(include_str!("../files/workspace.toml"), &values));
+    plan.create(".gitignore", "/target\n/.aws-sam\n");
     if let Some(lock) = source.lock()? {
         plan.create("Cargo.lock", &lock);
     }
-    for (path, text) in FILES {
-        plan.create(path, text);
-    }
-    context::add(plan, "shop", Log::Dcb)?;
-    for library in ["ringfence-views", "serde_json"] {
-        context::depend(plan, "shop", library)?;
-    }
-    slice::add(plan, "shop", "add-product", None)?;
-    slice::add(plan, "shop", "place-order", None)?;
-    slice::add(plan, "shop", "ship-order", Some("shop/OrderPlaced"))
+    Ok(())
+}
+
+/// A path or a text of the starter as a stack has it that is a workspace. The starter shares the workspace of this
+/// repository, so its crates and programs have a prefix, and cargo's folder is the one above.
+fn in_own_workspace(text: &str) -> String {
+    text.replace("starter-", "").replace("starter_", "").replace("CodeUri: ..", "CodeUri: .")
 }
 
 /// The profiles of Ringfence's own workspace: how its tests and its functions are built.
 fn profiles() -> String {
-    let paragraphs = include_str!("../files/workspace.toml").split("\n\n");
+    let paragraphs = include_str!("../files/profiles.toml").split("\n\n");
     let profiles = paragraphs.filter(|it| it.contains("[profile.") && !it.contains("ringfence-"));
     profiles.collect::<Vec<_>>().join("\n\n")
 }

@@ -1,25 +1,29 @@
-//! In a copy of this repository, and of what a person made of it.
+//! In a copy of this repository, which has three stacks, in what a person made of it, and in a new stack.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use anyhow::Result;
 use ringfence::Lock;
+use ringfence_local::template::{Model, Template};
+use ringfence_local::workspace_root;
 use tempfile::TempDir;
 
 use crate::context::{self, Log};
 use crate::names::pascal;
 use crate::plan::Plan;
-use crate::template::without_contexts;
+use crate::stack::{self, Source};
 use crate::{slice, view};
 
-/// Copies what the commands read and change.
-fn copy(from: &std::path::Path, to: &std::path::Path) {
+/// Copies a folder, without what is built.
+fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let to = to.join(entry.file_name());
         match entry.file_type().unwrap().is_dir() {
+            true if entry.file_name() == ".aws-sam" => {}
             true => copy(&entry.path(), &to),
             false => drop(fs::copy(entry.path(), to).unwrap()),
         }
@@ -27,9 +31,9 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
 }
 
 fn repository() -> TempDir {
-    let root = ringfence_local::stack_root();
+    let root = workspace_root();
     let folder = tempfile::tempdir().unwrap();
-    for name in ["functions", "events", "schemas"] {
+    for name in ["functions", "events", "schemas", "projects", "starter"] {
         copy(&root.join(name), &folder.path().join(name));
     }
     for name in ["Cargo.toml", "template.yaml"] {
@@ -38,25 +42,32 @@ fn repository() -> TempDir {
     folder
 }
 
-/// Every file with its text.
-fn files(folder: &std::path::Path) -> BTreeMap<String, String> {
+/// Every file of a folder with its text, by its path in there.
+fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
         match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => {
-                found.insert(path.display().to_string(), fs::read_to_string(&path).unwrap());
-            }
+            true => found.extend(
+                files(&path).into_iter().map(|(within, text)| (format!("{name}/{within}"), text)),
+            ),
+            false => drop(found.insert(name.to_owned(), fs::read_to_string(&path).unwrap())),
         }
     }
     found
 }
 
-fn run(folder: &TempDir, add: impl FnOnce(&mut Plan) -> Result<()>) -> Result<()> {
-    let mut plan = Plan::new(folder.path().to_owned());
+fn run(folder: &Path, add: impl FnOnce(&mut Plan) -> Result<()>) -> Result<String> {
+    let mut plan = Plan::new(folder.to_owned());
     add(&mut plan)?;
-    plan.write(true).map(drop)
+    plan.write(true)
+}
+
+/// The template of a stack as this machine carries it out.
+fn model(folder: &Path) -> Model {
+    let template = Template::load(&folder.join("template.yaml"));
+    template.unwrap().model("http://127.0.0.1:1").unwrap()
 }
 
 #[test]
@@ -67,22 +78,25 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
         for (name, log) in
             [("rooms", Log::Dcb), ("parcels", Log::Aggregate), ("wishes", Log::Document)]
         {
-            run(&folder, |plan| context::add(plan, name, log)).unwrap();
-            run(&folder, |plan| slice::add(plan, name, &format!("open-{name}"), None)).unwrap();
+            run(folder.path(), |plan| context::add(plan, name, log)).unwrap();
+            run(folder.path(), |plan| slice::add(plan, name, &format!("open-{name}"), None))
+                .unwrap();
             let on = Some("carts/CheckedOut");
-            run(&folder, |plan| slice::add(plan, name, &format!("close-{name}"), on)).unwrap();
+            run(folder.path(), |plan| slice::add(plan, name, &format!("close-{name}"), on))
+                .unwrap();
             // Of an event of its own, and, in a context without slices of its own log, of another's.
             let (own, of_other) = (format!("{name}/{}Opened", pascal(name)), "carts/CheckedOut");
-            run(&folder, |plan| view::add(plan, name, &format!("open-{name}-each"), &own)).unwrap();
-            run(&folder, |plan| view::add(plan, name, &format!("{name}-of-carts"), of_other))
+            run(folder.path(), |plan| view::add(plan, name, &format!("open-{name}-each"), &own))
+                .unwrap();
+            run(folder.path(), |plan| view::add(plan, name, &format!("{name}-of-carts"), of_other))
                 .unwrap();
         }
         let on = "ordering/OrderPlaced";
-        run(&folder, |plan| view::add(plan, "ordering", "busy-orders", on)).unwrap();
-        run(&folder, |plan| view::add(plan, "invoices", "orders-of-invoices", on)).unwrap();
+        run(folder.path(), |plan| view::add(plan, "ordering", "busy-orders", on)).unwrap();
+        run(folder.path(), |plan| view::add(plan, "invoices", "orders-of-invoices", on)).unwrap();
         for context in ["carts", "customers", "catalog", "accounts"] {
             let slice = format!("audit-{context}");
-            run(&folder, |plan| slice::add(plan, context, &slice, None)).unwrap();
+            run(folder.path(), |plan| slice::add(plan, context, &slice, None)).unwrap();
         }
     };
     add_all();
@@ -94,7 +108,7 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
         assert!(kept.all(|c| letters.any(|found| found == c)), "{path}");
     }
     // A generated slice does nothing if its command is repeated, on every log.
-    let written = |path: String| &after[&folder.path().join(path).display().to_string()];
+    let written = |path: String| &after[&path];
     for context in ["rooms", "parcels", "wishes"] {
         for slice in ["open", "close"] {
             let source = written(format!("functions/{context}/src/{slice}_{context}.rs"));
@@ -122,8 +136,7 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
         let lock: Lock = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(lock, Lock::of(types.iter().copied()));
     }
-    let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
-    let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
+    let model = model(folder.path());
     let text = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
     let busy = text("functions/ordering/src/lib.rs");
     assert!(
@@ -155,7 +168,7 @@ fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_w
     );
     assert_ne!(commented, text);
     fs::write(&events, commented).unwrap();
-    run(&folder, |plan| slice::add(plan, "parcels", "weigh-parcels", None)).unwrap();
+    run(folder.path(), |plan| slice::add(plan, "parcels", "weigh-parcels", None)).unwrap();
     let source = folder.path().join("functions/parcels/src/weigh_parcels.rs");
     let source = fs::read_to_string(source).unwrap();
     assert!(source.contains("let other = || crate::ParcelsOpened {"), "{source}");
@@ -179,7 +192,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "event-table", None, "has a resource EventTable already"),
     ];
     for (context, name, on, said) in slices {
-        let refused = run(&folder, |plan| slice::add(plan, context, name, on));
+        let refused = run(folder.path(), |plan| slice::add(plan, context, name, on));
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{context}/{name}: {error}");
     }
@@ -189,7 +202,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "bookings", "carts/Booked", "has no event Booked"),
         ("carts", "bookings", "invoices/InvoiceCreated", "has no field that ends in _id"),
     ] {
-        let refused = run(&folder, |plan| view::add(plan, context, name, on));
+        let refused = run(folder.path(), |plan| view::add(plan, context, name, on));
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{context}/{name}: {error}");
     }
@@ -201,39 +214,60 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("tests", "a crate of the name tests"),
         ("my_rooms", "is not in kebab case"),
     ] {
-        let refused = run(&folder, |plan| context::add(plan, name, Log::Dcb));
+        let refused = run(folder.path(), |plan| context::add(plan, name, Log::Dcb));
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{name}: {error}");
     }
     assert_eq!(files(folder.path()), before);
 }
 
-#[test]
-fn a_stack_in_a_folder_of_a_workspace_takes_no_name_of_another_stack() {
-    let folder = repository();
-    let root = folder.path().join("second");
-    fs::create_dir_all(root.join("functions/stack/src")).unwrap();
-    for name in ["functions/stack/Cargo.toml", "functions/stack/src/lib.rs"] {
-        fs::copy(folder.path().join(name), root.join(name)).unwrap();
-    }
-    let template = fs::read_to_string(folder.path().join("template.yaml")).unwrap();
-    fs::write(root.join("template.yaml"), without_contexts(&template)).unwrap();
-    let add = |add: &dyn Fn(&mut Plan) -> Result<()>| {
-        let mut plan = Plan::new(root.clone());
-        add(&mut plan)?;
-        plan.write(true)
+/// A context with a slice, an automation and a view of the event `on`, which another context has.
+fn add_rooms(folder: &Path, log: Log, on: &str) {
+    let add = || {
+        run(folder, |plan| context::add(plan, "rooms", log)).unwrap();
+        run(folder, |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
+        run(folder, |plan| slice::add(plan, "rooms", "clean-room", Some(on))).unwrap();
+        run(folder, |plan| view::add(plan, "rooms", "bookings", "rooms/RoomBooked")).unwrap()
     };
-    add(&|plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
-    add(&|plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
-    assert!(root.join("functions/rooms/src/book_room.rs").exists());
-    for (said, refused) in [
-        ("is of a crate carts", add(&|plan| context::add(plan, "carts", Log::Document))),
-        ("has no hyphen", add(&|plan| context::add(plan, "wish-lists", Log::Document))),
-        ("has a dependency serde already", add(&|plan| context::add(plan, "serde", Log::Dcb))),
-        ("unique in a workspace", add(&|plan| slice::add(plan, "rooms", "check-out", None))),
+    add();
+    let functions = model(folder).functions;
+    for binary in ["book-room", "clean-room"] {
+        assert!(functions.iter().any(|function| function.binary == binary), "{binary}");
+    }
+    let after = files(folder);
+    let list = &after["functions/stack/src/lib.rs"];
+    assert!(list.contains(".context::<rooms::Rooms>()"), "{list}");
+    let template = &after["template.yaml"];
+    assert!(template.contains(", rooms]") || template.contains("[rooms, "), "{template}");
+    assert!(template.contains("Sid: KeepFailures"), "{template}");
+    assert_eq!(add(), "Everything is there already; nothing was changed.\n");
+    assert_eq!(files(folder), after, "a second run changes nothing");
+}
+
+#[test]
+fn a_stack_in_a_folder_of_a_workspace_is_added_to_and_takes_no_name_of_another_stack() {
+    for (name, log, on) in [
+        ("projects", Log::Dcb, "projects/FeatureCreated"),
+        ("starter", Log::Document, "shop/OrderTaken"),
     ] {
-        let error = format!("{:#}", refused.unwrap_err());
-        assert!(error.contains(said), "{error}");
+        let folder = repository();
+        let of_others = || {
+            let mut files = files(folder.path());
+            files.retain(|path, _| !path.starts_with(name));
+            files
+        };
+        let (root, before) = (folder.path().join(name), of_others());
+        add_rooms(&root, log, on);
+        for (said, refused) in [
+            ("is of a crate carts", run(&root, |it| context::add(it, "carts", Log::Document))),
+            ("has no hyphen", run(&root, |it| context::add(it, "wish-lists", Log::Document))),
+            ("has a dependency serde already", run(&root, |it| context::add(it, "serde", log))),
+            ("unique in a workspace", run(&root, |it| slice::add(it, "rooms", "check-out", None))),
+        ] {
+            let error = format!("{:#}", refused.unwrap_err());
+            assert!(error.contains(said), "{error}");
+        }
+        assert_eq!(of_others(), before);
     }
 }
 
@@ -268,7 +302,7 @@ fn a_git_tree_with_changes_is_left_alone() {
 #[test]
 fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let folder = repository();
-    run(&folder, |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
+    run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
     let before = files(folder.path());
     let mut plan = Plan::new(folder.path().to_owned());
     slice::add(&mut plan, "rooms", "book-room", None).unwrap();
@@ -278,44 +312,68 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let error = plan.write(true).unwrap_err().to_string();
     assert!(error.contains("so nothing is written"), "{error}");
     assert_eq!(files(folder.path()), before);
-    run(&folder, |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
+    run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
 }
 
-#[tokio::test]
-async fn a_new_stack_has_its_own_functions_and_tables_and_a_context_can_be_added_to_it() {
+/// Without what tells the starter from a stack in a workspace of its own.
+fn common(text: &str) -> String {
+    text.replace("starter-", "").replace("starter_", "").replace("CodeUri: ..", "CodeUri: .")
+}
+
+#[test]
+fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
+    let source = || Source::of_checkout(&workspace_root());
     let folder = tempfile::tempdir().unwrap();
-    let source = crate::stack::Source::of_checkout(&ringfence_local::workspace_root());
-    run(&folder, |plan| crate::stack::add(plan, "my-shop", &source)).unwrap();
+    // Under its own name the starter would be copied as it is, but for the prefix.
+    run(folder.path(), |plan| stack::add(plan, "starter", &source())).unwrap();
+    let mut copied = files(folder.path());
+    for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
+        assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
+    }
+    let in_common = |(path, text): (String, String)| (common(&path), common(&text));
+    let starter = files(&repository().path().join("starter")).into_iter();
+    let starter = BTreeMap::from_iter(starter.map(in_common));
+    let in_common = |(path, text): (String, String)| (path, common(&text));
+    let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));
+    assert_eq!(
+        copied.keys().collect::<Vec<_>>(),
+        starter.keys().collect::<Vec<_>>(),
+        "shared/new/starter has a link to each file of the starter, or to its folder"
+    );
+    for (path, text) in copied {
+        assert_eq!(text, starter[&path], "{path}");
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source())).unwrap();
     super::settle_lock(folder.path());
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["update", "--workspace", "--locked", "--offline"]);
     let built = cargo.current_dir(folder.path()).output().unwrap();
     assert!(built.status.success(), "cargo would rewrite the lock file: {built:?}");
-    let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
-    assert!(manifest.contains("version = \"0.1.0+my-shop\""), "{manifest}");
-    run(&folder, |plan| context::add(plan, "rooms", Log::Aggregate)).unwrap();
-    run(&folder, |plan| slice::add(plan, "rooms", "book-room", Some("shop/OrderPlaced"))).unwrap();
-    let text = |path: &str| fs::read_to_string(folder.path().join(path)).unwrap();
-    let lock: Lock = serde_json::from_str(&text(&Lock::path("shop"))).unwrap();
-    let events = text("functions/shop/src/events.rs");
-    let types = events.split("PartialEq, Event)]\npub struct ").skip(1);
-    assert_eq!(lock, Lock::of(types.filter_map(|of_type| of_type.split(' ').next())));
-    let template = ringfence_local::template::Template::load(&folder.path().join("template.yaml"));
-    let model = template.unwrap().model("http://127.0.0.1:1").unwrap();
-    let mut functions: Vec<_> = model.functions.iter().map(|it| it.binary.as_str()).collect();
-    functions.sort_unstable();
-    let serving = ["index-events", "project-views", "publish-events", "query-views"];
-    let mut expected = vec!["add-product", "book-room", "place-order", "ship-order"];
-    expected.extend(serving);
-    expected.sort_unstable();
-    assert_eq!(functions, expected);
-    let dynamo = ringfence_local::embedded::Embedded::start().await.unwrap();
-    for table in &model.tables {
-        dynamo.create_table(&table.properties, &table.name).unwrap();
+    let mut written = files(folder.path());
+    written.remove("Cargo.lock");
+    for (path, text) in &written {
+        let left = path.contains("starter") || text.contains("starter") || text.contains("__");
+        assert!(!left, "{path}: {text}");
     }
-    let text = fs::read_to_string(folder.path().join("template.yaml")).unwrap();
-    for of_the_examples in ["carts", "customers", "tag_", ".md", "ReadyWork", " ready", "sweep"] {
-        assert!(!text.contains(of_the_examples), "{of_the_examples}");
+    for (path, named) in [
+        ("Cargo.toml", "version = \"0.1.0+my-shop\""),
+        ("README.md", "# my-shop\n"),
+        ("samconfig.toml", "stack_name = \"my-shop-dev\""),
+        ("template.yaml", "CodeUri: . #"),
+    ] {
+        assert!(written[path].contains(named), "{path}: {}", written[path]);
     }
-    assert!(text.contains("events:source: [rooms, shop]"), "{text}");
+    // The example has the form that the commands write.
+    let mut plan = Plan::new(folder.path().to_owned());
+    context::add(&mut plan, "shop", Log::Dcb).unwrap();
+    for (name, on) in
+        [("offer-product", None), ("take-order", None), ("ship-order", Some("shop/OrderTaken"))]
+    {
+        slice::add(&mut plan, "shop", name, on).unwrap();
+    }
+    view::add(&mut plan, "shop", "orders", "shop/OrderTaken").unwrap();
+    assert_eq!(plan.write(true).unwrap(), "Everything is there already; nothing was changed.\n");
+    add_rooms(folder.path(), Log::Aggregate, "shop/OrderTaken");
 }

@@ -1,13 +1,14 @@
 //! For the tests of a stack.
 //!
 //! [`Cases`] runs every case of every slice in memory and on an embedded DynamoDB with the tables of the
-//! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`check_cases`], [`check_bad_input`],
-//! [`check_functions`], [`check_roles`], [`check_rooms`] and the checks of the readers' roles are the tests that every
-//! stack has. [`check_role`] is for the functions of a stack that are not slices. Under `UPDATE=1` the checks write what
-//! they can into `template.yaml`: indexes, and the statements of roles about items.
+//! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`checks!`] makes the tests that every stack
+//! has, of [`check_cases`], [`check_bad_input`], [`check_functions`], [`check_roles`], [`check_rooms`] and the checks of
+//! the readers' roles. [`check_role`] is for the functions of a stack that are not slices. Under `UPDATE=1` the checks
+//! write what they can into `template.yaml`: indexes, and the statements of roles about items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;
+mod checks;
 mod dynamo;
 mod functions;
 mod mend;

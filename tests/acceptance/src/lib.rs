@@ -14,7 +14,11 @@ pub struct Application {
 
 /// The stacks of this repository. Prints the folder of each when its turn comes, which shows where a test has failed.
 pub fn applications() -> impl Iterator<Item = Application> {
-    let stacks = [("", stack::stack()), ("projects", projects_stack::stack())];
+    let stacks = [
+        ("", stack::stack()),
+        ("projects", projects_stack::stack()),
+        ("starter", starter_stack::stack()),
+    ];
     stacks.into_iter().map(|(folder, stack)| {
         let root = workspace_root().join(folder);
         eprintln!("in {}:", root.display());

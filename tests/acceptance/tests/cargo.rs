@@ -75,7 +75,8 @@ fn every_program_and_every_test_target_has_a_name_of_its_own() {
 fn no_page_script_or_alias_selects_a_package() {
     let root = workspace_root();
     let mut pages = vec![root.join("README.md")];
-    for folder in [".cargo", ".ci", "docs", "projects", "projects/.cargo", "scripts"] {
+    let stacks = ["projects", "projects/.cargo", "starter", "starter/.cargo"];
+    for folder in [".cargo", ".ci", "docs", "scripts"].into_iter().chain(stacks) {
         let entries = fs::read_dir(root.join(folder)).unwrap();
         pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
     }

@@ -6,6 +6,7 @@ mod sizes;
 
 use std::collections::BTreeSet;
 
+use ringfence::kit::assert_same;
 use ringfence_acceptance::applications;
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
@@ -82,6 +83,40 @@ fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_o
         assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
         let parameter = &template["Parameters"][name];
         assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+    }
+}
+
+/// What follows from the slices and the other functions of a stack. Each has a rule of its own.
+const OWN: [&str; 5] =
+    ["CommandsFail", "Dashboard", "DcbLogRole", "FunctionsFail", "PublishEventsRole"];
+
+/// A template without what differs from stack to stack: names of programs and sources, indexes of tags, and functions of
+/// contexts.
+fn common(mut template: Value) -> Value {
+    template["Description"].take();
+    template["Globals"]["Function"]["CodeUri"].take();
+    let table = &mut template["Resources"]["EventTable"]["Properties"];
+    for of_tags in ["AttributeDefinitions", "GlobalSecondaryIndexes"] {
+        table[of_tags].take();
+    }
+    let resources = template["Resources"].as_object_mut().unwrap();
+    resources.retain(|id, resource| {
+        resource["Metadata"].take();
+        resource["Properties"]["Events"]["Http"].is_null() && !OWN.contains(&&**id)
+    });
+    template
+}
+
+#[test]
+fn what_serves_all_of_a_stack_is_the_same_in_every_template() {
+    let starter = templates().map(common).last().unwrap();
+    for template in templates().map(common) {
+        for part in ["Conditions", "Globals", "Outputs", "Parameters"] {
+            assert_same(part, &starter[part], &template[part]);
+        }
+        for (id, resource) in starter["Resources"].as_object().unwrap() {
+            assert_same(id, resource, &template["Resources"][id]);
+        }
     }
 }
 

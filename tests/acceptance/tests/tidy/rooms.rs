@@ -40,8 +40,9 @@ fn packages(folder: &str) -> BTreeSet<String> {
 
 #[test]
 fn a_library_depends_on_no_application_and_on_no_proof() {
-    let folders = ["functions", "projects", "projects/functions", "tests"];
-    let all: BTreeSet<String> = folders.into_iter().flat_map(packages).collect();
+    let stacks = ["functions", "projects", "projects/functions", "starter", "starter/functions"];
+    let folders = stacks.into_iter().chain(["tests"]);
+    let all: BTreeSet<String> = folders.flat_map(packages).collect();
     let mut troubles = Vec::new();
     for library in fs::read_dir(workspace_root().join("shared")).unwrap() {
         let manifest = library.unwrap().path().join("Cargo.toml");

@@ -48,9 +48,14 @@ pub(super) fn with(root: &Path, mutations: &[Mutation]) -> Result<PathBuf, Strin
         .map_err(|error| format!("git: {error}"))?;
     let listed = String::from_utf8(listed.stdout).map_err(|error| format!("git: {error}"))?;
     let mut files: BTreeSet<PathBuf> = listed.split_terminator('\0').map(PathBuf::from).collect();
-    files.retain(|file| root.join(file).is_file());
+    files.retain(|file| root.join(file).exists());
     for file in &files {
         let trouble = |error| format!("{}: {error}", file.display());
+        // A link to a folder leads to the copy of the folder.
+        if root.join(file).is_dir() {
+            link(&root.join(file), &tree.join(file)).map_err(|error| trouble(error.to_string()))?;
+            continue;
+        }
         let mut content = fs::read(root.join(file)).map_err(|error| trouble(error.to_string()))?;
         if file.extension().is_some_and(|extension| extension == "rs") {
             let text = String::from_utf8(content).map_err(|error| trouble(error.to_string()))?;
@@ -127,13 +132,22 @@ fn write(from: &Path, to: &Path, content: &[u8]) -> std::io::Result<()> {
     fs::set_permissions(to, fs::metadata(from)?.permissions())
 }
 
+/// Makes the same link, unless it is there.
+fn link(from: &Path, to: &Path) -> std::io::Result<()> {
+    if fs::read_link(to).is_ok() {
+        return Ok(());
+    }
+    fs::create_dir_all(to.parent().unwrap_or(to))?;
+    std::os::unix::fs::symlink(fs::read_link(from)?, to)
+}
+
 /// Removes files that the repository has no more.
 fn remove_others(tree: &Path, folder: &Path, files: &BTreeSet<PathBuf>) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path == tree.join("target") {
             continue;
-        } else if path.is_dir() {
+        } else if path.is_dir() && !path.is_symlink() {
             remove_others(tree, &path, files)?;
         } else if path.strip_prefix(tree).is_ok_and(|file| !files.contains(file)) {
             fs::remove_file(path)?;

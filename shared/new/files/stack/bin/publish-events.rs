@@ -1,1 +1,0 @@
-../../../../../functions/stack/src/bin/publish-events.rs

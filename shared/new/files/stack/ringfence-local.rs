@@ -1,3 +1,0 @@
-fn main() -> std::process::ExitCode {
-    ringfence_local::run(|_| Box::pin(async { Ok(()) }), ringfence_console::console::<stack::Shop>(&[]))
-}

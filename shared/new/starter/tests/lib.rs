@@ -1,0 +1,1 @@
+../../../../starter/tests/lib.rs

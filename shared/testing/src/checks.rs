@@ -1,0 +1,49 @@
+//! The tests that every stack has.
+
+/// Makes the tests of a stack, of whose list this is the type. What is forgotten is named by one of them, with the line
+/// to write. The package that has them depends on `tokio`, with its feature `macros`.
+#[macro_export]
+macro_rules! checks {
+    ($stack:ty) => {
+        #[tokio::test]
+        async fn the_cases_of_every_slice_hold_and_a_role_allows_what_its_slices_need_and_no_more()
+        {
+            $crate::check_cases::<$stack>().await;
+        }
+
+        #[test]
+        fn every_slice_names_the_field_and_its_limit() {
+            $crate::check_bad_input::<$stack>();
+        }
+
+        #[test]
+        fn every_function_has_its_part_of_the_template_and_its_samples() {
+            $crate::check_functions::<$stack>();
+        }
+
+        #[test]
+        fn every_context_is_listed_and_every_slice_stands_alone_and_has_a_binary() {
+            $crate::check_rooms::<$stack>();
+        }
+
+        #[test]
+        fn every_role_allows_what_its_functions_need_and_no_more() {
+            $crate::check_roles::<$stack>();
+        }
+
+        #[tokio::test]
+        async fn the_role_of_index_events_allows_what_it_asks_and_no_more() {
+            $crate::check_role_of_index_events().await;
+        }
+
+        #[tokio::test]
+        async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
+            $crate::check_role_of_project_views().await;
+        }
+
+        #[tokio::test]
+        async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
+            $crate::check_role_of_query_views().await;
+        }
+    };
+}

@@ -1,0 +1,1 @@
+//! The checks are in `checks.rs`.
