@@ -1,3 +1,3 @@
-//! What every stack has to keep. What is forgotten is named by one of these tests, with the line to write.
+//! What every stack has to keep. If something is forgotten, one of these tests names it, with the line to write.
 
 ringfence_testing::checks!(starter_stack::Shop);

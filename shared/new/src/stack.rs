@@ -119,9 +119,9 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source) -> Result<()> {
     Ok(())
 }
 
-/// A path or a text of the starter as a stack has it that is a workspace. The starter shares the workspace of this
-/// repository, so its crates and programs have a prefix, and cargo's folder is the one above.
-fn in_own_workspace(text: &str) -> String {
+/// A path or a text of the starter, as it is in a stack that is a workspace of its own. Here the starter shares a
+/// workspace, so its crates and programs have a prefix, and cargo's folder is the one above.
+pub(crate) fn in_own_workspace(text: &str) -> String {
     text.replace("starter-", "").replace("starter_", "").replace("CodeUri: ..", "CodeUri: .")
 }
 

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::context::{self, Log};
 use crate::names::pascal;
 use crate::plan::Plan;
-use crate::stack::{self, Source};
+use crate::stack::{self, Source, in_own_workspace};
 use crate::{slice, view};
 
 /// Copies a folder, without what is built.
@@ -315,25 +315,21 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
 }
 
-/// Without what tells the starter from a stack in a workspace of its own.
-fn common(text: &str) -> String {
-    text.replace("starter-", "").replace("starter_", "").replace("CodeUri: ..", "CodeUri: .")
-}
-
 #[test]
 fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     let source = || Source::of_checkout(&workspace_root());
     let folder = tempfile::tempdir().unwrap();
-    // Under its own name the starter would be copied as it is, but for the prefix.
+    // A copy that is named `starter` differs from the starter only in what a workspace of its own changes.
     run(folder.path(), |plan| stack::add(plan, "starter", &source())).unwrap();
     let mut copied = files(folder.path());
     for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
         assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
     }
-    let in_common = |(path, text): (String, String)| (common(&path), common(&text));
+    let in_common =
+        |(path, text): (String, String)| (in_own_workspace(&path), in_own_workspace(&text));
     let starter = files(&repository().path().join("starter")).into_iter();
     let starter = BTreeMap::from_iter(starter.map(in_common));
-    let in_common = |(path, text): (String, String)| (path, common(&text));
+    let in_common = |(path, text): (String, String)| (path, in_own_workspace(&text));
     let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));
     assert_eq!(
         copied.keys().collect::<Vec<_>>(),

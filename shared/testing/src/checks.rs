@@ -1,7 +1,7 @@
 //! The tests that every stack has.
 
-/// Makes the tests of a stack, of whose list this is the type. What is forgotten is named by one of them, with the line
-/// to write. The package that has them depends on `tokio`, with its feature `macros`.
+/// Makes the tests of a stack. `$stack` is the type that lists its contexts. If something is forgotten, one of the tests
+/// names it, with the line to write. The package of the tests depends on `tokio`, with its feature `macros`.
 #[macro_export]
 macro_rules! checks {
     ($stack:ty) => {
