@@ -65,10 +65,10 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
         let (before, after) = text.split_at(last + end + 2);
         return Ok(format!("{before}\n            {call}{after}"));
     }
-    let empty = "fn list(_list: &mut List<impl Visitor>) {}";
+    let empty = "fn list(_list: &mut MemberList<impl Visitor>) {}";
     if text.contains(empty) {
         let body =
-            format!("fn list(list: &mut List<impl Visitor>) {{\n        list{call};\n    }}");
+            format!("fn list(list: &mut MemberList<impl Visitor>) {{\n        list{call};\n    }}");
         return Ok(text.replacen(empty, &body, 1));
     }
     match ["list.view::<", "list.function::<"].iter().any(|first| text.contains(first)) {
