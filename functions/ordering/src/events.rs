@@ -11,7 +11,7 @@ id_type!(CustomerId, "names a customer");
 id_type!(SubmissionId, "names one sending of a form: a token that the form contains");
 
 /// A product of the catalog is copied to ordering, for the first time or after a change. Orders depend on it, and
-/// not on the other events of the product, of which each order adds one.
+/// not on the product's other events. Each order adds one of those.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(fenced)]
 pub struct CatalogProductSynced {

@@ -24,8 +24,8 @@ use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
 use projects::validate_gaps::ValidateGaps;
 use projects::{
-    Config, Convergence, FeatureCreated, FeatureRef, GRACE_MS, GapCounts, Kind, LEASE_MS,
-    ReviewDecision, Rules, Status,
+    Config, Convergence, DEPENDENCIES_MAX, FeatureCreated, FeatureRef, GRACE_MS, GapCounts, Kind,
+    LEASE_MS, ReviewDecision, Rules, Status,
 };
 use ringfence::kit::id;
 use ringfence::{Decisions, List, NewEvent, Slice, events, handle};
@@ -172,7 +172,7 @@ async fn a_claim_checks_its_feature_and_what_that_waits_for() {
         let types = &["ClaimExpired", "EdgeStarted"];
         let found = cost(held.clone(), vec![], late, claim("bob", "c2", &others), Ok(types)).await;
         assert_eq!(found, ((reads, 1.5 + half(d)), (1, 8.0 + twice(d))), "{d}");
-        // Who is rejected writes into its own partition, and checks the rest.
+        // A rejected claim writes into the agent's own partition, and checks the rest.
         let rejected =
             cost(held.clone(), vec![], 0, claim("bob", "c2", &others), Err("EdgeHeld")).await;
         assert_eq!(rejected, ((reads, 1.5 + half(d)), (1, 6.0 + twice(d))), "{d}");
@@ -184,20 +184,24 @@ async fn a_claim_checks_its_feature_and_what_that_waits_for() {
     }
 }
 
+fn creates(dependencies: List<FeatureRef, DEPENDENCIES_MAX>) -> CreateFeature {
+    CreateFeature {
+        feature: id(AUTH),
+        agent: id("ada"),
+        title: id("What it does"),
+        kind: Kind::Feature,
+        priority: 0,
+        dependencies,
+        time_box_ms: None,
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_feature_is_created_beside_checks_of_what_it_waits_for() {
     for d in [0, 1, 2, 20] {
         let others = others(d);
         let given = and(events![initialized(multi())], done(&others));
-        let create = CreateFeature {
-            feature: id(AUTH),
-            agent: id("ada"),
-            title: id("What it does"),
-            kind: Kind::Feature,
-            priority: 0,
-            dependencies: refs(&others),
-            time_box_ms: None,
-        };
+        let create = creates(refs(&others));
         let reads = u32::try_from(2 + d).unwrap();
         let found = cold(given, create, &["FeatureCreated"]).await;
         assert_eq!(found, ((reads, 1.0 + half(d)), (1, 8.0 + twice(d))), "{d}");
@@ -245,7 +249,7 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     };
     let types = &["ReviewCompleted", "EdgeConverged"];
     assert_eq!(cold(worked(), approve, types).await, ((3, 1.5), (1, 10.0)));
-    // Who may not is noted at the edge, beside checks of the feature and the project.
+    // A role that may not converge the edge is noted there, beside checks of the feature and the project.
     let barred = ((3, 1.5), (1, 6.0));
     let escalated = cost(worked(), vec![], 0, converge("dora"), Ok(&["ConvergenceEscalated"]));
     assert_eq!(escalated.await, barred);
@@ -344,15 +348,7 @@ async fn a_large_graph_costs_a_unit_more_for_each_copy() {
     };
     let edges: Vec<_> = (0..30).map(rule).collect();
     let large = Config { edges: edges.try_into().unwrap(), ..multi() };
-    let create = CreateFeature {
-        feature: id(AUTH),
-        agent: id("ada"),
-        title: id("What it does"),
-        kind: Kind::Feature,
-        priority: 0,
-        dependencies: List::default(),
-        time_box_ms: None,
-    };
+    let create = creates(List::default());
     let found = cold(events![initialized(large.clone())], create, &["FeatureCreated"]).await;
     // The event and its index item have 2 KB each; the fence and the check of the project's stay small.
     assert_eq!(found, ((2, 1.0), (1, 12.0)));

@@ -159,7 +159,7 @@ async fn a_sweep_ends_the_claims_that_are_overdue_and_its_role_allows_that_and_n
 }
 
 #[tokio::test(start_paused = true)]
-async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_that_and_no_more() {
+async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_only_that() {
     let world = World::start();
     let mut asked = Vec::new();
     let nothing = world.ready(Value::Null).await;

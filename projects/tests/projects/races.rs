@@ -43,7 +43,7 @@ fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
+async fn of_many_agents_one_gets_the_edge_and_the_others_learn_its_holder() {
     let stack = Stack::of_races(1);
     for round in 0..rounds() {
         let feature: FeatureRef = id(&format!("shop/REQ-F-RACE-{round:03}"));
@@ -62,7 +62,7 @@ async fn of_many_agents_one_gets_the_edge_and_the_others_hear_who_has_it() {
             };
             assert_eq!(rejected.rejection["holder"], format!("agent-{winner}"));
             assert_eq!(rejected.rejection["epoch"], 1);
-            assert_eq!(events.len(), 1, "each loser is told once");
+            assert_eq!(events.len(), 1, "each loser is rejected once");
             assert!(handled.attempts <= 3, "{agent} decided {} times", handled.attempts);
         }
     }
@@ -138,7 +138,7 @@ async fn race_to_a_circle(seed: u64) {
             let feature = feature(n);
             stack.seed(events![FeatureCreated { feature, ..created("shop/REQ-F-RING-000") }]).await;
         }
-        // Who is told that something is missing names it the next time.
+        // If the rejection says that something is missing, the next try names it.
         let add = async |n: usize| {
             let mut reachable = vec![feature(n + 1)];
             loop {

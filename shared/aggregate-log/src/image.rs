@@ -10,7 +10,7 @@ use crate::{
     AggregateError, AggregateEvent, AggregateKey, AggregateTable, DecodeError, Range, read, scan,
 };
 
-/// The event of a NEW_IMAGE, whoever wrote it.
+/// The event of a NEW_IMAGE, by any writer.
 ///
 /// # Errors
 /// The image is not an event.

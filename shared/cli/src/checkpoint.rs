@@ -119,7 +119,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
         // A row that misses an event, or folds it twice, stays wrong for ever.
         anyhow::bail!(
             "{reader} is a view, whose checkpoint moves only with its rows; \
-             to fold it anew: ringfence replay view {view}"
+             to fold it again from the start: ringfence replay view {view}"
         );
     }
     let client = tables.dynamo.client().await?;

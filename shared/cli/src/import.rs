@@ -120,7 +120,7 @@ impl Found {
             if let [ForeignEvent { id, .. }, next] = pair
                 && *id == next.id
             {
-                let cause = "two events have this position, of which one would be imported";
+                let cause = "two events have this position, and only one of them would be imported";
                 found.broken.entry(cause.to_owned()).or_default().push(id.clone());
             }
         }

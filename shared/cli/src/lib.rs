@@ -146,7 +146,7 @@ enum Replay {
     /// Sends events to the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some,
     /// 2: error.
     Bus(replay::Arguments),
-    /// Builds a view anew beside the generation that is served, then serves the new one. Status 0: it has
+    /// Builds a new generation of a view beside the one that is served, then serves it. Status 0: it has
     /// all its rows, 1: some are parked, 2: error.
     View(view::Arguments),
 }
@@ -172,7 +172,7 @@ enum Checkpoint {
 enum Parked {
     /// Lists the parked rows, with the cause. Status 0: no row is parked, 1: some are, 2: error.
     Show(parked::Arguments),
-    /// Folds the parked rows anew, from the first event on, and shows those that can be written now.
+    /// Folds the parked rows again, from the first event on, and shows those that can be written now.
     /// Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
 }

@@ -18,7 +18,7 @@ use crate::view::definition;
 #[derive(Args)]
 #[command(after_help = "\
 A row is parked when an event makes it too large, when it holds what DynamoDB can't store, or when the stored row
-does not match the view's row type. It is served as an error until it is folded anew. Mend the view's fold, deploy,
+does not match the view's row type. It is served as an error until it is folded again. Mend the view's fold, deploy,
 and retry: `retry` folds with the views of this build. It reads the index once for each 100 rows of a view, so for
 many rows `ringfence replay view` is faster.
 

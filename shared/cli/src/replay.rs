@@ -151,7 +151,7 @@ fn ensure_same(
     ensure!(
         begin <= at && at <= until,
         "--name {name} was used before, for a replay that is at checkpoint {at}, which is not between \
-         --from {begin} and --until {until}; take another --name, or begin this one anew: \
+         --from {begin} and --until {until}; take another --name, or begin this one again: \
          ringfence checkpoint set replay.{name} {begin}"
     );
     Ok(())

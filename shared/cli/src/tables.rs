@@ -71,7 +71,7 @@ pub(crate) fn log(client: Client, table: &str, catalog: &Catalog) -> DcbLog {
     DcbLog::new(client, table, catalog.clone(), Clock::system())
 }
 
-/// The tables of the logs, as far as they are named.
+/// The tables of the logs; those that are not named are absent.
 #[derive(Args, Clone)]
 pub struct LogTables {
     /// The table of the DCB log, if the stack has one.

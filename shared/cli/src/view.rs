@@ -69,8 +69,8 @@ impl fmt::Display for Rebuilt {
             true => write!(f, "{view}: generation {live} is served"),
             false => write!(
                 f,
-                "{view}: an earlier rebuild is finished, and its generation {live} is served; to build the view \
-                 anew, run this again"
+                "{view}: an earlier rebuild is finished, and its generation {live} is served; to build the \
+                 view, run this again"
             ),
         }
     }
@@ -104,7 +104,7 @@ pub async fn run(
     }
     let rebuild = || async {
         let rebuilt = projector.rebuild(view, &told).await;
-        rebuilt.context("to go on from there, rebuild the view again, and not anew")
+        rebuilt.context("to go on from there, rebuild the view again without --anew")
     };
     let mut live = rebuild().await?;
     if anew && !flipped.load(Relaxed) {

@@ -61,8 +61,8 @@ pub fn look(letter: Result<Letter>, name: String) -> Tried {
     }
 }
 
-/// Goes through the letters of a store, and tells of each. Without `does` they are only looked at. Those that stay are
-/// visible to the next run at once.
+/// Goes through the letters of a store, and passes each to `told`. Without `does` they are only looked at. The letters
+/// that stay are visible to the next run at once.
 pub async fn each(
     store: &mut LetterBox,
     does: Option<&Does>,

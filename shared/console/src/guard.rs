@@ -1,4 +1,4 @@
-//! Who may ask the console, and for what. All its answers pass here.
+//! Which requests the console answers. All its answers pass here.
 //!
 //! A page of another site in the same browser can send requests to 127.0.0.1, and a name of that site can even lead
 //! there. So the host of each request is checked, the origin of each request that changes something, and the token
@@ -78,8 +78,8 @@ impl Guard {
         Some((StatusCode::FORBIDDEN, why).into_response())
     }
 
-    /// The answer to who has no cookie with the token. A request with the token in its URL is sent on to the same URL
-    /// without it, with such a cookie.
+    /// The answer to a request without a cookie that has the token. A request with the token in its URL is sent on to
+    /// the same URL without it, with such a cookie.
     fn ask(&self, token: &str, host: &str, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         // Cookies of a host go to all its ports.
         let name = format!("ringfence-{}", self.port);

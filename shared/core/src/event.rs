@@ -132,9 +132,9 @@ pub struct SequencedEvent {
     /// log count from 1, the document log from 0.
     pub slot: u64,
     /// When it was recorded, in milliseconds since 1970. In the DCB log, and for what decisions append to the aggregate
-    /// log, it is later than everything before it in its boundaries, and than what its writer had read elsewhere, unless
-    /// that lies more than a minute ahead of the writer's clock. Otherwise it is the time of the writer's clock. 0 where
-    /// another writer's time can't be read.
+    /// log, it is later than everything before it in its boundaries. It is also later than what its writer had read
+    /// elsewhere, unless that lies more than a minute ahead of the writer's clock. Otherwise it is the time of the
+    /// writer's clock. 0 where another writer's time can't be read.
     pub at: u64,
     /// How many events of the same append follow in the partition; 0 in the document log, and where another writer does
     /// not say it.

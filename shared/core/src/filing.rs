@@ -53,7 +53,7 @@ pub enum FilingError {
         key: Name,
     },
     /// A tag with one value for each event has several.
-    #[error("{event_type} has several values of the tag {key}, of which an event has one")]
+    #[error("{event_type} has several values of the tag {key}, and an event may have only one")]
     SeveralValues {
         /// The event type.
         event_type: Name,

@@ -139,7 +139,7 @@ pub trait EventLog: Send + Sync {
         Box::pin(ready(Ok(None)))
     }
 
-    /// Keeps a snapshot in place of the one before. The caller does not wait for it and does not hear if it
+    /// Keeps a snapshot in place of the one before. The caller does not wait for it, and is not answered if it
     /// fails, as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
     fn keep_snapshot(&self, _id: String, _snapshot: String) {}
 

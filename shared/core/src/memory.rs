@@ -106,15 +106,7 @@ impl MemoryLog {
         self.state.lock().expect("no code panics while it holds the lock")
     }
 
-    /// Appends as [`EventLog::append`] does, after `keep` has kept the events elsewhere, for instance in a file.
-    ///
-    /// # Errors
-    /// Those of [`EventLog::append`], and that of `keep`. Nothing is appended then.
-    pub fn append_kept(
-        &self,
-        append: Append<'_>,
-        keep: impl FnOnce(&[SequencedEvent]) -> Result<(), LogError>,
-    ) -> Result<Appended, LogError> {
+    fn append_now(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let Append { events, seen, record, envelope } = append;
         let effect = Effect::new(&self.catalog, events, seen, usize::from(record.is_some()))?;
         let mut state = self.state();
@@ -129,7 +121,6 @@ impl MemoryLog {
         if let Some(conflict) = state.added(&effect) {
             return Err(LogError::Conflict(conflict));
         }
-        keep(&events)?;
         for (event, (_, filing)) in events.iter().zip(&effect.events) {
             state.put(event.clone(), filing);
         }
@@ -300,7 +291,7 @@ impl EventLog for MemoryLog {
     }
 
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
-        ready(self.append_kept(append, |_| Ok(()))).boxed()
+        ready(self.append_now(append)).boxed()
     }
 
     fn verify<'a>(

@@ -9,9 +9,9 @@ use crate::{
     shapes::{made_up, omissions, tags},
 };
 
-/// Whether the events of a command of the slice are its record: whatever the command looks like, and whichever
-/// of its types the slice writes, the partition follows from tags that each command has, one value each, and
-/// the decision reads it.
+/// Whether the events of a command of the slice are its record. They are if, for each command and each type that the
+/// slice writes, the partition follows from tags that each command has, with one value each, and the decision reads
+/// that partition.
 ///
 /// Lists and options don't count. What a command is [about](crate::Slice::about) does not say which values a
 /// list has, so a reaction that makes another command under the same key could read other partitions.

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_that_only_takes_its_slot_keeps_the_marks_of_its_command_and_of_a_rejection() {
+    fn an_event_that_only_takes_its_slot_keeps_the_marks_of_command_and_rejection() {
         let marks = CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]);
         let mut metadata = Metadata::default();
         for mark in marks.clone() {

@@ -310,7 +310,7 @@ mod tests {
             // The later of the two, and the head if that is later.
             ([theirs(9), theirs(20), Reason::None], "again 21 {a:own}"),
             ([theirs(9), Reason::None, fence(0, 30)], "again 31 {a:own}"),
-            // Both have to be done, and the decision anew.
+            // Both have to be done, and the command decided again.
             ([theirs(9), Reason::None, fence(1, 30)], "a:tag holds 1 T, seen 0"),
             ([event("ours", 9), theirs(20), fence(1, 30)], "committed"),
         ] {

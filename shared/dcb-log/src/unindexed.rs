@@ -1,7 +1,7 @@
 //! Events that an index lacks, found and mended beside writers.
 //!
-//! An event never changes and the catalog alone says what indexes hold of it. So whoever writes it
-//! into an index, a writer in the event's own transaction or any number of repairs, writes the same.
+//! An event never changes and the catalog alone says what indexes hold of it. So a writer in
+//! the event's own transaction and any number of repairs write the same to an index.
 //! An index attribute is set to the value that follows from the event. An index item is put if it is lacking.
 //! Nothing that is there is replaced, and neither fences nor events are touched but for an event's index attributes.
 //!

@@ -7,11 +7,10 @@
 //! second, each scan of the events begins only [`VerifyOptions::settle`] after the fences were read, so that
 //! every event that these fences can count is visible.
 //!
-//! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan
-//! found is right. For a scan that comes after the fence finds every event that was committed before
-//! it, so a fence that counts too few differs; and an event that was committed later is later than the
-//! fence's `head`, so finding it differs too. Every other fence is a suspect, also if it differs only
-//! because somebody appended meanwhile.
+//! The *survey* reads the fences, waits, and scans the events. A fence that says exactly what the scan found is right.
+//! A scan that comes after the fence finds every event that was committed before it, so a fence that counts too few
+//! differs. An event that was committed later is later than the fence's `head`, so finding it differs too. Every other
+//! fence is a suspect, also if it differs only because somebody appended meanwhile.
 //!
 //! Suspects are *examined* together: their fences are read in transactions, then comes the wait, a
 //! strong scan of the events, and their fences again. An examination is exact in two cases. *At rest*:
@@ -64,10 +63,10 @@
 //! the index's attribute or their index items. `repair` adds both. It is right as soon as no writer of the old version
 //! runs, for such a one files without counting; slices may condition on the boundary afterwards.
 //!
-//! **Cost.** The table is read once eventually and once strongly (1.5 read units for each 4 KB), and once
-//! more (1 unit) when there are suspects, which a table that is written to always has; a repair that
-//! mends reads it once more to see that it did. Index items are read once more, strongly. Memory: about
-//! 1 KB for each boundary; with [`VerifyOptions::passes`] it is divided by as many as the scans are multiplied.
+//! **Cost.** The table is read once eventually and once strongly, for 1.5 read units for each 4 KB. If there are
+//! suspects, it is read once more, for 1 unit. A table that is written to always has some. A repair that mends
+//! something reads the table again to see that it did. Index items are read once more, strongly. Memory: about 1 KB for
+//! each boundary; with [`VerifyOptions::passes`] it is divided by as many as the scans are multiplied.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};

@@ -156,7 +156,7 @@ pub enum IndexError {
     #[error("the new events of a partition can't be read")]
     Stream(#[source] Arc<StreamError>),
     /// The last indexed event is not the one that the table has in its place: the table was restored to
-    /// an earlier time, or the event was deleted, and the slot was taken anew.
+    /// an earlier time, or the event was deleted, and the slot was taken again.
     #[error(
         "event {slot} of {partition} is not the one that was indexed; run `ringfence index verify`"
     )]

@@ -76,7 +76,7 @@ pub enum IndexDefect {
     /// The last indexed event is not the one that the table has in its slot.
     #[error(
         "{partition}: event {slot} is not the one that was indexed: the table was restored to an \
-         earlier time, or the event was deleted, and the slot was taken anew"
+         earlier time, or the event was deleted, and the slot was taken again"
     )]
     Replaced {
         /// The partition.
@@ -131,7 +131,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds an event. Those of the streams can be written anew with another time, so theirs is 0.
+    /// Adds an event. Those of the streams can be written again with another time, so theirs is 0.
     fn add(&mut self, slot: u64, at: u64) {
         let mut hasher = DefaultHasher::new();
         (slot, at).hash(&mut hasher);

@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_invocation_that_no_process_takes_fails_with_the_reason_or_at_the_end_of_its_wait() {
+    async fn an_invocation_that_no_process_takes_fails_with_the_reason_or_after_its_wait() {
         let invocations = Invocations::default();
         let reported = async { invocations.fail_start(json!("no table")) };
         let (failed, ()) = tokio::join!(invocations.invoke("1".to_owned(), LIMIT), reported);

@@ -33,7 +33,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Status and body of an answer of the HTTP API.
 pub type HttpAnswer = (u16, Value);
 
-/// Who walks. It knows which events the topic has had, and which of them were expected.
+/// What walks through a stack. It knows which events the topic has had, and which of them were expected.
 pub struct Walker<'a> {
     stack: &'a RunningStack,
     client: reqwest::Client,

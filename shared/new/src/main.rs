@@ -1,4 +1,4 @@
-//! `ringfence-new`: creates a new stack, for somebody who has no stack and so no `ringfence` of its own.
+//! `ringfence-new`: creates a new stack where there is none, and so no `ringfence` of a stack.
 
 use std::process::ExitCode;
 

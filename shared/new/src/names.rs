@@ -106,7 +106,7 @@ pub(crate) fn check_crate(name: &str) -> Result<()> {
 /// Refuses a name that no binary can have.
 ///
 /// # Errors
-/// Says who has the name.
+/// Says what has the name.
 pub(crate) fn check_target(name: &str) -> Result<()> {
     ensure!(
         !CARGO_FOLDERS.contains(&name),

@@ -71,7 +71,7 @@ fn model(folder: &Path) -> Model {
 }
 
 #[test]
-fn a_context_on_each_log_with_a_slice_and_an_automation_is_written_once_around_what_is_there() {
+fn a_context_on_each_log_is_written_once_around_what_is_there() {
     let folder = repository();
     let before = files(folder.path());
     let add_all = || {

@@ -20,7 +20,7 @@ pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let template = template(&stack_root());
     every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
-    what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(
+    writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
         &stack, &template,
     );
     besides_items_a_role_allows_what_its_functions_need_and_no_more(&stack, &template);
@@ -120,7 +120,7 @@ fn is_about_items(statement: &Value) -> bool {
     statement["Action"].to_string().contains("\"dynamodb:") && !is_stream
 }
 
-fn what_writes_outside_of_transactions_is_limited_to_keys_and_so_are_streams_of_one_context(
+fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
     stack: &Stack,
     template: &Value,
 ) {

@@ -17,10 +17,10 @@ use crate::template::{check_none, differences};
 /// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
-/// Panics unless every context in `functions` is in the list of the stack, every slice has a file and a binary of its
-/// name, every binary is of a function, no slice uses another, and every slice, view and function that is written is
-/// in its context's list. Every context also has to declare each type of events that was released
-/// (`schemas/<context>.json`). Says what to write. With the variable `UPDATE`, new types are written into the file.
+/// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
+/// written in its context's. Every slice needs a file and a binary of its name, and every binary a function. No slice
+/// may use another. Every context also has to declare each type of events that was released (`schemas/<context>.json`).
+/// Says what to write. With the variable `UPDATE`, new types are written into the file.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);

@@ -7,7 +7,7 @@
 //!
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
 //!
-//! A row that can't be written is parked: the view goes on with the others, and the row is folded anew
+//! A row that can't be written is parked: the view goes on with the others, and the row is folded again
 //! when an operator asks for it.
 //!
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on

@@ -1,4 +1,4 @@
-//! Lists rows that could not be written, and folds them anew.
+//! Lists rows that could not be written, and folds them again.
 
 use std::collections::BTreeMap;
 
@@ -25,8 +25,8 @@ const TOLD_ENTRIES: u64 = 1_000;
 /// A parked row, and the checkpoint at which it was parked.
 type ParkedRow = (String, Checkpoint, Parked);
 
-/// A parked row that is folded anew.
-struct Anew {
+/// A parked row that is folded again.
+struct Refolded {
     was: Checkpoint,
     row: Folding,
 }
@@ -58,8 +58,8 @@ impl Projector {
         Ok(parked.into_iter().map(|(id, _, parked)| (id, parked)).collect())
     }
 
-    /// Folds the parked rows of the generation that is served anew, from the first event on, and shows
-    /// those that can be written now. Projectors may go on meanwhile. It reads the index once for each
+    /// Folds the parked rows of the served generation again, from the first event on, and shows those that can be
+    /// written now. Projectors may go on meanwhile. It reads the index once for each
     /// 100 rows.
     ///
     /// # Errors
@@ -93,8 +93,8 @@ impl Projector {
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let reader = partition(view.name, live);
-        let anew = |(id, was, _)| (id, Anew { was, row: Folding::of(None) });
-        let mut rows: BTreeMap<String, Anew> = parked.into_iter().map(anew).collect();
+        let again = |(id, was, _)| (id, Refolded { was, row: Folding::of(None) });
+        let mut rows: BTreeMap<String, Refolded> = parked.into_iter().map(again).collect();
         let mut at = Checkpoint::START;
         let mut attempts = Retry::default().start();
         while !rows.is_empty() {
@@ -115,7 +115,7 @@ impl Projector {
             }
             self.fold_parked(view, &mut rows, at, to, told).await?;
             at = to;
-            while let Some((id, Anew { was, row })) = rows.first_key_value() {
+            while let Some((id, Refolded { was, row })) = rows.first_key_value() {
                 let becomes = row.clone().end(id);
                 if let Becomes::Parked(parked) = becomes {
                     retried.left.push((id.clone(), parked));
@@ -145,7 +145,7 @@ impl Projector {
     async fn fold_parked(
         &self,
         view: &Definition,
-        rows: &mut BTreeMap<String, Anew>,
+        rows: &mut BTreeMap<String, Refolded>,
         from: Checkpoint,
         to: Checkpoint,
         told: &(dyn Fn(Checkpoint) + Send + Sync),
@@ -162,9 +162,9 @@ impl Projector {
             }
             let touched = Touched::new(view, entry)?;
             for id in touched.rows() {
-                if let Some(anew) = rows.remove(id) {
-                    let row = touched.fold(view, id, anew.row);
-                    rows.insert(id.clone(), Anew { row, ..anew });
+                if let Some(again) = rows.remove(id) {
+                    let row = touched.fold(view, id, again.row);
+                    rows.insert(id.clone(), Refolded { row, ..again });
                 }
             }
             read += 1;

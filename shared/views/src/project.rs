@@ -49,7 +49,7 @@ pub struct Ran {
     pub examples: Vec<(String, Parked)>,
 }
 
-/// One generation of a view, and who learns of each batch.
+/// One generation of a view, and what is called after each batch.
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,

@@ -18,7 +18,7 @@ pub enum Step {
 }
 
 impl Projector {
-    /// Folds the view anew, from the first event, beside the generation that is served. Serves the new one
+    /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it
     /// as soon as it has caught up, and then deletes the old one's rows. If it is ended at any moment, it
     /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
     ///

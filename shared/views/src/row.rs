@@ -45,7 +45,7 @@ pub enum Content {
     Parked(Parked),
 }
 
-/// What stands in the place of a row that could not be written, until the row is folded anew.
+/// What stands in the place of a row that could not be written, until the row is folded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The id of the event that it was parked for.

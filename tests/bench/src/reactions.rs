@@ -90,7 +90,7 @@ pub(crate) fn publish() -> Case {
     Case { sides: vec![(OURS, ours), (BARE, bare)], unit: "event", units: 1 }
 }
 
-/// What consumers are told of an event.
+/// What consumers get of an event.
 #[derive(Serialize)]
 struct Detail {
     id: String,

@@ -8,7 +8,7 @@ use crate::world::{
     SHAPES, Source, join,
 };
 
-/// Who does what, beside which events.
+/// What each writer does, beside which events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// Shapes of the events that are there from the start.

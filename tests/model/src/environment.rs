@@ -35,7 +35,7 @@ pub enum Answers {
     /// It is lost once per writer, and the request is committed at any later time or never. No
     /// command has a key.
     Lost,
-    /// As before, or the writer crashes and its command is decided anew. Each command has a key.
+    /// As before, or the writer crashes and its command is decided again. Each command has a key.
     LostOrCrashed,
 }
 

@@ -64,7 +64,7 @@ pub const MUTANTS: [Mutant; 41] = [
         Protocol { learn: Learn::Nothing, ..RIGHT },
     ),
     mutant(
-        "a tail of which only the partition's own clause is looked at",
+        "of a tail, only the partition's own clause is looked at",
         Property::NoLostUpdate,
         Protocol { learn: Learn::OneClause, ..RIGHT },
     ),

@@ -24,7 +24,7 @@ pub enum Property {
     NotCarried,
     /// A decision folds by `at`, partition, slot.
     FoldOrder,
-    /// Who knows everything in the boundaries that it read is not refused for a conflict.
+    /// A writer that knows everything in the boundaries that it read has no conflict.
     NoFalseConflict,
     /// A lone writer with fresh reads commits.
     NoPermanentConflict,

@@ -85,8 +85,8 @@ pub enum Snapshot {
 /// Which commands with keys have their record in their events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InEvents {
-    /// Those that read each partition that they write, and of which a condition fails if what they write there
-    /// was not seen.
+    /// Those that read each partition that they write, with a condition that fails if what they write there was not
+    /// seen.
     Shown,
     /// Those that read each partition that they write.
     Read,
@@ -158,7 +158,7 @@ pub struct Protocol {
     pub transaction_conflict_judges: bool,
     /// Once: the append's transaction puts a command item, unless the record is in the events.
     pub command_item: bool,
-    /// Once: who has the record in the events.
+    /// Once: which commands have their record in the events.
     pub in_events: InEvents,
     /// Once: where the events of an earlier run are looked for.
     pub searched: Searched,

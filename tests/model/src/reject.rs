@@ -58,7 +58,7 @@ impl Model<'_> {
         });
     }
 
-    /// What has changed since the decision has `seen` this, as far as its validation shows.
+    /// What has changed since the decision has `seen` this, if its validation shows it.
     pub(crate) fn validate(&self, state: &State, command: &Command, seen: &Seen) -> Failed {
         let ends_within = |p| {
             let end = state.log.at_slot(p, seen.slot(p));

@@ -2,9 +2,9 @@
 //! `verify.rs` in the log on DynamoDB, explored exhaustively.
 //!
 //! There is one fence with one type of event. It may say anything when a repair begins; that includes a
-//! fence that is newly declared, whose older events it does not count. Whoever appends adds one to the
-//! count and needs an `at` above the head, and nothing else: it may lie below those of older events that
-//! the fence does not know.
+//! fence that is newly declared, whose older events it does not count. A writer that appends adds one to
+//! the count and needs an `at` above the head. It needs nothing else, so its `at` may lie below those of older events
+//! that the fence does not know.
 
 use crate::{
     explore::{Machine, Next, States, explore},
@@ -38,7 +38,7 @@ impl Rules {
     pub const VERIFY: Self = Self { mends: false, ..Self::REPAIR };
 }
 
-/// What is there when the repairs begin, and who is active then.
+/// What is there when the repairs begin, and which writers are active then.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     /// The `at` of each event, a bit each.

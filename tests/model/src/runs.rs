@@ -28,7 +28,7 @@ pub struct Run {
     pub name: &'static str,
     /// What the table, the clocks and the network may do.
     pub environment: Environment,
-    /// Who does what.
+    /// What each writer does.
     pub scenarios: Vec<Scenario>,
 }
 

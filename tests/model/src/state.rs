@@ -24,7 +24,7 @@ pub(crate) struct Event {
     pub shape: u8,
     pub slot: u8,
     pub at: u8,
-    /// Who appended it, and which of their appends it is of.
+    /// Its writer, and the number of the writer's append.
     pub append: (u8, u8),
     /// The place in its append.
     pub index: u8,
@@ -208,7 +208,7 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// Writer 0 is who committed the events that were there before.
+    /// Writer 0 has committed the events that were there before.
     pub(crate) fn append(&self) -> (u8, u8) {
         (self.writer + 1, self.round)
     }

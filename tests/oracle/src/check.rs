@@ -147,7 +147,7 @@ impl Run<'_> {
         let wrong = |what: String| Err(format!("command {}.{}: {what}", end.job, end.copy));
         let effect = self.effect(end.job);
         let handled = match &end.result {
-            // Whoever crashed has promised nothing.
+            // A writer that crashed has promised nothing.
             None => return Ok(()),
             Some(Ok(handled)) => handled,
             Some(Err(error)) => {

@@ -136,8 +136,8 @@ struct Edge<'e> {
     expired: Option<&'e str>,
 }
 
-/// Checks, of the events in order of partition and slot, that the claims of an edge are numbered from 1 on, that none
-/// begins before the one before it has ended, and that each event of work is of the claim that was current.
+/// Checks events in the order of partition and slot. The claims of an edge are numbered from 1 on. A claim begins only
+/// after the one before it has ended. Each event of work is of the claim that was current.
 ///
 /// # Errors
 /// The first event that breaks this.

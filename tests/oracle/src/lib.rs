@@ -61,7 +61,7 @@ impl Schedule {
     /// The `n`th one that is about claims on the work of a project.
     ///
     /// # Panics
-    /// None of a thousand seeds is about them.
+    /// No seed of a thousand is about them.
     #[must_use]
     pub fn of_claims(n: u64) -> Self {
         let mut seeds = n * 1_000..(n + 1) * 1_000;

@@ -8,8 +8,8 @@ use ringfence_dynamo::Random;
 /// Sets of tags that one seed makes.
 pub const SEED_SETS: u64 = 10_000;
 
-/// Checks that each id decodes to its boundary. So no two boundaries share one, of whatever seeds;
-/// among those of this seed that is checked as well, for whoever distrusts the decoding.
+/// Checks that each id decodes to its boundary. So no two boundaries of any seeds share one.
+/// Among those of this seed, that is checked directly as well.
 ///
 /// # Errors
 /// The first id that does not.

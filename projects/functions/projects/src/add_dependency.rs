@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ringfence::{List, prelude::*};
 
 use crate::{
-    About, AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, OfFeatures, Projects, Rejection,
+    AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, Features, Projects, Rejection,
 };
 
 /// How many features a new dependency leads to at most.
@@ -30,29 +30,29 @@ pub struct AddDependency {
 impl Slice for AddDependency {
     const NAME: &'static str = "add-dependency";
     type Context = Projects;
-    type State = About<OfFeatures>;
+    type State = Features;
     type Writes = DependencyAdded;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfFeatures>,
+        features: &Features,
         _: &CommandContext,
     ) -> Result<Vec<DependencyAdded>, Rejection> {
         let Self { feature, agent, on, reachable } = self.clone();
-        let dependencies = &known.feature(&feature)?.dependencies;
+        let dependencies = &features.feature(&feature)?.dependencies;
         if dependencies.contains(&on) {
             return Ok(vec![]);
         }
         let reachable: BTreeSet<FeatureRef> = reachable.iter().cloned().collect();
-        let is_unknown = |it: &&FeatureRef| it.project != feature.project || !known.has(it);
+        let is_unknown = |it: &&FeatureRef| it.project != feature.project || !features.has(it);
         let unknown: Vec<_> = reachable.iter().filter(is_unknown).cloned().collect();
         if !unknown.is_empty() {
             return Err(Rejection::UnknownDependency { features: unknown });
         }
         let mut needed = BTreeSet::from([on.clone()]);
         for member in &reachable {
-            needed.extend(known.feature(member)?.dependencies.iter().cloned());
+            needed.extend(features.feature(member)?.dependencies.iter().cloned());
         }
         let missing: Vec<_> = needed.difference(&reachable).cloned().collect();
         if !missing.is_empty() {

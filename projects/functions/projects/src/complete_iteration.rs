@@ -6,8 +6,8 @@ use ringfence::{List, Text, prelude::*};
 use sha2::{Digest, Sha256 as Hasher};
 
 use crate::{
-    About, AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, IntentId, IterationCompleted,
-    OfEdge, Projects, Rejection, ReqKey, Sha256, Status,
+    AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, Edges, IntentId, IterationCompleted,
+    Projects, Rejection, ReqKey, Sha256, Status,
 };
 
 /// Reports an attempt.
@@ -29,7 +29,7 @@ pub struct CompleteIteration {
     pub process_gaps: List<Text<4_000>, 20>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
-    /// The hash of what the agent was told.
+    /// The hash of the agent's instructions.
     pub context_hash: Sha256,
     /// The requirements that the artefact answers to.
     #[serde(default)]
@@ -52,17 +52,13 @@ fn intent(edge: &EdgeRef, run: u32, iteration: u32) -> IntentId {
 impl Slice for CompleteIteration {
     const NAME: &'static str = "complete-iteration";
     type Context = Projects;
-    type State = About<OfEdge>;
+    type State = Edges;
     type Writes = Completed;
     type Rejection = Rejection;
 
-    fn decide(
-        &self,
-        known: &About<OfEdge>,
-        context: &CommandContext,
-    ) -> Result<Vec<Completed>, Rejection> {
+    fn decide(&self, edges: &Edges, context: &CommandContext) -> Result<Vec<Completed>, Rejection> {
         let Self { edge: of, agent, claim, iteration, status, delta, .. } = self.clone();
-        let edge = known.edge(&of);
+        let edge = edges.edge(&of);
         edge.check_claim(&claim, context)?;
         if edge.awaits_review() {
             return Err(Rejection::AwaitingReview);

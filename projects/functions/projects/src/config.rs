@@ -24,7 +24,7 @@ pub const HUMAN: &str = "human";
 /// The only agent of a project in single mode.
 pub const PRIMARY: &str = "primary";
 
-/// Who works on a project.
+/// How many agents work on a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
@@ -75,7 +75,7 @@ pub enum Otherwise {
     /// A person decides.
     #[default]
     Escalate,
-    /// The edge converges, and people can see who did it.
+    /// The edge converges, and people can see which caller did it.
     Warn,
     /// The edge does not converge.
     Reject,

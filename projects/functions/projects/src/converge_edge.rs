@@ -1,13 +1,13 @@
 //! ConvergeEdge: ends the work on an edge.
 //!
-//! What a role may converge is asked here, and nowhere else. Who may not is rejected, escalated to a person, or only
-//! noted, as the project says.
+//! Only this slice asks what a role may converge. The project says what follows if the role may not: a rejection, an
+//! escalation to a person, or only a note.
 
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Gate,
-    OfEdgeFeaturesAndProject, Otherwise, Projects, Rejection, ReviewDecision, RoleName, Status,
+    AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Edges,
+    Features, Gate, Otherwise, Project, Projects, Rejection, ReviewDecision, RoleName, Status,
     ended, who,
 };
 
@@ -50,18 +50,19 @@ impl ConvergeEdge {
 impl Slice for ConvergeEdge {
     const NAME: &'static str = "converge-edge";
     type Context = Projects;
-    type State = About<OfEdgeFeaturesAndProject>;
+    type State = (Project, Features, Edges);
     type Writes = Ended;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeFeaturesAndProject>,
+        (project, features, edges): &(Project, Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<Ended>, Rejection> {
         let Self { edge: of, agent, claim, convergence } = self;
-        let (config, _) = known.project(&of.feature.project)?;
-        let (feature, rule, edge) = known.edge_of(of)?;
+        let (config, _) = project.config(&of.feature.project)?;
+        let (feature, rule) = features.rule(of)?;
+        let edge = edges.edge(of);
         if edge.is_converged() && edge.latest().is_some_and(|latest| latest.id == *claim) {
             return Ok(vec![]);
         }
@@ -133,11 +134,11 @@ impl Slice for ConvergeEdge {
     fn leaves(
         &self,
         rejection: &Rejection,
-        known: &About<OfEdgeFeaturesAndProject>,
+        (_, _, edges): &(Project, Features, Edges),
         _: &CommandContext,
     ) -> Vec<Ended> {
         let Rejection::NotAuthorised { role, .. } = rejection else { return vec![] };
-        let edge = known.edge(&self.edge);
+        let edge = edges.edge(&self.edge);
         match edge.barred(&self.claim, edge.last_iteration()) {
             None => vec![self.note(edge, role.clone(), Otherwise::Reject)],
             Some(_) => vec![],
@@ -145,6 +146,309 @@ impl Slice for ConvergeEdge {
     }
 
     fn cases() -> Vec<Case<Self>> {
-        crate::converge_cases::cases()
+        use crate::facts::*;
+        use crate::{Authority, Config, FeatureCreated, IterationCompleted, Kind, ReviewCompleted};
+
+        fn converge(agent: &str, claim: &str, convergence: Convergence) -> ConvergeEdge {
+            ConvergeEdge { edge: id(DESIGN_CODE), agent: id(agent), claim: id(claim), convergence }
+        }
+
+        fn standard() -> ConvergeEdge {
+            converge("ada", "c1", Convergence::Standard)
+        }
+
+        fn done() -> Ended {
+            Ended::Converged(converged(DESIGN_CODE, "c1"))
+        }
+
+        fn answered(by: &str, convergence: Convergence, iteration: u32) -> Ended {
+            let req_keys = if iteration == 0 { vec![] } else { vec![id("AUTH-1")] };
+            let of_ada = converged(DESIGN_CODE, "c1");
+            Ended::Converged(EdgeConverged {
+                agent: id(by),
+                convergence,
+                iteration,
+                req_keys,
+                ..of_ada
+            })
+        }
+
+        fn note(role: Option<&str>, action: Otherwise) -> Ended {
+            Ended::Escalated(ConvergenceEscalated { role: role.map(id), ..barred(action) })
+        }
+
+        /// A project in which coders may converge nothing.
+        fn strict(otherwise: Otherwise) -> Config {
+            let nothing = Authority { edges: [].into(), otherwise };
+            Config { authority: [(id("coder"), nothing)].into(), ..multi() }
+        }
+
+        fn worked_in(config: Config) -> Vec<ringfence::NewEvent> {
+            let work = events![started("ada", "c1", 1), iterated("c1", 1, 0)];
+            ready_in(config).into_iter().chain(work).collect()
+        }
+
+        fn of_holder() -> Vec<Case<ConvergeEdge>> {
+            let worked = || given(worked_in(multi()));
+            vec![
+                given([])
+                    .when(standard())
+                    .then_rejected(Rejection::UnknownProject { project: id("shop") }),
+                given(events![initialized(multi())])
+                    .when(standard())
+                    .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
+                given(ready_in(multi()))
+                    .when(standard())
+                    .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
+                worked().when(standard()).then([done()]),
+                worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
+                // Only the claim that has converged it repeats that.
+                worked()
+                    .and(events![converged(DESIGN_CODE, "c1")])
+                    .when(converge("ada", "c2", Convergence::Standard))
+                    .then_rejected(Rejection::StaleClaim { claim: id("c2") }),
+                // Opened again, it needs a new claim.
+                worked()
+                    .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
+                    .when(standard())
+                    .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
+                worked()
+                    .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
+                    .when(standard())
+                    .then_rejected(Rejection::StaleClaim { claim: id("c1") }),
+                // The next holder may rest on what was done before.
+                worked()
+                    .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
+                    .when(converge("bob", "c2", Convergence::Standard))
+                    .then([Ended::Converged(EdgeConverged {
+                        agent: id("bob"),
+                        claim: id("c2"),
+                        epoch: 2,
+                        ..converged(DESIGN_CODE, "c1")
+                    })]),
+                worked()
+                    .and(events![iterated("c1", 2, 1)])
+                    .when(standard())
+                    .then_rejected(Rejection::NotConverged),
+                // No check failed, but the agent did not say that it is done.
+                worked()
+                    .and(events![IterationCompleted {
+                        status: Status::InProgress,
+                        ..iterated("c1", 2, 0)
+                    }])
+                    .when(standard())
+                    .then_rejected(Rejection::NotConverged),
+                given(ready_in(multi()))
+                    .and(events![started("ada", "c1", 1)])
+                    .when(standard())
+                    .then_rejected(Rejection::NotConverged),
+                worked()
+                    .and(events![spawned(SEARCH, true)])
+                    .when(standard())
+                    .then_rejected(Rejection::BlockedBySpawn { children: vec![id(SEARCH)] }),
+                // New rules lack the edge.
+                worked()
+                    .and(events![crate::FeatureReconfigured {
+                        feature: id(AUTH),
+                        agent: id("eve"),
+                        rules: crate::Rules { edges: vec![], ..multi().rules() },
+                        version: 2,
+                    }])
+                    .when(standard())
+                    .then_rejected(Rejection::UnknownEdge { edge: id(DESIGN_CODE) }),
+                worked().and(events![spawned(SEARCH, false)]).when(standard()).then([done()]),
+                worked()
+                    .and(events![spawned(SEARCH, true), folded_back(SEARCH)])
+                    .when(standard())
+                    .then([done()]),
+                // The other edge is open again, so the feature is not done with this one.
+                worked()
+                    .and(events![crate::EdgeReopened {
+                        edge: id(REQUIREMENTS_DESIGN),
+                        ..reopened(2)
+                    }])
+                    .when(standard())
+                    .then([Ended::Converged(EdgeConverged {
+                        completes_feature: false,
+                        ..converged(DESIGN_CODE, "c1")
+                    })]),
+            ]
+        }
+
+        /// The edge has a gate.
+        fn of_gate() -> Vec<Case<ConvergeEdge>> {
+            let worked = || given(worked_in(gated()));
+            let approved = || ReviewCompleted { decision: ReviewDecision::Approved, ..reviewed(1) };
+            let required = |iteration| Rejection::ReviewRequired { run: 1, iteration };
+            vec![
+                worked().when(standard()).then_rejected(required(1)),
+                worked().and(events![reviewed(1)]).when(standard()).then_rejected(required(1)),
+                worked().and(events![approved()]).when(standard()).then([done()]),
+                // What was approved has changed.
+                worked()
+                    .and(events![approved(), iterated("c1", 2, 0)])
+                    .when(standard())
+                    .then_rejected(required(2)),
+                worked()
+                    .and(events![ReviewCompleted { sha256: Some(hash(9)), ..approved() }])
+                    .when(standard())
+                    .then_rejected(required(1)),
+                // Not even a person goes past a gate without a review.
+                worked().when(standard()).by("eve").then_rejected(required(1)),
+            ]
+        }
+
+        /// The role may not converge the edge.
+        fn of_authority() -> Vec<Case<ConvergeEdge>> {
+            let in_strict = |otherwise| given(worked_in(strict(otherwise)));
+            let not = |role: Option<&str>, next_iteration| Rejection::NotAuthorised {
+                role: role.map(id),
+                next_iteration,
+            };
+            vec![
+                in_strict(Otherwise::Escalate)
+                    .when(standard())
+                    .then([note(Some("coder"), Otherwise::Escalate)]),
+                in_strict(Otherwise::Escalate)
+                    .and(events![barred(Otherwise::Escalate)])
+                    .when(standard())
+                    .then_nothing(),
+                // A person has looked and wants changes: the agent has to go on.
+                in_strict(Otherwise::Escalate)
+                    .and(events![barred(Otherwise::Escalate), reviewed(1)])
+                    .when(standard())
+                    .then_rejected(not(Some("coder"), Some(2))),
+                // A person has approved it while it waited for a child.
+                in_strict(Otherwise::Escalate)
+                    .and(events![
+                        barred(Otherwise::Escalate),
+                        spawned(SEARCH, true),
+                        ReviewCompleted { decision: ReviewDecision::Approved, ..reviewed(1) },
+                        folded_back(SEARCH)
+                    ])
+                    .when(standard())
+                    .then([done()]),
+                // The project asked people only later.
+                in_strict(Otherwise::Escalate)
+                    .and(events![barred(Otherwise::Reject)])
+                    .when(standard())
+                    .then([note(Some("coder"), Otherwise::Escalate)]),
+                // The next holder asks for itself.
+                in_strict(Otherwise::Escalate)
+                    .and(events![
+                        barred(Otherwise::Escalate),
+                        reviewed(1),
+                        released("ada", "c1"),
+                        started("bob", "c2", 2)
+                    ])
+                    .when(converge("bob", "c2", Convergence::Standard))
+                    .then([Ended::Escalated(ConvergenceEscalated {
+                        agent: id("bob"),
+                        claim: id("c2"),
+                        role: Some(id("coder")),
+                        ..barred(Otherwise::Escalate)
+                    })]),
+                in_strict(Otherwise::Warn)
+                    .when(standard())
+                    .then([note(Some("coder"), Otherwise::Warn), done()]),
+                in_strict(Otherwise::Reject).when(standard()).then_rejected_leaving(
+                    not(Some("coder"), None),
+                    [note(Some("coder"), Otherwise::Reject)],
+                ),
+                in_strict(Otherwise::Reject)
+                    .and(events![barred(Otherwise::Reject)])
+                    .when(standard())
+                    .then_rejected(not(Some("coder"), None)),
+                // Each iteration is a new try.
+                in_strict(Otherwise::Reject)
+                    .and(events![barred(Otherwise::Reject), iterated("c1", 2, 0)])
+                    .when(standard())
+                    .then_rejected_leaving(
+                        not(Some("coder"), None),
+                        [Ended::Escalated(ConvergenceEscalated {
+                            role: Some(id("coder")),
+                            iteration: 2,
+                            ..barred(Otherwise::Reject)
+                        })],
+                    ),
+                // The caller's role counts, and not that of the agent that the command names.
+                given(worked_in(multi())).when(standard()).by("carl").then_rejected_leaving(
+                    not(Some("guest"), None),
+                    [note(Some("guest"), Otherwise::Reject)],
+                ),
+                // A caller without a role is escalated.
+                given(worked_in(multi()))
+                    .when(standard())
+                    .by("dora")
+                    .then([note(None, Otherwise::Escalate)]),
+                in_strict(Otherwise::Reject).when(standard()).by("eve").then([done()]),
+                given(worked_in(single())).when(standard()).by("dora").then([done()]),
+            ]
+        }
+
+        /// What ends is a question, or time.
+        fn of_questions() -> Vec<Case<ConvergeEdge>> {
+            let question = |kind, time_box_ms| {
+                let feature = FeatureCreated { kind, time_box_ms, ..created(AUTH) };
+                given(events![
+                    initialized(multi()),
+                    feature,
+                    converged(REQUIREMENTS_DESIGN, "c0"),
+                    started("ada", "c1", 1)
+                ])
+            };
+            let answer = || converge("eve", "c1", Convergence::QuestionAnswered);
+            let over = || converge("ada", "c1", Convergence::TimeBoxExpired);
+            let mut cases: Vec<_> = [Kind::Spike, Kind::Discovery, Kind::Poc]
+                .map(|kind| {
+                    let ended = answered("eve", Convergence::QuestionAnswered, 0);
+                    question(kind, None).when(answer()).then([ended])
+                })
+                .into();
+            cases.extend([Kind::Feature, Kind::Fix].map(|kind| {
+                question(kind, None).when(answer()).then_rejected(Rejection::NotAQuestion)
+            }));
+            cases.extend([
+                // A person answers under the claim of the agent that asked.
+                given(events![
+                    initialized(multi()),
+                    FeatureCreated { kind: Kind::Spike, ..created(AUTH) },
+                    converged(REQUIREMENTS_DESIGN, "c0"),
+                    crate::EdgeStarted {
+                        principal: Some("ada".to_owned()),
+                        ..started("ada", "c1", 1)
+                    }
+                ])
+                .when(answer())
+                .by("eve")
+                .then([answered("eve", Convergence::QuestionAnswered, 0)]),
+                question(Kind::Spike, None)
+                    .when(answer())
+                    .by("ada")
+                    .then_rejected(Rejection::NotAllowed),
+                // A person has to look, and there is nothing to look at.
+                given(events![
+                    initialized(gated()),
+                    FeatureCreated { kind: Kind::Spike, rules: gated().rules(), ..created(AUTH) },
+                    converged(REQUIREMENTS_DESIGN, "c0"),
+                    started("ada", "c1", 1)
+                ])
+                .when(answer())
+                .then_rejected(Rejection::NothingToReview),
+                question(Kind::Spike, None).when(over()).then_rejected(Rejection::TimeBoxRuns),
+                question(Kind::Spike, Some(60_000))
+                    .wait(50_000)
+                    .when(over())
+                    .then_rejected(Rejection::TimeBoxRuns),
+                question(Kind::Feature, Some(60_000))
+                    .and(events![iterated("c1", 1, 2)])
+                    .wait(70_000)
+                    .when(over())
+                    .then([answered("ada", Convergence::TimeBoxExpired, 1)]),
+            ]);
+            cases
+        }
+
+        [of_holder(), of_gate(), of_authority(), of_questions()].into_iter().flatten().collect()
     }
 }

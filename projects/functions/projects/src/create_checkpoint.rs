@@ -2,7 +2,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{AgentId, CheckpointCreated, OfCheckpoint, ProjectId, Projects, Sha256};
+use crate::{AgentId, CheckpointCreated, ProjectId, Projects, Sha256};
 
 /// Keeps the state of the work.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,14 +18,20 @@ pub struct CreateCheckpoint {
     pub note: Text<4_000>,
 }
 
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    CheckpointCreated,
+}
+
 /// Whether the checkpoint exists.
 #[derive(Default)]
 pub struct Exists(bool);
 
 impl State for Exists {
-    type Reads = OfCheckpoint;
+    type Reads = Consumed;
 
-    fn evolve(self, _: OfCheckpoint) -> Self {
+    fn evolve(self, Consumed::CheckpointCreated: Consumed) -> Self {
         Self(true)
     }
 }

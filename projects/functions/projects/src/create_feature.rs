@@ -5,9 +5,7 @@
 
 use ringfence::{List, Text, prelude::*};
 
-use crate::{
-    About, AgentId, FeatureCreated, FeatureRef, Kind, OfProjectAndFeatures, Projects, Rejection,
-};
+use crate::{AgentId, FeatureCreated, FeatureRef, Features, Kind, Project, Projects, Rejection};
 
 /// How many features one feature waits for at most.
 pub const DEPENDENCIES_MAX: usize = 20;
@@ -36,23 +34,24 @@ pub struct CreateFeature {
 impl Slice for CreateFeature {
     const NAME: &'static str = "create-feature";
     type Context = Projects;
-    type State = About<OfProjectAndFeatures>;
+    type State = (Project, Features);
     type Writes = FeatureCreated;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfProjectAndFeatures>,
+        (project, features): &(Project, Features),
         _: &CommandContext,
     ) -> Result<Vec<FeatureCreated>, Rejection> {
         let Self { feature, agent, title, kind, priority, dependencies, time_box_ms } =
             self.clone();
-        let (config, version) = known.project(&feature.project)?;
-        if known.has(&feature) {
+        let (config, version) = project.config(&feature.project)?;
+        if features.has(&feature) {
             return Err(Rejection::FeatureExists { feature });
         }
-        let is_wrong =
-            |on: &&FeatureRef| **on == feature || on.project != feature.project || !known.has(on);
+        let is_wrong = |on: &&FeatureRef| {
+            **on == feature || on.project != feature.project || !features.has(on)
+        };
         let wrong: Vec<_> = dependencies.iter().filter(is_wrong).cloned().collect();
         if !wrong.is_empty() {
             return Err(Rejection::UnknownDependency { features: wrong });

@@ -3,8 +3,7 @@
 use ringfence::{List, Text, prelude::*};
 
 use crate::{
-    AgentId, Fact, FeatureRef, Known, OfRelease, ProjectId, Projects, Rejection, ReleaseCreated,
-    Version,
+    AgentId, FeatureRef, Features, ProjectId, Projects, Rejection, ReleaseCreated, Version,
 };
 
 /// How many features a release has at most.
@@ -25,34 +24,34 @@ pub struct CreateRelease {
     pub dry_run: bool,
 }
 
-/// What the decision knows.
-#[derive(Default)]
-pub struct Releasing {
-    exists: bool,
-    known: Known,
+/// What the decision reads besides the features.
+#[derive(Reads)]
+pub enum Consumed {
+    ReleaseCreated,
 }
 
-impl State for Releasing {
-    type Reads = OfRelease;
+/// Whether the version was used before.
+#[derive(Default)]
+pub struct Exists(bool);
 
-    fn evolve(self, OfRelease(told): OfRelease) -> Self {
-        match told.fact {
-            Fact::ReleaseCreated(_) => Self { exists: true, ..self },
-            _ => Self { known: self.known.and(told), ..self },
-        }
+impl State for Exists {
+    type Reads = Consumed;
+
+    fn evolve(self, Consumed::ReleaseCreated: Consumed) -> Self {
+        Self(true)
     }
 }
 
 impl Slice for CreateRelease {
     const NAME: &'static str = "create-release";
     type Context = Projects;
-    type State = Releasing;
+    type State = (Exists, Features);
     type Writes = ReleaseCreated;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        state: &Releasing,
+        (Exists(exists), known): &(Exists, Features),
         _: &CommandContext,
     ) -> Result<Vec<ReleaseCreated>, Rejection> {
         let Self { project, version, agent, features, notes, dry_run } = self.clone();
@@ -60,11 +59,11 @@ impl Slice for CreateRelease {
         if let Some(other) = features.iter().find(|it| it.project != project) {
             return Err(Rejection::UnknownFeature { feature: other.clone() });
         }
-        features.iter().try_for_each(|feature| state.known.feature(feature).map(drop))?;
-        if state.exists {
+        features.iter().try_for_each(|feature| known.feature(feature).map(drop))?;
+        if *exists {
             return Err(Rejection::ReleaseExists { version });
         }
-        let open = features.iter().filter(|feature| !state.known.is_done(feature));
+        let open = features.iter().filter(|feature| !known.is_done(feature));
         let open: Vec<_> = open.cloned().collect();
         if !open.is_empty() {
             return Err(Rejection::NotDone { features: open });

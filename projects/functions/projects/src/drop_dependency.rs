@@ -2,7 +2,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, DependencyDropped, FeatureRef, OfFeatures, Projects, Rejection};
+use crate::{AgentId, DependencyDropped, FeatureRef, Features, Projects, Rejection};
 
 /// Makes a feature no longer wait for another one.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -16,17 +16,17 @@ pub struct DropDependency {
 impl Slice for DropDependency {
     const NAME: &'static str = "drop-dependency";
     type Context = Projects;
-    type State = About<OfFeatures>;
+    type State = Features;
     type Writes = DependencyDropped;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfFeatures>,
+        features: &Features,
         _: &CommandContext,
     ) -> Result<Vec<DependencyDropped>, Rejection> {
         let Self { feature, agent, on } = self.clone();
-        match known.feature(&feature)?.dependencies.contains(&on) {
+        match features.feature(&feature)?.dependencies.contains(&on) {
             true => Ok(vec![DependencyDropped { feature, agent, on }]),
             false => Ok(vec![]),
         }

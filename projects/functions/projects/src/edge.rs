@@ -1,13 +1,12 @@
-//! An edge, as decisions know it: who holds it, and how far the work is.
+//! Edges, as decisions know them: their holders, and how far the work is.
 
 use std::collections::BTreeMap;
 
-use ringfence::CommandContext;
+use ringfence::prelude::*;
 
 use crate::{
-    AgentId, ClaimId, Convergence, ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeStarted,
-    Feature, FeatureRef, IterationCompleted, Lease, OnExpiry, Otherwise, Rejection, ReqKey,
-    ReviewCompleted, ReviewDecision, Sha256, SpawnCreated, Status,
+    AgentId, ClaimId, Convergence, EdgeConverged, EdgeEvent, EdgeRef, Feature, FeatureRef, Lease,
+    OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status,
 };
 
 /// A claim of the edge, of now or of before.
@@ -15,7 +14,7 @@ use crate::{
 pub struct Claim {
     pub id: ClaimId,
     pub agent: AgentId,
-    /// Who may work under it; `None` if the claimer was not known.
+    /// The principal that may work under it; `None` if the claimer was not known.
     pub principal: Option<String>,
     /// 1 and the number of earlier claims.
     pub epoch: u64,
@@ -42,9 +41,6 @@ pub struct Iteration {
     pub req_keys: Vec<ReqKey>,
 }
 
-/// What names the state of the work that a person looks at.
-pub type Reviewed = (u32, u32, Option<Sha256>);
-
 /// Why a person has to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pending {
@@ -58,7 +54,7 @@ enum Pending {
 pub struct Edge {
     claims: Vec<Claim>,
     /// Of the latest claim.
-    pub(crate) lease: Lease,
+    lease: Lease,
     /// 1 and the number of times it was opened again.
     run: u32,
     stuck_after: u32,
@@ -69,20 +65,38 @@ pub struct Edge {
     reviews: BTreeMap<Reviewed, ReviewDecision>,
     /// What followed when a role that may not converge tried to, for each claim and iteration.
     barred: BTreeMap<(ClaimId, u32), Otherwise>,
-    /// The children, and of each whether the edge waits for it, and whether it is folded back.
+    /// For each child: whether the edge waits for it, and whether it is folded back.
     spawns: BTreeMap<FeatureRef, (bool, bool)>,
     converged: bool,
 }
 
-impl Default for Edge {
-    fn default() -> Self {
-        Self::NEW
+/// The edges on which something has happened, by name.
+#[derive(Default)]
+pub struct Edges(BTreeMap<EdgeRef, Edge>);
+
+impl State for Edges {
+    type Reads = EdgeEvent;
+
+    fn evolve(mut self, event: EdgeEvent) -> Self {
+        let edge = self.0.entry(event.edge().clone()).or_insert(Edge::NEW);
+        edge.lease.follow(&event);
+        edge.follow(event);
+        self
+    }
+}
+
+impl Edges {
+    /// The edge. If no event of it was read, it is one on which nothing has happened.
+    #[must_use]
+    pub fn edge(&self, edge: &EdgeRef) -> &Edge {
+        static NEW: Edge = Edge::NEW;
+        self.0.get(edge).unwrap_or(&NEW)
     }
 }
 
 impl Edge {
     /// An edge on which nothing has happened.
-    pub(crate) const NEW: Self = Self {
+    const NEW: Self = Self {
         claims: Vec::new(),
         lease: Lease::NEW,
         run: 1,
@@ -96,78 +110,67 @@ impl Edge {
         converged: false,
     };
 
-    // What happens to it. What an event does to the lease is in `Lease::follow`.
-
-    pub(crate) fn start(&mut self, started: &EdgeStarted) {
-        let EdgeStarted { claim: id, agent, principal, epoch, .. } = started.clone();
-        self.claims.push(Claim { id, agent, principal, epoch, end: None });
-        (self.run, self.stuck_after) = (started.run, started.stuck_after);
+    /// Follows an event, but for what it does to the lease.
+    fn follow(&mut self, event: EdgeEvent) {
+        match event {
+            EdgeEvent::EdgeStarted { claim, agent, principal, epoch, run, stuck_after, .. } => {
+                self.claims.push(Claim { id: claim, agent, principal, epoch, end: None });
+                (self.run, self.stuck_after) = (run, stuck_after);
+            }
+            EdgeEvent::ClaimRenewed { .. } => {}
+            EdgeEvent::EdgeReleased { .. } => self.end(End::Released),
+            EdgeEvent::ClaimExpired { .. } => self.end(End::Expired),
+            EdgeEvent::IterationCompleted {
+                claim,
+                iteration: number,
+                status,
+                delta,
+                artifact,
+                req_keys,
+                ..
+            } => {
+                let same = self.next_same(delta);
+                self.stuck &= same > 1;
+                let sha256 = artifact.map(|artifact| artifact.sha256);
+                self.iteration =
+                    Some(Iteration { claim, number, status, delta, same, sha256, req_keys });
+            }
+            EdgeEvent::EdgeStuck { .. } => self.stuck = true,
+            EdgeEvent::ReviewRequested { .. } => self.pending = Some(Pending::Review),
+            EdgeEvent::ReviewCompleted { run, iteration, sha256, decision, .. } => {
+                self.pending = None;
+                self.reviews.insert((run, iteration, sha256), decision);
+            }
+            EdgeEvent::ConvergenceEscalated { claim, iteration, action, convergence, .. } => {
+                if action == Otherwise::Escalate {
+                    self.pending = Some(Pending::Escalation(convergence));
+                }
+                self.barred.insert((claim, iteration), action);
+            }
+            EdgeEvent::SpawnCreated { child, blocks, .. } => {
+                self.spawns.insert(child, (blocks, false));
+            }
+            EdgeEvent::SpawnFoldedBack { child, .. } => {
+                if let Some((_, folded)) = self.spawns.get_mut(&child) {
+                    *folded = true;
+                }
+            }
+            EdgeEvent::EdgeConverged { .. } => {
+                self.end(End::Converged);
+                self.converged = true;
+                self.pending = None;
+            }
+            EdgeEvent::EdgeReopened { run, .. } => {
+                (self.run, self.converged) = (run, false);
+                (self.iteration, self.pending, self.stuck) = (None, None, false);
+            }
+        }
     }
 
     fn end(&mut self, end: End) {
         if let Some(claim) = self.claims.last_mut() {
             claim.end = Some(end);
         }
-    }
-
-    pub(crate) fn release(&mut self) {
-        self.end(End::Released);
-    }
-
-    pub(crate) fn expire(&mut self) {
-        self.end(End::Expired);
-    }
-
-    pub(crate) fn iterate(&mut self, done: IterationCompleted) {
-        let IterationCompleted {
-            claim, iteration: number, status, delta, artifact, req_keys, ..
-        } = done;
-        let same = self.next_same(delta);
-        self.stuck &= same > 1;
-        let sha256 = artifact.map(|artifact| artifact.sha256);
-        self.iteration = Some(Iteration { claim, number, status, delta, same, sha256, req_keys });
-    }
-
-    pub(crate) fn get_stuck(&mut self) {
-        self.stuck = true;
-    }
-
-    pub(crate) fn ask(&mut self) {
-        self.pending = Some(Pending::Review);
-    }
-
-    pub(crate) fn review(&mut self, review: ReviewCompleted) {
-        self.pending = None;
-        let ReviewCompleted { run, iteration, sha256, decision, .. } = review;
-        self.reviews.insert((run, iteration, sha256), decision);
-    }
-
-    pub(crate) fn escalate(&mut self, escalated: ConvergenceEscalated) {
-        if escalated.action == Otherwise::Escalate {
-            self.pending = Some(Pending::Escalation(escalated.convergence));
-        }
-        self.barred.insert((escalated.claim, escalated.iteration), escalated.action);
-    }
-
-    pub(crate) fn spawn(&mut self, spawn: SpawnCreated) {
-        self.spawns.insert(spawn.child, (spawn.blocks, false));
-    }
-
-    pub(crate) fn fold_back(&mut self, child: &FeatureRef) {
-        if let Some((_, folded)) = self.spawns.get_mut(child) {
-            *folded = true;
-        }
-    }
-
-    pub(crate) fn converge(&mut self, _: EdgeConverged) {
-        self.end(End::Converged);
-        self.converged = true;
-        self.pending = None;
-    }
-
-    pub(crate) fn reopen(&mut self, run: u32) {
-        (self.run, self.converged) = (run, false);
-        (self.iteration, self.pending, self.stuck) = (None, None, false);
     }
 
     // What decisions ask.

@@ -94,7 +94,7 @@ pub struct EdgeStarted {
     pub epoch: u64,
     /// 1 and the number of times the edge was opened again.
     pub run: u32,
-    /// Who may work under the claim, if the claimer was known.
+    /// The principal that may work under the claim, if the claimer was known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// How long the claim lasts after its holder's latest event, in milliseconds; in single mode it has no end.
@@ -121,7 +121,7 @@ pub struct EdgeReleased {
     pub agent: AgentId,
     pub claim: ClaimId,
     pub reason: String,
-    /// Who took it back.
+    /// The person that took it back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_by: Option<String>,
 }
@@ -160,7 +160,7 @@ pub struct IterationCompleted {
     pub process_gaps: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
-    /// The hash of what the agent was told.
+    /// The hash of the agent's instructions.
     pub context_hash: Sha256,
     /// The requirements that the artefact answers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -1,12 +1,11 @@
 //! ExpireClaim: writes down that a lease is over.
 //!
-//! The function sweep-claims sends it for every open claim that looks overdue. No decision needs it: who claims an
-//! edge sees for itself whether the lease is over. It tells people and views, and it ends a claim that nobody else
-//! wants.
+//! The function sweep-claims sends it for every open claim that looks overdue. No decision needs it, because
+//! claim-edge looks at the lease itself. The event is for people and views, and it ends a claim that nobody else wants.
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, ClaimExpired, DetectedBy, EdgeRef, OfEdge, Projects};
+use crate::{AgentId, ClaimExpired, DetectedBy, EdgeRef, Edges, Projects};
 
 /// Ends the claim of this epoch, if its lease is over.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -22,17 +21,13 @@ pub struct ExpireClaim {
 impl Slice for ExpireClaim {
     const NAME: &'static str = "expire-claim";
     type Context = Projects;
-    type State = About<OfEdge>;
+    type State = Edges;
     type Writes = ClaimExpired;
     type Rejection = Never;
 
-    fn decide(
-        &self,
-        known: &About<OfEdge>,
-        context: &CommandContext,
-    ) -> Result<Vec<ClaimExpired>, Never> {
+    fn decide(&self, edges: &Edges, context: &CommandContext) -> Result<Vec<ClaimExpired>, Never> {
         let Self { edge: of, epoch, .. } = self.clone();
-        let edge = known.edge(&of);
+        let edge = edges.edge(&of);
         let overdue =
             edge.current().filter(|it| it.epoch == epoch && edge.is_overdue(context.now_ms));
         let expired = overdue.map(|late| ClaimExpired {

@@ -3,8 +3,8 @@
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, Artifact, EdgeRef, FeatureRef, OfEdgeAndFeatures, Projects, Rejection,
-    SpawnFoldedBack, SpawnOutcome,
+    AgentId, Artifact, EdgeRef, Edges, FeatureRef, Features, Projects, Rejection, SpawnFoldedBack,
+    SpawnOutcome,
 };
 
 /// Takes in what came of a child.
@@ -22,22 +22,22 @@ pub struct FoldBack {
 impl Slice for FoldBack {
     const NAME: &'static str = "fold-back";
     type Context = Projects;
-    type State = About<OfEdgeAndFeatures>;
+    type State = (Features, Edges);
     type Writes = SpawnFoldedBack;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeAndFeatures>,
+        (features, edges): &(Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<SpawnFoldedBack>, Rejection> {
         let Self { edge, agent, child, payload } = self.clone();
-        match known.edge(&edge).spawned(&child) {
+        match edges.edge(&edge).spawned(&child) {
             None => return Err(Rejection::UnknownSpawn { child }),
             Some(true) => return Ok(vec![]),
             Some(false) => {}
         }
-        let outcome = match known.feature(&child)? {
+        let outcome = match features.feature(&child)? {
             feature if feature.is_done() => SpawnOutcome::Done,
             feature if feature.is_box_over(context.now_ms) => SpawnOutcome::TimeBoxExpired,
             _ => return Err(Rejection::ChildRuns { child }),

@@ -1,10 +1,8 @@
-//! ForceRelease: takes an edge back from whoever holds it.
+//! ForceRelease: takes an edge back from its holder.
 
 use ringfence::{Text, prelude::*};
 
-use crate::{
-    About, AgentId, EdgeRef, EdgeReleased, OfEdgeAndProject, OnExpiry, Projects, Rejection, who,
-};
+use crate::{AgentId, EdgeRef, EdgeReleased, Edges, OnExpiry, Project, Projects, Rejection, who};
 
 /// Takes an edge back.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -19,20 +17,20 @@ pub struct ForceRelease {
 impl Slice for ForceRelease {
     const NAME: &'static str = "force-release";
     type Context = Projects;
-    type State = About<OfEdgeAndProject>;
+    type State = (Project, Edges);
     type Writes = EdgeReleased;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeAndProject>,
+        (project, edges): &(Project, Edges),
         context: &CommandContext,
     ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
         let who = who(context, &agent);
-        known.of_human(&of.feature.project, &who)?;
+        project.of_human(&of.feature.project, &who)?;
         // A claim that is over still bars others if the feature's rules say so. They are not read here.
-        let Some(claim) = known.edge(&of).barring(OnExpiry::SignalOnly) else {
+        let Some(claim) = edges.edge(&of).barring(OnExpiry::SignalOnly) else {
             return Ok(vec![]);
         };
         let (claim, reason, forced_by) = (claim.id.clone(), reason.into(), Some(who));

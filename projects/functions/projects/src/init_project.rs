@@ -4,9 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{
-    About, AgentId, Config, OfProject, ProjectId, ProjectInitialized, Projects, Rejection,
-};
+use crate::{AgentId, Config, Project, ProjectId, ProjectInitialized, Projects, Rejection};
 
 /// Begins a project.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,17 +18,17 @@ pub struct InitProject {
 impl Slice for InitProject {
     const NAME: &'static str = "init-project";
     type Context = Projects;
-    type State = About<OfProject>;
+    type State = Project;
     type Writes = ProjectInitialized;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfProject>,
+        known: &Project,
         _: &CommandContext,
     ) -> Result<Vec<ProjectInitialized>, Rejection> {
         let Self { project, agent, config } = self.clone();
-        match known.project(&project) {
+        match known.config(&project) {
             Ok((of_now, _)) if *of_now == config => Ok(vec![]),
             Ok(_) => Err(Rejection::ProjectExists { project }),
             Err(_) => {

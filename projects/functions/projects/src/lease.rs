@@ -1,11 +1,11 @@
-//! The lease of a claim: how long an edge stays with a holder who is silent.
+//! The lease of a claim: how long an edge stays with a silent holder.
 //!
 //! Decisions and views follow the events of an edge by these rules. All times are in milliseconds since 1970, and
 //! all of them are times of events: a lease is over when a reader's own clock says so.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Fact, Otherwise};
+use crate::{EdgeEvent, Otherwise};
 
 /// How much later than its end a lease counts as over, in milliseconds: the clocks of writers differ.
 pub const GRACE_MS: u64 = 5_000;
@@ -32,29 +32,31 @@ impl Lease {
     pub(crate) const NEW: Self =
         Self { lease_ms: None, lease_until_ms: None, suspended_until_ms: None };
 
-    /// Follows an event of the edge that was recorded at this time.
-    pub fn follow(&mut self, fact: &Fact, at_ms: u64) {
-        match fact {
-            Fact::EdgeStarted(started) => {
-                self.lease_ms = started.lease_ms;
-                self.hear(at_ms);
+    /// Follows an event of the edge.
+    pub fn follow(&mut self, event: &EdgeEvent) {
+        match event {
+            EdgeEvent::EdgeStarted { lease_ms, at_ms, .. } => {
+                self.lease_ms = *lease_ms;
+                self.hear(*at_ms);
             }
-            Fact::ConvergenceEscalated(it) if it.action == Otherwise::Escalate => {
-                self.suspend(at_ms);
+            EdgeEvent::ReviewRequested { at_ms, .. }
+            | EdgeEvent::ConvergenceEscalated { action: Otherwise::Escalate, at_ms, .. } => {
+                self.suspend(*at_ms);
             }
-            Fact::ClaimRenewed(_)
-            | Fact::IterationCompleted(_)
-            | Fact::ConvergenceEscalated(_)
-            | Fact::SpawnCreated(_) => self.hear(at_ms),
-            Fact::ReviewRequested(_) => self.suspend(at_ms),
-            Fact::ReviewCompleted(_) => self.resume(at_ms),
-            Fact::EdgeReleased(_) => (self.lease_ms, self.lease_until_ms) = (None, None),
-            Fact::EdgeConverged(_) | Fact::EdgeReopened(_) => *self = Self::NEW,
-            _ => {}
+            EdgeEvent::ClaimRenewed { at_ms, .. }
+            | EdgeEvent::IterationCompleted { at_ms, .. }
+            | EdgeEvent::ConvergenceEscalated { at_ms, .. }
+            | EdgeEvent::SpawnCreated { at_ms, .. } => self.hear(*at_ms),
+            EdgeEvent::ReviewCompleted { at_ms, .. } => self.resume(*at_ms),
+            EdgeEvent::EdgeReleased { .. } => (self.lease_ms, self.lease_until_ms) = (None, None),
+            EdgeEvent::EdgeConverged { .. } | EdgeEvent::EdgeReopened { .. } => *self = Self::NEW,
+            EdgeEvent::ClaimExpired { .. }
+            | EdgeEvent::EdgeStuck { .. }
+            | EdgeEvent::SpawnFoldedBack { .. } => {}
         }
     }
 
-    /// The holder's time begins anew, once the lease does not stand still any more.
+    /// The holder has the whole lease again, from this time on, or from when it no longer stands still.
     fn hear(&mut self, at_ms: u64) {
         let from_ms = self.suspended_until_ms.map_or(at_ms, |until_ms| until_ms.max(at_ms));
         self.lease_until_ms = self.lease_ms.map(|lease_ms| from_ms.saturating_add(lease_ms));
@@ -65,7 +67,7 @@ impl Lease {
         self.hear(at_ms);
     }
 
-    /// The lease begins anew, if it did not before.
+    /// The lease runs again. The holder has the whole of it from now on, but not longer than before.
     fn resume(&mut self, at_ms: u64) {
         if self.suspended_until_ms.take().is_some() {
             let until_ms = self.lease_until_ms;
@@ -93,8 +95,8 @@ impl Lease {
         self.lease_ms.zip(left_ms).is_some_and(|(lease_ms, left_ms)| left_ms < lease_ms.div_ceil(2))
     }
 
-    /// Whether it stands still, because a person has to look. It is so even without a claim, until the person has
-    /// looked.
+    /// Whether it stands still, because a person has to look. Without a claim too, it stands still until the person
+    /// has looked.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         self.suspended_until_ms.is_some()
@@ -102,22 +104,29 @@ impl Lease {
 }
 
 #[test]
-fn a_lease_that_stood_still_for_a_week_begins_anew_with_each_event() {
+fn a_lease_that_stood_still_for_a_week_starts_again_with_each_event() {
+    use ringfence::{NewEvent, Reads};
+    use ringfence_views::kit::sequenced;
+
     use crate::LEASE_MS;
     use crate::facts::{renewed, review_requested, reviewed, started};
 
+    fn follow(lease: &mut Lease, event: impl Into<NewEvent>, at_ms: u64) {
+        let event = EdgeEvent::decode(&sequenced(0, at_ms, event.into()));
+        lease.follow(&event.expect("an event of an edge"));
+    }
     let mut lease = Lease::NEW;
-    lease.follow(&Fact::EdgeStarted(started("ada", "c1", 1)), 0);
-    assert_eq!(lease.until_ms(), Some(LEASE_MS));
-    lease.follow(&Fact::ReviewRequested(review_requested(1)), 1_000);
-    let until_ms = 1_000 + REVIEW_MS;
+    follow(&mut lease, started("ada", "c1", 1), 1_000);
+    assert_eq!(lease.until_ms(), Some(1_000 + LEASE_MS));
+    follow(&mut lease, review_requested(1), 2_000);
+    let until_ms = 2_000 + REVIEW_MS;
     assert_eq!(lease.until_ms(), Some(until_ms + LEASE_MS));
-    for (at_ms, from_ms) in [(2_000, until_ms), (until_ms + 3_000, until_ms + 3_000)] {
-        lease.follow(&Fact::ClaimRenewed(renewed("ada", "c1")), at_ms);
+    for (at_ms, from_ms) in [(3_000, until_ms), (until_ms + 3_000, until_ms + 3_000)] {
+        follow(&mut lease, renewed("ada", "c1"), at_ms);
         assert_eq!(lease.until_ms(), Some(from_ms + LEASE_MS), "renewed at {at_ms}");
     }
     // A person has looked late, which gives no more time.
-    lease.follow(&Fact::ReviewCompleted(reviewed(1)), until_ms + 4_000);
+    follow(&mut lease, reviewed(1), until_ms + 4_000);
     assert_eq!(lease.until_ms(), Some(until_ms + 3_000 + LEASE_MS));
     assert!(!lease.is_suspended());
 }

@@ -1,4 +1,4 @@
-//! Agents share a project: who works on what, and how far it is.
+//! Agents share a project: they divide its work, and see how far it is.
 //!
 //! A project has features, and a feature goes through the edges of the project's graph, once each. An agent claims an
 //! edge, works on it in iterations, and converges it. A claim is the sole right to work on an edge. It has a lease:
@@ -42,14 +42,13 @@ pub mod views {
     pub use holding::{Holder, Holding};
 }
 
-mod claim_cases;
 mod config;
-mod converge_cases;
 mod edge;
+mod edge_event;
 mod events;
 mod feature;
-mod known;
 mod lease;
+mod project;
 mod ready;
 mod refs;
 mod rejection;
@@ -62,10 +61,11 @@ pub use add_dependency::REACHABLE_MAX;
 pub use config::*;
 pub use create_feature::DEPENDENCIES_MAX;
 pub use edge::*;
+pub use edge_event::*;
 pub use events::*;
 pub use feature::*;
-pub use known::*;
 pub use lease::*;
+pub use project::*;
 pub use ready::*;
 pub use refs::*;
 pub use rejection::*;

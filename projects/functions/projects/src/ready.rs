@@ -12,7 +12,7 @@ use crate::views::project_features::{EdgeRow, FeatureRow};
 use crate::{AgentId, EdgeRef, EdgeRule, FeatureCreated, FeatureRef, Kind, Mode};
 
 /// The rows of a project's features, by their ids.
-pub type Features = BTreeMap<String, FeatureRow>;
+pub type FeatureRows = BTreeMap<String, FeatureRow>;
 
 /// An edge that can be claimed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -47,14 +47,14 @@ pub enum ProjectState {
     InProgress,
 }
 
-/// The edges that can be claimed at this time, in milliseconds since 1970. An edge is ready if it is not done, nobody
-/// holds it or its holder may be followed, the edges before it and the features that its feature waits for are done, no
-/// child blocks it, and no person has to look at it.
+/// The edges that can be claimed at this time, in milliseconds since 1970. An edge is ready if it is not done and free
+/// to claim, no child blocks it, and no person has to look at it. The edges before it must be done, and so must the
+/// features that its feature waits for.
 ///
 /// Features whose time boxes end come first, the earliest end before the others; then those with the fewest edges left,
 /// with the higher priority, and the oldest.
 #[must_use]
-pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
+pub fn ready(features: &FeatureRows, now_ms: u64) -> Vec<Ready> {
     let mut ready: Vec<Ready> =
         features.values().flat_map(|feature| ready_of(features, feature, now_ms)).collect();
     ready.sort_by_key(|edge| (urgency(edge), edge.created_ms, edge.edge.clone()));
@@ -65,7 +65,7 @@ pub fn ready(features: &Features, now_ms: u64) -> Vec<Ready> {
 /// edges at once, and each that is not the first at an edge costs a rejection. So among edges that are equally urgent each
 /// agent has an order of its own, which follows from its name.
 #[must_use]
-pub fn ready_for(agent: &AgentId, features: &Features, now_ms: u64) -> Vec<Ready> {
+pub fn ready_for(agent: &AgentId, features: &FeatureRows, now_ms: u64) -> Vec<Ready> {
     let is_multi = |edge: &Ready| {
         let row = features.get(&edge.edge.feature.to_string());
         let definition = row.and_then(|row| row.definition.as_ref());
@@ -87,7 +87,7 @@ fn urgency(edge: &Ready) -> (u64, usize, Reverse<i32>) {
 /// How the project stands at this time, in milliseconds since 1970: the first state of [`ProjectState`] that holds.
 /// `exists` says whether the project has begun.
 #[must_use]
-pub fn status(exists: bool, features: &Features, now_ms: u64) -> ProjectState {
+pub fn status(exists: bool, features: &FeatureRows, now_ms: u64) -> ProjectState {
     let known = || features.values().filter(|feature| feature.definition.is_some());
     // Nothing more can happen on an edge that the rules of its feature do not have any more.
     let edges = || {
@@ -114,7 +114,7 @@ pub fn status(exists: bool, features: &Features, now_ms: u64) -> ProjectState {
     }
 }
 
-fn ready_of(features: &Features, feature: &FeatureRow, now_ms: u64) -> Vec<Ready> {
+fn ready_of(features: &FeatureRows, feature: &FeatureRow, now_ms: u64) -> Vec<Ready> {
     let (Some(definition), Some(created_ms), Some(edges_left)) =
         (&feature.definition, feature.created_ms, feature.edges_left())
     else {

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::views::project_features::{FeatureRow, ProjectFeatures};
 use crate::views::project_status::{ProjectStatus, StatusRow};
-use crate::{Features, ProjectId, ready};
+use crate::{FeatureRows, ProjectId, ready};
 
 /// The function.
 pub struct ReadyWork {
@@ -132,14 +132,14 @@ async fn read(
 pub async fn standing(
     reader: &ViewReader,
     project: &ProjectId,
-) -> Result<Result<(bool, Features), Problem>, ViewError> {
+) -> Result<Result<(bool, FeatureRows), Problem>, ViewError> {
     let known = reader.row(ProjectStatus::NAME, &project.to_string(), None).await?;
     let known = match found(ProjectStatus::NAME, None, known) {
         Ok(known) => known.map(|shown| shown.content),
         Err(problem) => return Ok(Err(problem)),
     };
     let exists = known.is_some_and(has_begun);
-    let mut features = Features::new();
+    let mut features = FeatureRows::new();
     let prefix = format!("{project}/");
     let mut page = ListPage { prefix, limit: LIST_MAX, ..ListPage::default() };
     loop {

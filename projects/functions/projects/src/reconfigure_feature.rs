@@ -6,7 +6,7 @@
 use ringfence::prelude::*;
 
 use crate::{
-    About, AgentId, FeatureReconfigured, FeatureRef, OfProjectAndFeatures, Projects, Rejection, who,
+    AgentId, FeatureReconfigured, FeatureRef, Features, Project, Projects, Rejection, who,
 };
 
 /// Gives a feature the newest rules of its project.
@@ -21,19 +21,19 @@ pub struct ReconfigureFeature {
 impl Slice for ReconfigureFeature {
     const NAME: &'static str = "reconfigure-feature";
     type Context = Projects;
-    type State = About<OfProjectAndFeatures>;
+    type State = (Project, Features);
     type Writes = FeatureReconfigured;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfProjectAndFeatures>,
+        (project, features): &(Project, Features),
         context: &CommandContext,
     ) -> Result<Vec<FeatureReconfigured>, Rejection> {
         let Self { feature, agent } = self.clone();
-        known.project(&feature.project)?;
-        let of_now = known.feature(&feature)?;
-        let (config, version) = known.of_human(&feature.project, &who(context, &agent))?;
+        project.config(&feature.project)?;
+        let of_now = features.feature(&feature)?;
+        let (config, version) = project.of_human(&feature.project, &who(context, &agent))?;
         if of_now.version == version {
             return Ok(vec![]);
         }

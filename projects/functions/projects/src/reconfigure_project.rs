@@ -4,9 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{
-    About, AgentId, Config, OfProject, ProjectId, ProjectReconfigured, Projects, Rejection, who,
-};
+use crate::{AgentId, Config, Project, ProjectId, ProjectReconfigured, Projects, Rejection, who};
 
 /// Gives a project another configuration.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,13 +18,13 @@ pub struct ReconfigureProject {
 impl Slice for ReconfigureProject {
     const NAME: &'static str = "reconfigure-project";
     type Context = Projects;
-    type State = About<OfProject>;
+    type State = Project;
     type Writes = ProjectReconfigured;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfProject>,
+        known: &Project,
         context: &CommandContext,
     ) -> Result<Vec<ProjectReconfigured>, Rejection> {
         let Self { project, agent, config } = self.clone();

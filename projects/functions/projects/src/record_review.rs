@@ -6,8 +6,8 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    About, AgentId, Convergence, EdgeConverged, EdgeRef, OfEdgeFeaturesAndProject, Projects,
-    Rejection, ReviewCompleted, ReviewDecision, Sha256, ended, who,
+    AgentId, Convergence, EdgeConverged, EdgeRef, Edges, Features, Project, Projects, Rejection,
+    ReviewCompleted, ReviewDecision, Sha256, ended, who,
 };
 
 /// Says what a person thinks of an iteration.
@@ -36,21 +36,21 @@ pub enum Recorded {
 impl Slice for RecordReview {
     const NAME: &'static str = "record-review";
     type Context = Projects;
-    type State = About<OfEdgeFeaturesAndProject>;
+    type State = (Project, Features, Edges);
     type Writes = Recorded;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeFeaturesAndProject>,
+        (project, features, edges): &(Project, Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<Recorded>, Rejection> {
         let Self { edge: of, agent, run, iteration, sha256, decision, feedback } = self.clone();
-        let project = &of.feature.project;
-        known.project(project)?;
-        let (feature, _, edge) = known.edge_of(&of)?;
+        project.config(&of.feature.project)?;
+        let (feature, _) = features.rule(&of)?;
+        let edge = edges.edge(&of);
         let reviewer = who(context, &agent);
-        known.of_human(project, &reviewer)?;
+        project.of_human(&of.feature.project, &reviewer)?;
         let reviewed = (run, iteration, sha256.clone());
         // Somebody may ask again for what was decided.
         if edge.review_of(&reviewed).is_some() && !edge.awaits_review() {
@@ -112,7 +112,7 @@ impl Slice for RecordReview {
             worked(0).when(object(1)).then([Recorded::Review(reviewed(1))]),
             // Checks fail, so the holder goes on.
             worked(1).when(approve(1)).then([approved(1)]),
-            // Who may not converge has asked.
+            // A role that may not converge the edge has asked.
             worked(0)
                 .and(events![barred(Otherwise::Escalate)])
                 .when(approve(1))

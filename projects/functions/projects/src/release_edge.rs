@@ -2,7 +2,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{About, AgentId, ClaimId, EdgeRef, EdgeReleased, OfEdge, Projects, Rejection};
+use crate::{AgentId, ClaimId, EdgeRef, EdgeReleased, Edges, Projects, Rejection};
 
 /// Gives an edge back.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -17,17 +17,17 @@ pub struct ReleaseEdge {
 impl Slice for ReleaseEdge {
     const NAME: &'static str = "release-edge";
     type Context = Projects;
-    type State = About<OfEdge>;
+    type State = Edges;
     type Writes = EdgeReleased;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdge>,
+        edges: &Edges,
         context: &CommandContext,
     ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, claim, reason } = self.clone();
-        let edge = known.edge(&of);
+        let edge = edges.edge(&of);
         if edge.claim(&claim).is_some_and(crate::Claim::is_released) {
             return Ok(vec![]);
         }

@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, ClaimId, ClaimRenewed, EdgeRef, OfEdge, Projects, Rejection};
+use crate::{AgentId, ClaimId, ClaimRenewed, EdgeRef, Edges, Projects, Rejection};
 
 /// Renews the lease of a claim, if less than half of it is left.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,17 +18,17 @@ pub struct RenewClaim {
 impl Slice for RenewClaim {
     const NAME: &'static str = "renew-claim";
     type Context = Projects;
-    type State = About<OfEdge>;
+    type State = Edges;
     type Writes = ClaimRenewed;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdge>,
+        edges: &Edges,
         context: &CommandContext,
     ) -> Result<Vec<ClaimRenewed>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
-        let edge = known.edge(&of);
+        let edge = edges.edge(&of);
         edge.check_claim(&claim, context)?;
         match edge.needs_renewal(context.now_ms) {
             true => Ok(vec![ClaimRenewed { edge: of, agent, claim }]),

@@ -4,7 +4,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{About, AgentId, EdgeRef, EdgeReopened, OfEdgeAndFeatures, Projects, Rejection};
+use crate::{AgentId, EdgeRef, EdgeReopened, Edges, Features, Projects, Rejection};
 
 /// Opens a converged edge again.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -19,17 +19,18 @@ pub struct ReopenEdge {
 impl Slice for ReopenEdge {
     const NAME: &'static str = "reopen-edge";
     type Context = Projects;
-    type State = About<OfEdgeAndFeatures>;
+    type State = (Features, Edges);
     type Writes = EdgeReopened;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeAndFeatures>,
+        (features, edges): &(Features, Edges),
         _: &CommandContext,
     ) -> Result<Vec<EdgeReopened>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
-        let (feature, _, edge) = known.edge_of(&of)?;
+        let (feature, _) = features.rule(&of)?;
+        let edge = edges.edge(&of);
         if !edge.is_converged() {
             return Ok(vec![]);
         }

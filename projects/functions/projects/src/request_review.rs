@@ -4,7 +4,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{About, AgentId, ClaimId, EdgeRef, OfEdge, Projects, Rejection, ReviewRequested};
+use crate::{AgentId, ClaimId, EdgeRef, Edges, Projects, Rejection, ReviewRequested};
 
 /// Asks for a review.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -18,17 +18,17 @@ pub struct RequestReview {
 impl Slice for RequestReview {
     const NAME: &'static str = "request-review";
     type Context = Projects;
-    type State = About<OfEdge>;
+    type State = Edges;
     type Writes = ReviewRequested;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdge>,
+        edges: &Edges,
         context: &CommandContext,
     ) -> Result<Vec<ReviewRequested>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
-        let edge = known.edge(&of);
+        let edge = edges.edge(&of);
         edge.check_claim(&claim, context)?;
         if edge.iteration.is_none() {
             return Err(Rejection::NothingToReview);

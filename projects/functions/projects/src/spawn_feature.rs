@@ -6,8 +6,8 @@
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    About, AgentId, ClaimId, EdgeRef, FeatureCreated, FeatureRef, IntentId, Kind,
-    OfEdgeFeaturesAndProject, Projects, Rejection, SpawnCreated,
+    AgentId, ClaimId, EdgeRef, Edges, FeatureCreated, FeatureRef, Features, IntentId, Kind,
+    Project, Projects, Rejection, SpawnCreated,
 };
 
 /// How many levels a child is at most below a feature without a parent.
@@ -48,24 +48,24 @@ pub enum Spawned {
 impl Slice for SpawnFeature {
     const NAME: &'static str = "spawn-feature";
     type Context = Projects;
-    type State = About<OfEdgeFeaturesAndProject>;
+    type State = (Project, Features, Edges);
     type Writes = Spawned;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        known: &About<OfEdgeFeaturesAndProject>,
+        (project, features, edges): &(Project, Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<Spawned>, Rejection> {
         let Self { edge: of, agent, claim, child, title, kind, priority, .. } = self.clone();
-        let project = &of.feature.project;
-        let (config, version) = known.project(project)?;
-        if child.project != *project {
-            return Err(Rejection::OtherProject { project: project.clone() });
+        let (config, version) = project.config(&of.feature.project)?;
+        if child.project != of.feature.project {
+            return Err(Rejection::OtherProject { project: of.feature.project });
         }
-        let (parent, _, edge) = known.edge_of(&of)?;
+        let (parent, _) = features.rule(&of)?;
+        let edge = edges.edge(&of);
         edge.check_claim(&claim, context)?;
-        if known.has(&child) {
+        if features.has(&child) {
             return Err(Rejection::FeatureExists { feature: child });
         }
         let depth = parent.depth + 1;

@@ -3,7 +3,7 @@
 //! It reads the view project-claims and sends ExpireClaim for each row that looks overdue. The decision looks again
 //! at the log, so a row that is old ends no claim that goes on. A run stops before the function's time is over; the
 //! rows that it has not come to are left to the next run, which finds those before them ended. Nothing is lost if it
-//! never runs: who claims an edge sees for itself whether the lease is over.
+//! never runs, because claim-edge looks at the lease itself.
 
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ impl Swept {
 }
 
 impl<L: EventLog> Sweep<'_, L> {
-    /// Ends the claims that are overdue, as far as it comes in this time.
+    /// Ends the claims that are overdue, until this time is over.
     pub async fn all(&self, time: Duration) -> Swept {
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let until_ms = self.clock.now_ms().saturating_add(time_ms);
@@ -135,7 +135,7 @@ impl<L: EventLog> Sweep<'_, L> {
         loop {
             let Listed { rows, next, .. } = match self.page(&page).await {
                 Ok(Some(list)) => list,
-                // Its rows do not show yet who holds what.
+                // Its rows do not show the holders yet.
                 Ok(None) => return Swept { unfinished: true, ..swept },
                 Err(error) => {
                     swept.failures.push(chain(&error));
@@ -172,7 +172,7 @@ impl<L: EventLog> Sweep<'_, L> {
 
     /// Ends the claim of a row if it is overdue. Returns whether it was.
     async fn row(&self, id: &str, content: Content) -> Result<bool, String> {
-        // People are told of parked rows already.
+        // People know of parked rows from the alarm.
         let Content::Row(row) = content else { return Ok(false) };
         let holding: Holding = serde_json::from_value(row).map_err(|error| chain(&error))?;
         let now_ms = self.clock.now_ms();

@@ -1,15 +1,15 @@
 //! ValidateGaps: says how far a project's requirements are met.
 //!
-//! Whoever compares them names the set of gaps by its hash. The boundary is that set, so the same gaps raise one
-//! intent, however often they are found.
+//! The command names the set of gaps by its hash. The boundary is that set, so the same gaps raise one intent,
+//! however often they are found.
 
 use std::collections::BTreeSet;
 
 use ringfence::{Text, prelude::*};
 
 use crate::{
-    AgentId, Fact, GapCounts, GapsValidated, IntentId, IntentRaised, OfIntent, ProjectId, Projects,
-    Rejection, Sha256,
+    AgentId, GapCounts, GapsValidated, IntentId, IntentRaised, ProjectId, Projects, Rejection,
+    Sha256,
 };
 
 /// Says how far the requirements are met.
@@ -25,6 +25,17 @@ pub struct ValidateGaps {
     pub counts: GapCounts,
 }
 
+/// What the decision reads.
+#[derive(Reads)]
+pub enum Consumed {
+    GapsValidated { as_of: String },
+    IntentRaised,
+}
+
+/// The states of the project in which the set was found before.
+#[derive(Default)]
+pub struct Before(BTreeSet<String>);
+
 #[derive(Writes)]
 pub enum Validated {
     Gaps(GapsValidated),
@@ -37,16 +48,13 @@ fn intent(gaps: &Sha256) -> IntentId {
     format!("gaps-{}", &hash[..32]).parse().expect("it is short and plain")
 }
 
-/// The states of the project in which the set was found before.
-#[derive(Default)]
-pub struct Before(BTreeSet<String>);
-
 impl State for Before {
-    type Reads = OfIntent;
+    type Reads = Consumed;
 
-    fn evolve(mut self, OfIntent(told): OfIntent) -> Self {
-        if let Fact::GapsValidated(validated) = told.fact {
-            self.0.insert(validated.as_of);
+    fn evolve(mut self, event: Consumed) -> Self {
+        match event {
+            Consumed::GapsValidated { as_of } => self.0.extend([as_of]),
+            Consumed::IntentRaised => {}
         }
         self
     }

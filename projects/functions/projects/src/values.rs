@@ -53,7 +53,7 @@ pub struct Artifact {
     pub sha256: Sha256,
 }
 
-/// Who saw that a lease was over.
+/// How it was noticed that a lease was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DetectedBy {
@@ -70,6 +70,9 @@ pub enum ReviewDecision {
     Approved,
     ChangesRequested,
 }
+
+/// What names the state of the work that a person looks at: the run, its last iteration, and the artefact.
+pub type Reviewed = (u32, u32, Option<Sha256>);
 
 /// Why an edge is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -199,7 +199,7 @@ fn a_changed_fence_makes_a_full_read() {
     // So it does where a partition changed as well.
     let log = Faulty::new([]).meeting(events![booked("r1", "g1")]);
     check_booking(&log, ("nothing", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
-    // The conflicts of all attempts are told.
+    // The conflicts of all attempts are reported.
     let log = Faulty::new(events![booked("r2", "g1")])
         .meeting(events![booked("r3", "g1"), cleaned("r1", 1)]);
     let handled = run(&log, &book("r1", "g1"), None).unwrap();
@@ -254,7 +254,7 @@ fn who_always_loses_or_has_no_time_gives_up_and_names_what_changed() {
     assert_eq!(contention(&log, 1), "roomId:r1 has Cleaned in slot 1, which was free");
 }
 
-/// Notes that a room was cleaned, as often as it is told.
+/// Notes that a room was cleaned, as often as the command says.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Note {
     #[tag(partition)]

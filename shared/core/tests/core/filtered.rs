@@ -127,7 +127,7 @@ fn a_decision_has_as_many_boundaries_as_its_transaction_has_room_for() {
         let (all, found) = (ACTIONS_MAX as u64, most as u64 + 1);
         assert_eq!(refused(most + 1), (LimitKind::Boundaries, found, most as u64));
         assert_eq!(log.calls(), "", "it is refused before any read");
-        // It is put beside the fences, none of which is its partition.
+        // It is put beside the fences, and its partition is not one of them.
         assert_eq!(refused(most), (LimitKind::Append, all + 1, all));
         run(&log, &open(most - 1), key).unwrap();
     }

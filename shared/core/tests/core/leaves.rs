@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It lies in a partition of who asked, where it is not a conflict for who has the tool.
+/// It lies in a partition of the person who asked, so it is not a conflict for the one who has the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -43,7 +43,7 @@ impl Context for Tools {
     }
 }
 
-/// Borrows a tool. Who does not get it is told once whom to ask.
+/// Borrows a tool. A rejected borrower learns once whom to ask.
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "wish", value = format!("{tool}/{by}"))]
 struct Borrow {
@@ -159,7 +159,7 @@ enum Lending {
     Returned,
 }
 
-/// Who has the tool.
+/// The person who has the tool.
 #[derive(Default)]
 struct Holder(Option<String>);
 

@@ -43,7 +43,7 @@ fn log() -> MemoryLog {
 }
 
 #[test]
-fn events_of_each_partition_have_slots_from_one_and_say_how_many_of_their_append_follow() {
+fn events_have_slots_from_one_and_say_how_many_of_their_append_follow() {
     let log = log();
     put(&log, events![cleaned("r1", 1)]);
     put(&log, events![cleaned("r1", 2), cleaned("r2", 1), cleaned("r1", 3)]);

@@ -95,7 +95,7 @@ pub(crate) fn run(case: Case<Name>) -> (Vec<Vec<u32>>, Option<String>) {
 }
 
 #[test]
-fn a_decision_that_depends_on_the_order_of_two_partitions_fails_and_names_the_orders() {
+fn a_decision_that_depends_on_the_order_of_partitions_fails_and_names_the_orders() {
     let facts = || events![cleaned("r1", 1), cleaned("r2", 2)];
     let (_, failed) = run(given(facts()).when(name(After::Last)).then(named(2)));
     let failed = failed.unwrap();

@@ -139,7 +139,7 @@ async fn an_event_that_the_plan_does_not_ask_for_takes_its_slot_and_shows_no_con
         (&*added.event_type, &added.data, &added.tags[..]),
         ("ProductAdded", &Value::Null, &[][..])
     );
-    // What tells a repeat of its command, and who declares it.
+    // What marks a repeat of the command, and the context that declares the type.
     let marks: Vec<_> = added.metadata.iter().map(|(key, _)| key).collect();
     assert_eq!((marks, &*added.context, added.rest), (vec!["commandId"], "shop", 1));
     assert_eq!((&stocked.data["productId"], stocked.tags.len()), (&json!("p"), 1));

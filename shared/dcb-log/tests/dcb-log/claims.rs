@@ -1,7 +1,7 @@
 //! Work that agents share by claims: decisions that combine several boundaries by tags that are computed from
 //! a command. The tests say which boundaries a command depends on, and what it costs.
 //!
-//! A project has features, and a feature has edges, on each of which one agent works at a time. A reference
+//! A project has features, and a feature has edges. One agent at a time works on an edge. A reference
 //! names all of its path: `shop/login/design` is an edge of the feature `shop/login`.
 
 use std::collections::BTreeMap;

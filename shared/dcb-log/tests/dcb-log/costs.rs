@@ -218,7 +218,7 @@ async fn cap_over_fifty_events_of_other_partitions() {
     assert_eq!(cap().warm(order(11)).with_key().cost().await, expected((0, 0.0), 4.0));
 }
 
-/// A product with a hundred events, of which the last gives it the name `Lamp 99`.
+/// A product with a hundred events. The last one gives it the name `Lamp 99`.
 fn hundred() -> impl Iterator<Item = NewEvent> {
     let product = || id("product-0001");
     let added = padded(ProductAdded { product_id: product(), name: "Lamp".to_owned() });

@@ -41,7 +41,7 @@ pub(crate) fn order(order: &str) -> OrderProduct {
     OrderProduct { order_id, customer_id, product_id, quantity: 1 }
 }
 
-/// A page without items, as a replica answers that has not heard of them.
+/// A page without items, as a replica answers that does not have them yet.
 pub(crate) fn stale() -> Fault {
     Fault::Answer(200, json!({ "Items": [], "Count": 0, "ScannedCount": 0 }))
 }

@@ -42,7 +42,7 @@ async fn a_table_that_a_program_makes_serves_every_read_of_its_catalog() {
 }
 
 #[tokio::test]
-async fn a_table_that_is_there_is_not_made_anew() {
+async fn a_table_that_is_there_is_not_made_again() {
     let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
     let client = Wire::default().client(dynamo.endpoint());
     let layout = table_layout(&layout_catalog());

@@ -102,7 +102,7 @@ async fn a_students_last_slot_is_taken_once_across_courses() {
 async fn stale_reads_cost_attempts_and_never_a_seat() {
     let stack = stack::<Subscribe>().await;
     define(&stack, 0, 10).await;
-    // Every third answer of a query is one that has not heard of anything.
+    // Every third answer of a query comes from a replica that has no items yet.
     for n in 0..40 {
         let nothing = json!({ "Items": [], "Count": 0, "ScannedCount": 0 });
         stack.wire.inject("Query", 2 * n, Fault::Answer(200, nothing));
@@ -110,7 +110,7 @@ async fn stale_reads_cost_attempts_and_never_a_seat() {
     let ends = race(&stack, (0..CLIENTS).map(|student| subscribe(0, student))).await;
     let subscribed = stack.count("StudentSubscribed").await;
     assert_eq!(winners(&ends), subscribed);
-    // Whoever gave up in the crowd gets a seat afterwards, as long as there is one.
+    // A client that gave up in the crowd gets a seat afterwards, as long as there is one.
     for student in 0..CLIENTS {
         let _ = stack.run(&subscribe(0, student)).await;
     }

@@ -26,7 +26,7 @@ async fn shop() -> Stack {
     Stack::start(Shop::catalog()).await
 }
 
-/// The events are the record: a product, of which its partition is read.
+/// The events are the record: the product's partition is read.
 fn add(product: &str) -> AddProduct {
     AddProduct { product_id: id(product), name: "Lamp".to_owned() }
 }
@@ -35,7 +35,7 @@ fn rename(name: &str) -> ChangeProductName {
     ChangeProductName { product_id: id("p1"), name: name.to_owned() }
 }
 
-/// An item is the record: a pair, of which the partition of the product is not read.
+/// An item is the record: the event is in a pair's partition, and the product's is not read.
 fn record(order: &str) -> RecordDemand {
     RecordDemand::Record { product_id: id("p1"), order_id: id(order) }
 }
@@ -271,7 +271,7 @@ async fn one_of_sixteen_copies_takes_effect_and_all_get_its_answer() {
 async fn eight_copies_with_lost_answers_take_effect_once_and_all_get_its_answer() {
     for operation in ["PutItem", "TransactWriteItems"] {
         let stack = shop().await;
-        // Whoever sends these hears nothing of them, and some of them take effect.
+        // These requests get no answer, and some of them take effect.
         for (pass, fault) in [(0, Fault::LostAfter), (2, Fault::LostBefore), (3, Fault::LostAfter)]
         {
             stack.wire.inject(operation, pass, fault);

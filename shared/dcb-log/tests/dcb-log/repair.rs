@@ -26,8 +26,8 @@ pub(crate) async fn fence(stack: &Stack, boundary: &str) -> Option<Item> {
 /// Requests of one repair, at most.
 pub(crate) const REQUESTS_MAX: usize = 40;
 
-/// Runs `checked`, each request of which is sent on `wire` only when `step`, which is told its
-/// number and operation, has ended. Returns how many requests there were too.
+/// Runs `checked`. Each of its requests is sent on `wire` only when `step`, which gets the number and operation of the
+/// request, has ended. Also returns how many requests there were.
 pub(crate) async fn stepped<T>(
     wire: &Wire,
     checked: impl Future<Output = T>,

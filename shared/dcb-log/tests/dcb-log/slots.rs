@@ -22,7 +22,7 @@ use crate::stack::{NOW_MS, Stack, append, code, committed, envelope};
 use crate::unindexed;
 use crate::verify::before;
 
-/// A page that lacks the items at this position, as a replica answers that has not heard of them.
+/// A page that lacks the items at this position, as a replica answers that does not have them yet.
 fn without(position: u64) -> Fault {
     Fault::Reply(Edit::new(move |page| {
         let items = page["Items"].as_array_mut().expect("items");

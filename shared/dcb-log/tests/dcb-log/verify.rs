@@ -32,7 +32,7 @@ pub(crate) fn fence_key(boundary: &str) -> Item {
     key.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
-/// What somebody did to a fence who should not have.
+/// A change of a fence by somebody who should not have made it.
 #[derive(Clone, Debug)]
 pub(crate) enum Damage {
     Set(&'static str, AttributeValue),
@@ -191,7 +191,7 @@ async fn every_kind_of_boundary_is_mended_at_once() {
     for boundary in ["bookId:b", "readerId:r", "bookId:b#readerId:r", "bookId:c"] {
         Damage::Delete.inflict(&stack, boundary).await;
     }
-    // A fence of which nobody heard.
+    // A fence of a boundary that no event is in.
     for (name, value) in [("cnt#Noted", number(2)), ("head", number(first))] {
         Damage::Set(name, value).inflict(&stack, "readerId:nobody").await;
     }

@@ -202,7 +202,7 @@ async fn a_fence_that_is_always_in_a_write_is_undecided_and_stops_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_fence_that_is_in_a_write_when_it_is_to_be_mended_is_mended_after_the_next_examination() {
+async fn a_fence_that_a_write_holds_is_mended_after_the_next_examination() {
     // Each examination reads it twice; all attempts of the first mending find it held.
     let log = three_readers(2..10).await;
     let report = log.repair_fences(&VerifyOptions::default()).await.expect("a report");

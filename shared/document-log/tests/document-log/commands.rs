@@ -20,7 +20,7 @@ on_both![
     a_command_says_where_its_events_are,
     a_repeat_is_answered_with_the_events_of_the_first,
     the_scope_of_a_key_is_the_slice_and_the_stream,
-    a_repeat_that_left_no_event_is_decided_anew,
+    a_repeat_that_left_no_event_is_decided_again,
     what_is_pruned_is_forgotten,
     without_events_there_is_no_once,
 ];
@@ -111,7 +111,7 @@ async fn the_scope_of_a_key_is_the_slice_and_the_stream<S: Store>(store: S) {
     assert_eq!(state(&category, "y").await.total(), 1);
 }
 
-async fn a_repeat_that_left_no_event_is_decided_anew<S: Store>(store: S) {
+async fn a_repeat_that_left_no_event_is_decided_again<S: Store>(store: S) {
     let category = baskets(log(store), snapshot(), some_cache());
     add(&category, "x/1", 1).await;
     assert_eq!(done(&category, &ensuring(1), Some("k")).await, accepted(&[], false));

@@ -257,10 +257,7 @@ fn encoded(path: &str) -> String {
 
 /// The id of the invocation that Lambda traces, with which AWS notices functions that invoke each other without end.
 fn trace() -> Option<String> {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "Lambda's runtime sets it anew for each invocation"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "Lambda's runtime sets it for each invocation")]
     let (function, trace) =
         (std::env::var("AWS_LAMBDA_FUNCTION_NAME"), std::env::var("_X_AMZN_TRACE_ID"));
     function.and(trace).ok().filter(|trace| trace.bytes().all(|byte| byte.is_ascii_graphic()))

@@ -91,7 +91,7 @@ fn a_page_holds_many_partitions_and_ends_where_it_is_full() {
         let exchanges = wire.take();
         let pages = exchanges.iter().filter(|exchange| exchange.operation == "PutItem");
         let entries = pages.map(|page| page.request["Item"]["e"]["L"].as_array().map(Vec::len));
-        // 100 partitions at once, of which one has 800 KB; three events of 100 KB fit a page.
+        // 100 partitions at once, one with 800 KB; three events of 100 KB fit a page.
         assert_eq!(entries.collect::<Vec<_>>(), [Some(103), Some(3), Some(2)]);
         let moves = exchanges.iter().filter(|exchange| exchange.operation == "UpdateItem");
         assert_eq!(moves.count(), 100 + 1 + 1);

@@ -112,7 +112,7 @@ fn a_page_that_was_not_settled_is_settled_before_the_next_one_is_put() {
                 settled += u64::from(known(event).await.is_some());
             }
             assert!(settled < 3);
-            // Whoever is next mends it, for whichever partition it comes.
+            // The next indexer mends it, whatever partition its events are of.
             let next = world.append(vec![changed(1, "y"), changed(7, "x")]).await;
             let next = record(&world, &next[1]).await;
             let other = world.indexer(world.client.clone(), INDEX);
@@ -209,7 +209,7 @@ fn an_event_in_the_slot_of_the_indexed_one_is_noticed() {
     });
 }
 
-/// The same, where the indexer has heard of a later event alone.
+/// The same, if the indexer knows only a later event.
 #[test]
 fn an_event_in_the_slot_of_an_indexed_one_before_the_last_is_noticed() {
     run(9, async {

@@ -220,7 +220,7 @@ async fn a_repeated_transfer_names_both_events() {
     let transfer = || json!({ "from": "bob", "to": "ada", "points": 60 });
     let (status, first) = shop.post::<TransferPoints>(transfer(), "k").await;
     assert_eq!((status, first["events"].as_array().map(Vec::len)), (200, Some(2)), "{first}");
-    // Decided anew it would be rejected: 40 points are left.
+    // Decided again, it would be rejected: 40 points are left.
     let (status, again) = shop.post::<TransferPoints>(transfer(), "k").await;
     assert_eq!((status, &again["events"]), (200, &first["events"]));
     assert_eq!(again["repeated"], true);

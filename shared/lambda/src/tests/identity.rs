@@ -1,4 +1,4 @@
-//! Who sent a command, and what caused it: what a decision is given, and what its events carry.
+//! The sender and the cause of a command: what a decision gets of them, and what its events carry.
 
 use std::sync::Mutex;
 

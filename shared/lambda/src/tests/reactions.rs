@@ -234,7 +234,7 @@ fn the_same_commands_in_another_order_are_repeats() {
 }
 
 #[test]
-fn a_command_that_was_rejected_is_decided_anew() {
+fn a_command_that_was_rejected_is_decided_again() {
     let shop = Shop::with(&["lamp"]);
     assert_eq!(shop.answers(&[("rug", 6)]), ["rejected"]);
     shop.add("rug");
@@ -256,7 +256,7 @@ fn an_effect_is_not_repeated_after_others_have_changed_the_state() {
 }
 
 #[test]
-fn two_different_commands_about_one_thing_are_refused_and_two_equal_ones_count_as_one() {
+fn two_different_commands_about_one_thing_are_refused_and_equal_ones_count_once() {
     let shop = Shop::with(&["desk", "lamp"]);
     let error = shop.deliver(&[("desk", 6), ("lamp", 5), ("lamp", 7)]).answer.unwrap_err();
     assert_eq!(error.error_type, "malformed");

@@ -1,4 +1,4 @@
-//! CloudFormation's intrinsic functions, as far as a template of this project uses them.
+//! CloudFormation's intrinsic functions: those that the templates here use.
 
 use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;

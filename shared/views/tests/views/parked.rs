@@ -65,7 +65,7 @@ async fn just_parked(seed: u64) -> World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_row_stays_parked_until_it_is_folded_anew_with_all_its_events() {
+async fn a_row_stays_parked_until_it_is_folded_again_with_all_its_events() {
     let world = parked(1).await;
     world.publish([noted("n1", &["a", "b"])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();

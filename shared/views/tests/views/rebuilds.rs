@@ -256,7 +256,7 @@ async fn a_view_is_still_served_after_its_rebuild_failed() {
 
 /// After a change of the fold, no rows of the earlier fold may stay.
 #[tokio::test(start_paused = true)]
-async fn a_rebuild_that_is_begun_anew_keeps_nothing_of_the_one_before() {
+async fn a_rebuild_that_begins_again_keeps_nothing_of_the_one_before() {
     for seed in 0..bound(8, 20) {
         let world = World::new(seed, catalog());
         let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();

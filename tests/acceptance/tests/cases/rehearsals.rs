@@ -54,7 +54,7 @@ impl Course {
 /// The command of each case of every slice is rehearsed and then carried out, twice with an idempotency key and once
 /// without.
 #[tokio::test]
-async fn a_rehearsal_sends_no_write_and_has_the_outcome_the_reads_and_the_price_of_the_command() {
+async fn a_rehearsal_sends_no_write_and_has_outcome_reads_and_price_of_the_command() {
     rehearse::<Shop>("template.yaml").await;
     rehearse::<SharedProjects>("projects/template.yaml").await;
 }

@@ -139,7 +139,7 @@ pub(crate) fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether code has this name, and not as a part of another one or behind another path.
+/// Whether code has this name, and not as a part of another one or at the end of another path.
 fn names(code: &str, name: &str) -> bool {
     let is_it = |(at, _): (usize, &str)| {
         let (before, after) = (&code[..at], &code[at + name.len()..]);

@@ -117,7 +117,7 @@ fn tests(
     command.envs(variables(tree)?).envs(switch.map(|switch| (SWITCH, switch.to_string())));
     // What tests would write into the repository, they compare.
     command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
-    // They go as far as in a proof.
+    // They run to the bounds of a proof.
     command.env(PROOF, "1");
     let ended = File::create(&output).and_then(|to| {
         command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);

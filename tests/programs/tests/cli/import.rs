@@ -235,7 +235,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
     let expected = [
         (
             named("e"),
-            "ProductAdded has several values of the tag productId, of which an event has one",
+            "ProductAdded has several values of the tag productId, and an event may have only one",
         ),
         (named("c") + " and 1 more", "ProductAdded needs a value for its partition tag productId"),
         (named("f"), "attribute data is missing"),
@@ -253,7 +253,10 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
             "productId:l/9999999999999-1".to_owned(),
             "its time lies in the future: import it then, or set the clock of this machine if it is slow",
         ),
-        (position.to_owned(), "two events have this position, of which one would be imported"),
+        (
+            position.to_owned(),
+            "two events have this position, and only one of them would be imported",
+        ),
     ];
     let expected = expected.map(|(items, cause)| format!("broken    {items}: {cause}"));
     let (status, said) = world.run(&IMPORT);
@@ -272,7 +275,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
 }
 
 /// Hands on what comes for the store, until it has handed on this many transactions. Then it takes nothing
-/// more, and nobody hears what became of the last one.
+/// more, and the last one gets no answer.
 fn store_that_goes_away(endpoint: &str, transactions: usize) -> String {
     let to = endpoint.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

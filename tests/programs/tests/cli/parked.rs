@@ -21,7 +21,7 @@ fn renamed(product: &str, name: &str) -> Vec<NewEvent> {
 
 /// The row of two events is too large for an item. An older version may have accepted such events.
 #[tokio::test(flavor = "multi_thread")]
-async fn parked_rows_are_listed_and_folded_anew() {
+async fn parked_rows_are_listed_and_folded_again() {
     let world = World::start().await;
     let long = "x".repeat(300_000);
     let mut last = None;

@@ -34,7 +34,7 @@ async fn a_replay_sends_marked_entries_once() {
     assert_eq!(world.json(&replay), (0, nothing));
     assert_eq!(ids(&world.on_the_bus()), appended[2..]);
 
-    // Another name begins anew, where it is told to.
+    // Another name begins where the flag says.
     let other = ["replay", "bus", "--name", "o", "--from", "1", "--tag", "productId:p1"];
     let some = json!({ "read": 2, "sent": 1, "refused": [], "checkpoint": 3 });
     assert_eq!(world.json(&other), (0, some));
@@ -105,7 +105,7 @@ async fn a_name_that_another_replay_has_is_refused() {
     let refused = world.error(&as_new("3", "4"));
     let expected = "error: --name outage was used before, for a replay that is at checkpoint 1, which \
                     is not between --from 3 and --until 4; take another --name, or begin this one \
-                    anew: ringfence checkpoint set replay.outage 3\n";
+                    again: ringfence checkpoint set replay.outage 3\n";
     assert_eq!(refused, expected);
     assert!(world.on_the_bus().is_empty());
     world.run(&["checkpoint", "set", "replay.outage", "3"]);
@@ -172,7 +172,7 @@ async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
     };
     broken_off().await;
     let (status, said) = world.run(&rebuild);
-    assert!(status == 0 && said.contains("to build the view anew, run this again"), "{said}");
+    assert!(status == 0 && said.contains("to build the view, run this again"), "{said}");
     broken_off().await;
     let ended = json!({ "view": "product-demand", "live": 2, "rebuilt": false, "parked": 0 });
     assert_eq!(world.json(&rebuild), (0, ended));
@@ -181,7 +181,7 @@ async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
 
 /// The rows of an unfinished rebuild may be of another fold.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rebuild_can_be_begun_anew() {
+async fn a_rebuild_can_begin_again() {
     let world = World::start().await;
     for order in ["o1", "o2"] {
         world.indexed_demand("p1", order).await;

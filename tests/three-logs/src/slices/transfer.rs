@@ -11,10 +11,10 @@ use crate::account::{Account, AccountEvent, AccountId, Deposited, Rejection, Wit
 /// Moves money from one account to another.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct Transfer {
-    /// Who pays.
+    /// The account that pays.
     #[tag(key = "accountId", partition)]
     pub from: AccountId,
-    /// Who is paid.
+    /// The account that gets the money.
     #[tag(key = "accountId", partition)]
     pub to: AccountId,
     /// In cents; 0 changes nothing.

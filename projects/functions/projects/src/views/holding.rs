@@ -1,10 +1,10 @@
-//! Who holds an edge, as rows show it.
+//! The holder of an edge, as rows show it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{AgentId, ClaimId, EdgeStarted, Fact, Lease, OnExpiry};
+use crate::{AgentId, ClaimId, EdgeEvent, Lease, OnExpiry};
 
-/// Who holds an edge, and how long.
+/// The holder of an edge, and its lease.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Holding {
@@ -28,19 +28,19 @@ pub struct Holder {
 }
 
 impl Holding {
-    /// The same after an event of the edge that was recorded at this time, in milliseconds since 1970.
+    /// The same after an event of the edge.
     #[must_use]
-    pub fn and(mut self, fact: &Fact, at_ms: u64) -> Self {
-        self.lease.follow(fact, at_ms);
-        match fact {
-            Fact::EdgeStarted(EdgeStarted { agent, claim, epoch, .. }) => {
+    pub fn and(mut self, event: &EdgeEvent) -> Self {
+        self.lease.follow(event);
+        match event {
+            EdgeEvent::EdgeStarted { agent, claim, epoch, .. } => {
                 let (agent, claim, epoch) = (agent.clone(), claim.clone(), *epoch);
                 self.holder = Some(Holder { agent, claim, epoch, expired: false });
             }
-            Fact::ClaimExpired(_) => {
+            EdgeEvent::ClaimExpired { .. } => {
                 self.holder = self.holder.map(|holder| Holder { expired: true, ..holder });
             }
-            Fact::EdgeReleased(_) | Fact::EdgeConverged(_) => self.holder = None,
+            EdgeEvent::EdgeReleased { .. } | EdgeEvent::EdgeConverged { .. } => self.holder = None,
             _ => {}
         }
         self

@@ -8,23 +8,22 @@
 use ringfence_views::View;
 
 use super::Holding;
-use crate::{OfEdge, Told};
+use crate::EdgeEvent;
 
 #[derive(Debug)]
 pub struct ProjectClaims;
 
 impl View for ProjectClaims {
     const NAME: &'static str = "project-claims";
-    type Reads = OfEdge;
+    type Reads = EdgeEvent;
     type Row = Holding;
 
-    fn rows(OfEdge(told): &OfEdge) -> Vec<String> {
-        told.fact.edge().map(ToString::to_string).into_iter().collect()
+    fn rows(event: &EdgeEvent) -> Vec<String> {
+        vec![event.edge().to_string()]
     }
 
-    fn evolve(row: Option<Holding>, _id: &str, OfEdge(told): &OfEdge) -> Option<Holding> {
-        let Told { fact, at_ms } = told;
-        let holding = row.unwrap_or_default().and(fact, *at_ms);
+    fn evolve(row: Option<Holding>, _id: &str, event: &EdgeEvent) -> Option<Holding> {
+        let holding = row.unwrap_or_default().and(event);
         (holding.holder.is_some() || holding.lease.is_suspended()).then_some(holding)
     }
 }

@@ -10,18 +10,53 @@ use ringfence::{SequencedEvent, prelude::*, rfc3339};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-use crate::*; // every event type is in the list below
+use crate::{
+    AgentId, ClaimId, Config, EdgeRef, FeatureId, FeatureRef, GapCounts, IntentId, ProjectId,
+    ReviewDecision, RoleName, Sha256, Version,
+};
 
 #[derive(Debug)]
 pub struct ProjectEvents;
 
 /// An event of the context as the view reads it.
 pub struct Recorded {
-    told: Told,
+    said: Said,
     /// Partition and slot.
     id: String,
+    /// When it was recorded, in milliseconds since 1970.
+    at_ms: u64,
     event_type: String,
     about: About,
+}
+
+/// What an event says, without its subject and its agent.
+#[derive(Reads)]
+enum Said {
+    ProjectInitialized { config: Config },
+    ProjectReconfigured { config: Config },
+    FeatureCreated { title: String },
+    FeatureReconfigured { version: u64 },
+    DependencyAdded { on: FeatureRef },
+    DependencyDropped { on: FeatureRef },
+    EdgeStarted { claim: ClaimId, epoch: u64, run: u32 },
+    ClaimRenewed { claim: ClaimId },
+    EdgeReleased { claim: ClaimId, forced_by: Option<String> },
+    ClaimExpired { claim: ClaimId },
+    IterationCompleted { run: u32, iteration: u32, delta: u32 },
+    EdgeStuck { iteration: u32, intent: IntentId },
+    ReviewRequested { iteration: u32 },
+    ReviewCompleted { iteration: u32, decision: ReviewDecision, reviewer: String },
+    ConvergenceEscalated { role: Option<RoleName> },
+    SpawnCreated { child: FeatureRef },
+    SpawnFoldedBack { child: FeatureRef },
+    EdgeConverged { run: u32, iteration: u32 },
+    EdgeReopened { run: u32 },
+    ClaimRejected { holder: AgentId, claim: ClaimId },
+    IntentRaised { intent: IntentId },
+    GapsValidated { counts: GapCounts },
+    CheckpointCreated { sha256: Sha256 },
+    ReleaseCreated { features: Vec<FeatureRef>, version: Version },
+    ForeignRecorded { event_type: String },
 }
 
 /// What an event is about. Events of all types name it by the same fields.
@@ -54,12 +89,12 @@ pub struct EventRow {
 }
 
 impl Reads for Recorded {
-    const TYPES: &'static [&'static str] = Fact::TYPES;
+    const TYPES: &'static [&'static str] = Said::TYPES;
 
     fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error> {
-        let (id, event_type) = (event.id(), event.event_type.clone());
-        let (told, about) = (Told::decode(event)?, About::deserialize(&event.data)?);
-        Ok(Self { told, id, event_type, about })
+        let (id, at_ms, event_type) = (event.id(), event.at, event.event_type.clone());
+        let (said, about) = (Said::decode(event)?, About::deserialize(&event.data)?);
+        Ok(Self { said, id, at_ms, event_type, about })
     }
 }
 
@@ -81,9 +116,9 @@ impl View for ProjectEvents {
     type Reads = Recorded;
     type Row = EventRow;
 
-    fn rows(Recorded { told, id, event_type, about }: &Recorded) -> Vec<String> {
+    fn rows(Recorded { id, at_ms, event_type, about, .. }: &Recorded) -> Vec<String> {
         let Some(project) = about.project() else { return vec![] };
-        let time = rfc3339(told.at_ms);
+        let time = rfc3339(*at_ms);
         let row = |key: &str, name: String| format!("{project}/{key}/{name}/{time}/{id}");
         let features = about.features().map(|feature| row("feature", feature.to_string()));
         let edge = about.edge.as_ref().map(|edge| {
@@ -95,75 +130,88 @@ impl View for ProjectEvents {
     }
 
     fn evolve(_: Option<EventRow>, _id: &str, recorded: &Recorded) -> Option<EventRow> {
-        let Recorded { told, id, event_type, about } = recorded;
+        let Recorded { said, id, at_ms, event_type, about } = recorded;
         let edge = about.edge.as_ref().map(ToString::to_string);
         let feature = || about.feature.as_ref().map(ToString::to_string);
         let project = || about.project().map(ToString::to_string);
         Some(EventRow {
             event: id.clone(),
             event_type: event_type.clone(),
-            at_ms: told.at_ms,
+            at_ms: *at_ms,
             about: edge.or_else(feature).or_else(project)?,
             agent: about.agent.clone(),
-            summary: summary(&told.fact),
+            summary: said.summary(),
         })
     }
 }
 
-/// What an event says, without what it is about and who did it.
-fn summary(fact: &Fact) -> String {
-    match fact {
-        Fact::ProjectInitialized(it) => format!("begins with {} edges", it.config.edges.len()),
-        Fact::ProjectReconfigured(it) => format!("now has {} edges", it.config.edges.len()),
-        Fact::FeatureCreated(it) => it.title.clone(),
-        Fact::FeatureReconfigured(it) => format!("takes configuration {}", it.version),
-        Fact::DependencyAdded(it) => format!("waits for {}", it.on),
-        Fact::DependencyDropped(it) => format!("no longer waits for {}", it.on),
-        Fact::EdgeStarted(it) => format!("claim {}, epoch {}, run {}", it.claim, it.epoch, it.run),
-        Fact::ClaimRenewed(it) => format!("claim {} goes on", it.claim),
-        Fact::EdgeReleased(it) => match &it.forced_by {
-            Some(who) => format!("{who} takes back claim {}", it.claim),
-            None => format!("claim {} is given back", it.claim),
-        },
-        Fact::ClaimExpired(it) => format!("the lease of claim {} is over", it.claim),
-        Fact::IterationCompleted(it) => {
-            format!("iteration {} of run {}: {} checks failed", it.iteration, it.run, it.delta)
-        }
-        Fact::EdgeStuck(it) => format!("stuck at iteration {}: {}", it.iteration, it.intent),
-        Fact::ReviewRequested(it) => format!("iteration {} waits for a review", it.iteration),
-        Fact::ReviewCompleted(it) => match it.decision {
-            ReviewDecision::Approved => {
-                format!("{} approves iteration {}", it.reviewer, it.iteration)
+impl Said {
+    /// In a few words, for people.
+    fn summary(&self) -> String {
+        match self {
+            Self::ProjectInitialized { config } => {
+                format!("begins with {} edges", config.edges.len())
             }
-            ReviewDecision::ChangesRequested => {
-                format!("{} wants changes of iteration {}", it.reviewer, it.iteration)
+            Self::ProjectReconfigured { config } => {
+                format!("now has {} edges", config.edges.len())
             }
-        },
-        Fact::ConvergenceEscalated(it) => match &it.role {
-            Some(role) => format!("the role {role} may not converge it"),
-            None => "who has no role may not converge it".to_owned(),
-        },
-        Fact::SpawnCreated(it) => format!("{} is born", it.child),
-        Fact::SpawnFoldedBack(it) => format!("{} is folded back", it.child),
-        Fact::EdgeConverged(it) => {
-            format!("converged at iteration {} of run {}", it.iteration, it.run)
+            Self::FeatureCreated { title } => title.clone(),
+            Self::FeatureReconfigured { version } => format!("takes configuration {version}"),
+            Self::DependencyAdded { on } => format!("waits for {on}"),
+            Self::DependencyDropped { on } => format!("no longer waits for {on}"),
+            Self::EdgeStarted { claim, epoch, run } => {
+                format!("claim {claim}, epoch {epoch}, run {run}")
+            }
+            Self::ClaimRenewed { claim } => format!("claim {claim} goes on"),
+            Self::EdgeReleased { claim, forced_by: Some(who) } => {
+                format!("{who} takes back claim {claim}")
+            }
+            Self::EdgeReleased { claim, forced_by: None } => format!("claim {claim} is given back"),
+            Self::ClaimExpired { claim } => format!("the lease of claim {claim} is over"),
+            Self::IterationCompleted { run, iteration, delta } => {
+                format!("iteration {iteration} of run {run}: {delta} checks failed")
+            }
+            Self::EdgeStuck { iteration, intent } => {
+                format!("stuck at iteration {iteration}: {intent}")
+            }
+            Self::ReviewRequested { iteration } => {
+                format!("iteration {iteration} waits for a review")
+            }
+            Self::ReviewCompleted { iteration, decision, reviewer } => match decision {
+                ReviewDecision::Approved => format!("{reviewer} approves iteration {iteration}"),
+                ReviewDecision::ChangesRequested => {
+                    format!("{reviewer} wants changes of iteration {iteration}")
+                }
+            },
+            Self::ConvergenceEscalated { role: Some(role) } => {
+                format!("the role {role} may not converge it")
+            }
+            Self::ConvergenceEscalated { role: None } => {
+                "a caller without a role may not converge it".to_owned()
+            }
+            Self::SpawnCreated { child } => format!("{child} is born"),
+            Self::SpawnFoldedBack { child } => format!("{child} is folded back"),
+            Self::EdgeConverged { run, iteration } => {
+                format!("converged at iteration {iteration} of run {run}")
+            }
+            Self::EdgeReopened { run } => format!("run {run} begins"),
+            Self::ClaimRejected { holder, claim } => format!("{holder} holds it by claim {claim}"),
+            Self::IntentRaised { intent } => format!("raises {intent}"),
+            Self::GapsValidated { counts } => {
+                format!("{} of {} requirements are met", counts.full, counts.total)
+            }
+            Self::CheckpointCreated { sha256 } => format!("keeps {sha256}"),
+            Self::ReleaseCreated { features, version } => {
+                format!("releases {} features as {version}", features.len())
+            }
+            Self::ForeignRecorded { event_type } => format!("imports {event_type}"),
         }
-        Fact::EdgeReopened(it) => format!("run {} begins", it.run),
-        Fact::ClaimRejected(it) => format!("{} holds it by claim {}", it.holder, it.claim),
-        Fact::IntentRaised(it) => format!("raises {}", it.intent),
-        Fact::GapsValidated(it) => {
-            format!("{} of {} requirements are met", it.counts.full, it.counts.total)
-        }
-        Fact::CheckpointCreated(it) => format!("keeps {}", it.sha256),
-        Fact::ReleaseCreated(it) => {
-            format!("releases {} features as {}", it.features.len(), it.version)
-        }
-        Fact::ForeignRecorded(it) => format!("imports {}", it.event_type),
     }
 }
 
 #[test]
 fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
+    use crate::ReleaseCreated;
     use crate::facts::*;
     use ringfence::kit::BEGIN_MS;
     use ringfence_views::kit::given;
@@ -197,4 +245,13 @@ fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
             ("shop/type/EdgeStarted/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
             ("shop/type/ReleaseCreated/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
         ]);
+}
+
+#[test]
+fn events_of_all_types_have_rows() {
+    let catalog = crate::Projects::catalog().expect("the types do not contradict each other");
+    let of_context: Vec<_> = catalog.schemas().map(|schema| &*schema.name).collect();
+    let mut read = Said::TYPES.to_vec();
+    read.sort_unstable();
+    assert_eq!(read, of_context);
 }

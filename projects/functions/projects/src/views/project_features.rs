@@ -6,18 +6,45 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 use super::Holding;
 use crate::{
-    DependencyAdded, DependencyDropped, EdgeName, EdgeStuck, Fact, FeatureCreated,
-    FeatureReconfigured, FeatureRef, IntentId, IterationCompleted, OfWork, SpawnCreated,
-    SpawnFoldedBack, SpawnOutcome, Told, Version,
+    EdgeEvent, EdgeName, FeatureCreated, FeatureRef, IntentId, Rules, SpawnOutcome, Version,
 };
 
 #[derive(Debug)]
 pub struct ProjectFeatures;
+
+/// What is read besides the events of edges.
+#[derive(Reads)]
+pub enum Consumed {
+    FeatureCreated {
+        #[serde(flatten)]
+        created: FeatureCreated,
+        #[time]
+        created_ms: u64,
+    },
+    FeatureReconfigured {
+        feature: FeatureRef,
+        rules: Rules,
+        version: u64,
+    },
+    DependencyAdded {
+        feature: FeatureRef,
+        on: FeatureRef,
+    },
+    DependencyDropped {
+        feature: FeatureRef,
+        on: FeatureRef,
+    },
+    ReleaseCreated {
+        features: Vec<FeatureRef>,
+        version: Version,
+    },
+}
 
 /// A feature.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -92,24 +119,22 @@ impl FeatureRow {
     }
 
     /// The row after an event of the feature or of a release.
-    fn follow(&mut self, fact: &Fact, at_ms: u64) {
-        match (fact, &mut self.definition) {
-            (Fact::FeatureCreated(created), definition) => {
-                (*definition, self.created_ms) = (Some(created.clone()), Some(at_ms));
+    fn follow(&mut self, event: &Consumed) {
+        match (event, &mut self.definition) {
+            (Consumed::FeatureCreated { created, created_ms }, definition) => {
+                (*definition, self.created_ms) = (Some(created.clone()), Some(*created_ms));
             }
-            (Fact::FeatureReconfigured(FeatureReconfigured { rules, version, .. }), Some(it)) => {
+            (Consumed::FeatureReconfigured { rules, version, .. }, Some(it)) => {
                 (it.rules, it.version) = (rules.clone(), *version);
             }
-            (Fact::DependencyAdded(DependencyAdded { on, .. }), Some(it)) => {
-                it.dependencies.push(on.clone());
-            }
-            (Fact::DependencyDropped(DependencyDropped { on, .. }), Some(it)) => {
+            (Consumed::DependencyAdded { on, .. }, Some(it)) => it.dependencies.push(on.clone()),
+            (Consumed::DependencyDropped { on, .. }, Some(it)) => {
                 it.dependencies.retain(|dependency| dependency != on);
             }
-            (Fact::ReleaseCreated(release), _) => {
-                self.releases.insert(release.version.clone());
+            (Consumed::ReleaseCreated { version, .. }, _) => {
+                self.releases.insert(version.clone());
             }
-            _ => {}
+            (_, None) => {}
         }
     }
 }
@@ -122,36 +147,38 @@ impl EdgeRow {
     }
 
     /// The edge after an event of it.
-    fn follow(&mut self, fact: &Fact, at_ms: u64) {
-        self.holding = std::mem::take(&mut self.holding).and(fact, at_ms);
-        match fact {
-            Fact::EdgeStarted(started) => {
-                self.run = started.run;
-                self.started_ms = self.started_ms.or(Some(at_ms));
+    fn follow(&mut self, event: &EdgeEvent) {
+        self.holding = std::mem::take(&mut self.holding).and(event);
+        match event {
+            EdgeEvent::EdgeStarted { run, at_ms, .. } => {
+                self.run = *run;
+                self.started_ms = self.started_ms.or(Some(*at_ms));
             }
-            Fact::IterationCompleted(IterationCompleted { iteration, delta, .. }) => {
+            EdgeEvent::IterationCompleted { iteration, delta, at_ms, .. } => {
                 if self.delta != Some(*delta) {
                     self.stuck = None;
                 }
                 (self.iteration, self.delta) = (*iteration, Some(*delta));
-                self.iterated_ms = Some(at_ms);
+                self.iterated_ms = Some(*at_ms);
             }
-            Fact::EdgeStuck(EdgeStuck { intent, .. }) => self.stuck = Some(intent.clone()),
-            Fact::SpawnCreated(SpawnCreated { child, blocks, intent, .. }) => {
+            EdgeEvent::EdgeStuck { intent, .. } => self.stuck = Some(intent.clone()),
+            EdgeEvent::SpawnCreated { child, blocks, intent, .. } => {
                 if intent.is_some() && self.stuck == *intent {
                     self.stuck = None;
                 }
                 self.children.insert(child.clone(), Child { blocks: *blocks, outcome: None });
             }
-            Fact::SpawnFoldedBack(SpawnFoldedBack { child, outcome, .. }) => {
+            EdgeEvent::SpawnFoldedBack { child, outcome, .. } => {
                 if let Some(child) = self.children.get_mut(child) {
                     child.outcome = Some(*outcome);
                 }
             }
-            Fact::EdgeConverged(_) => (self.converged_ms, self.stuck) = (Some(at_ms), None),
-            Fact::EdgeReopened(reopened) => {
+            EdgeEvent::EdgeConverged { at_ms, .. } => {
+                (self.converged_ms, self.stuck) = (Some(*at_ms), None);
+            }
+            EdgeEvent::EdgeReopened { run, .. } => {
                 let children = std::mem::take(&mut self.children);
-                *self = Self { run: reopened.run, children, ..Self::default() };
+                *self = Self { run: *run, children, ..Self::default() };
             }
             _ => {}
         }
@@ -160,29 +187,34 @@ impl EdgeRow {
 
 impl View for ProjectFeatures {
     const NAME: &'static str = "project-features";
-    type Reads = OfWork;
+    type Reads = (Option<Consumed>, Option<EdgeEvent>);
     type Row = FeatureRow;
 
-    fn rows(OfWork(told): &OfWork) -> Vec<String> {
-        let feature = match &told.fact {
-            Fact::FeatureCreated(FeatureCreated { feature, .. })
-            | Fact::FeatureReconfigured(FeatureReconfigured { feature, .. })
-            | Fact::DependencyAdded(DependencyAdded { feature, .. })
-            | Fact::DependencyDropped(DependencyDropped { feature, .. }) => Some(feature),
-            Fact::ReleaseCreated(release) => {
-                return release.features.iter().map(ToString::to_string).collect();
-            }
-            fact => fact.edge().map(|edge| &edge.feature),
+    fn rows((event, of_edge): &Self::Reads) -> Vec<String> {
+        let features = match event {
+            Some(Consumed::FeatureCreated { created, .. }) => vec![&created.feature],
+            Some(
+                Consumed::FeatureReconfigured { feature, .. }
+                | Consumed::DependencyAdded { feature, .. }
+                | Consumed::DependencyDropped { feature, .. },
+            ) => vec![feature],
+            Some(Consumed::ReleaseCreated { features, .. }) => features.iter().collect(),
+            None => of_edge.iter().map(|event| &event.edge().feature).collect(),
         };
-        feature.map(ToString::to_string).into_iter().collect()
+        features.into_iter().map(ToString::to_string).collect()
     }
 
-    fn evolve(row: Option<FeatureRow>, _id: &str, OfWork(told): &OfWork) -> Option<FeatureRow> {
-        let Told { fact, at_ms } = told;
+    fn evolve(
+        row: Option<FeatureRow>,
+        _id: &str,
+        (event, of_edge): &Self::Reads,
+    ) -> Option<FeatureRow> {
         let mut row = row.unwrap_or_default();
-        match fact.edge() {
-            Some(edge) => row.edges.entry(edge.name.clone()).or_default().follow(fact, *at_ms),
-            None => row.follow(fact, *at_ms),
+        if let Some(event) = event {
+            row.follow(event);
+        }
+        if let Some(event) = of_edge {
+            row.edges.entry(event.edge().name.clone()).or_default().follow(event);
         }
         Some(row)
     }
@@ -190,16 +222,16 @@ impl View for ProjectFeatures {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{
-        events,
-        kit::{BEGIN_MS, id},
-    };
+    use ringfence::kit::BEGIN_MS;
     use ringfence_views::kit::given;
     use serde_json::{Value, json};
 
     use super::*;
     use crate::facts::*;
-    use crate::{EdgeReopened, LEASE_MS, ReleaseCreated};
+    use crate::{
+        DependencyDropped, EdgeReopened, EdgeStuck, FeatureReconfigured, LEASE_MS, ReleaseCreated,
+        SpawnCreated,
+    };
 
     fn row(definition: FeatureCreated, edges: Value) -> FeatureRow {
         FeatureRow {

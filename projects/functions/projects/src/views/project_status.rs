@@ -6,24 +6,66 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ConvergenceEscalated, EdgeConverged, EdgeRef, EdgeReopened, EdgeStuck, Fact, FeatureCreated,
-    GapCounts, GapsValidated, IntentId, IntentRaised, IterationCompleted, Mode, OfProjectAndWork,
-    Otherwise, ProjectId, ProjectInitialized, ProjectReconfigured, ReleaseCreated, Sha256,
-    SpawnCreated, Status, Told, Version,
+    Config, EdgeEvent, EdgeRef, FeatureRef, GapCounts, IntentId, Mode, Otherwise, ProjectId,
+    Sha256, Status, Version,
 };
 
 #[derive(Debug)]
 pub struct ProjectStatus;
 
+/// What is read besides the events of edges.
+#[derive(Reads)]
+pub enum Consumed {
+    ProjectInitialized {
+        project: ProjectId,
+        config: Config,
+    },
+    ProjectReconfigured {
+        project: ProjectId,
+        config: Config,
+    },
+    FeatureCreated {
+        feature: FeatureRef,
+    },
+    IntentRaised {
+        project: ProjectId,
+        intent: IntentId,
+        #[time]
+        raised_ms: u64,
+    },
+    GapsValidated {
+        project: ProjectId,
+        intent: IntentId,
+        as_of: String,
+        counts: GapCounts,
+        #[time]
+        validated_ms: u64,
+    },
+    CheckpointCreated {
+        project: ProjectId,
+        sha256: Sha256,
+        uri: String,
+        #[time]
+        created_ms: u64,
+    },
+    ReleaseCreated {
+        project: ProjectId,
+        version: Version,
+        #[time]
+        created_ms: u64,
+    },
+}
+
 /// A project. Times are in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusRow {
-    /// Who works on it; absent as long as the row does not show that it has begun.
+    /// Whether one agent works on it or many; absent until the row shows that the project has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// How many features were created.
@@ -112,76 +154,78 @@ impl StatusRow {
         }
     }
 
-    fn follow(&mut self, fact: &Fact, at_ms: u64) {
-        match fact {
-            Fact::ProjectInitialized(ProjectInitialized { config, .. })
-            | Fact::ProjectReconfigured(ProjectReconfigured { config, .. }) => {
-                self.mode = Some(config.mode);
+    /// The row after an event that is not one of an edge.
+    fn follow(&mut self, event: &Consumed) {
+        match event {
+            Consumed::ProjectInitialized { config, .. }
+            | Consumed::ProjectReconfigured { config, .. } => self.mode = Some(config.mode),
+            Consumed::FeatureCreated { .. } => self.features += 1,
+            Consumed::IntentRaised { intent, raised_ms, .. } => {
+                self.raise(intent, *raised_ms, None);
             }
-            Fact::FeatureCreated(_) => self.features += 1,
-            Fact::IterationCompleted(IterationCompleted { edge, status, .. }) => {
+            Consumed::GapsValidated { intent, as_of, counts, validated_ms, .. } => {
+                let (validated_ms, intent, as_of) = (*validated_ms, intent.clone(), as_of.clone());
+                latest(&mut self.last_gaps, Gaps { validated_ms, intent, as_of, counts: *counts });
+            }
+            Consumed::CheckpointCreated { sha256, uri, created_ms, .. } => {
+                let (created_ms, sha256, uri) = (*created_ms, sha256.clone(), uri.clone());
+                latest(&mut self.last_checkpoint, Checkpoint { created_ms, sha256, uri });
+            }
+            Consumed::ReleaseCreated { version, created_ms, .. } => {
+                let (created_ms, version) = (*created_ms, version.clone());
+                latest(&mut self.last_release, Release { created_ms, version });
+            }
+        }
+    }
+
+    /// The row after an event of an edge.
+    fn follow_edge(&mut self, event: &EdgeEvent) {
+        match event {
+            EdgeEvent::IterationCompleted { edge, status, .. } => {
                 self.iterations += 1;
                 match status {
                     Status::Converged => self.unfinished.insert(edge.clone()),
                     Status::InProgress | Status::Blocked => self.unfinished.remove(edge),
                 };
             }
-            Fact::EdgeStuck(EdgeStuck { edge, intent, .. }) => {
-                self.raise(intent, at_ms, Some(edge));
+            EdgeEvent::EdgeStuck { edge, intent, at_ms } => {
+                self.raise(intent, *at_ms, Some(edge));
             }
-            Fact::IntentRaised(IntentRaised { intent, .. }) => self.raise(intent, at_ms, None),
-            Fact::SpawnCreated(SpawnCreated { intent: Some(intent), .. }) => {
+            EdgeEvent::SpawnCreated { intent: Some(intent), .. } => {
                 self.intents.remove(intent);
                 self.followed.insert(intent.clone());
             }
-            Fact::ReviewRequested(asked) => {
-                self.look(&asked.edge, at_ms, (asked.run, asked.iteration), false);
+            EdgeEvent::ReviewRequested { edge, run, iteration, at_ms } => {
+                let (since_ms, run, iteration) = (*at_ms, *run, *iteration);
+                let asked = Pending { since_ms, run, iteration, escalated: false };
+                self.pending.insert(edge.clone(), asked);
             }
-            Fact::ConvergenceEscalated(ConvergenceEscalated {
+            EdgeEvent::ConvergenceEscalated {
                 edge,
                 run,
                 iteration,
                 action: Otherwise::Escalate,
+                at_ms,
                 ..
-            }) => self.look(edge, at_ms, (*run, *iteration), true),
-            Fact::ReviewCompleted(review) => {
-                self.pending.remove(&review.edge);
+            } => {
+                let (since_ms, run, iteration) = (*at_ms, *run, *iteration);
+                let escalated = Pending { since_ms, run, iteration, escalated: true };
+                self.pending.insert(edge.clone(), escalated);
             }
-            Fact::EdgeConverged(EdgeConverged { edge, completes_feature, .. }) => {
+            EdgeEvent::ReviewCompleted { edge, .. } => drop(self.pending.remove(edge)),
+            EdgeEvent::EdgeConverged { edge, completes_feature, .. } => {
                 self.pending.remove(edge);
                 self.unfinished.remove(edge);
                 self.intents.retain(|_, intent| intent.edge.as_ref() != Some(edge));
                 self.converged_edges += 1;
                 self.completions += u64::from(*completes_feature);
             }
-            Fact::EdgeReopened(EdgeReopened { reopens_feature, .. }) => {
+            EdgeEvent::EdgeReopened { reopens_feature, .. } => {
                 self.converged_edges = self.converged_edges.saturating_sub(1);
                 self.reopenings += u64::from(*reopens_feature);
             }
-            Fact::CheckpointCreated(it) => {
-                let (sha256, uri) = (it.sha256.clone(), it.uri.clone());
-                latest(&mut self.last_checkpoint, Checkpoint { created_ms: at_ms, sha256, uri });
-            }
-            Fact::GapsValidated(GapsValidated { intent, as_of, counts, .. }) => {
-                let (intent, as_of, counts) = (intent.clone(), as_of.clone(), *counts);
-                latest(&mut self.last_gaps, Gaps { validated_ms: at_ms, intent, as_of, counts });
-            }
-            Fact::ReleaseCreated(ReleaseCreated { version, .. }) => {
-                let version = version.clone();
-                latest(&mut self.last_release, Release { created_ms: at_ms, version });
-            }
             _ => {}
         }
-    }
-
-    fn look(
-        &mut self,
-        edge: &EdgeRef,
-        since_ms: u64,
-        (run, iteration): (u32, u32),
-        escalated: bool,
-    ) {
-        self.pending.insert(edge.clone(), Pending { since_ms, run, iteration, escalated });
     }
 }
 
@@ -192,42 +236,49 @@ fn latest<T: Ord>(kept: &mut Option<T>, new: T) {
 
 impl View for ProjectStatus {
     const NAME: &'static str = "project-status";
-    type Reads = OfProjectAndWork;
+    type Reads = (Option<Consumed>, Option<EdgeEvent>);
     type Row = StatusRow;
 
-    fn rows(OfProjectAndWork(told): &OfProjectAndWork) -> Vec<String> {
-        let project: Option<&ProjectId> = match &told.fact {
-            Fact::ProjectInitialized(ProjectInitialized { project, .. })
-            | Fact::ProjectReconfigured(ProjectReconfigured { project, .. })
-            | Fact::IntentRaised(IntentRaised { project, .. })
-            | Fact::GapsValidated(GapsValidated { project, .. })
-            | Fact::ReleaseCreated(ReleaseCreated { project, .. }) => Some(project),
-            Fact::CheckpointCreated(created) => Some(&created.project),
-            Fact::FeatureCreated(FeatureCreated { feature, .. }) => Some(&feature.project),
-            fact => fact.edge().map(|edge| &edge.feature.project),
+    fn rows((event, of_edge): &Self::Reads) -> Vec<String> {
+        let project = match event {
+            Some(
+                Consumed::ProjectInitialized { project, .. }
+                | Consumed::ProjectReconfigured { project, .. }
+                | Consumed::IntentRaised { project, .. }
+                | Consumed::GapsValidated { project, .. }
+                | Consumed::CheckpointCreated { project, .. }
+                | Consumed::ReleaseCreated { project, .. },
+            ) => Some(project),
+            Some(Consumed::FeatureCreated { feature }) => Some(&feature.project),
+            None => of_edge.as_ref().map(|event| &event.edge().feature.project),
         };
         project.map(ToString::to_string).into_iter().collect()
     }
 
-    fn evolve(row: Option<StatusRow>, _id: &str, read: &OfProjectAndWork) -> Option<StatusRow> {
-        let OfProjectAndWork(Told { fact, at_ms }) = read;
+    fn evolve(
+        row: Option<StatusRow>,
+        _id: &str,
+        (event, of_edge): &Self::Reads,
+    ) -> Option<StatusRow> {
         let mut row = row.unwrap_or_default();
-        row.follow(fact, *at_ms);
+        if let Some(event) = event {
+            row.follow(event);
+        }
+        if let Some(event) = of_edge {
+            row.follow_edge(event);
+        }
         Some(row)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{
-        events,
-        kit::{BEGIN_MS, id},
-    };
+    use ringfence::kit::BEGIN_MS;
     use ringfence_views::kit::given;
 
     use super::*;
-    use crate::CheckpointCreated;
     use crate::facts::*;
+    use crate::{CheckpointCreated, EdgeStuck, IntentRaised, SpawnCreated};
 
     #[test]
     fn a_row_counts_the_work() {

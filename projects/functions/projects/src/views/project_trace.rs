@@ -6,12 +6,11 @@
 
 use std::collections::BTreeMap;
 
+use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    Artifact, EdgeConverged, EdgeName, EdgeRef, Fact, FeatureId, IterationCompleted, OfEdge, ReqKey,
-};
+use crate::{Artifact, EdgeName, EdgeRef, FeatureId, ReqKey};
 
 #[derive(Debug)]
 pub struct ProjectTrace;
@@ -38,51 +37,61 @@ pub struct Stage {
     pub artifact: Option<Artifact>,
 }
 
-/// The edge and the requirements that an event of work names.
-fn named(fact: &Fact) -> Option<(&EdgeRef, &[ReqKey])> {
-    match fact {
-        Fact::IterationCompleted(done) => Some((&done.edge, &done.req_keys)),
-        Fact::EdgeConverged(converged) => Some((&converged.edge, &converged.req_keys)),
-        _ => None,
-    }
+/// The events that name requirements.
+#[derive(Reads)]
+pub enum Consumed {
+    IterationCompleted {
+        edge: EdgeRef,
+        run: u32,
+        iteration: u32,
+        artifact: Option<Artifact>,
+        #[serde(default)]
+        req_keys: Vec<ReqKey>,
+    },
+    EdgeConverged {
+        edge: EdgeRef,
+        run: u32,
+        iteration: u32,
+        #[serde(default)]
+        req_keys: Vec<ReqKey>,
+    },
 }
 
 impl View for ProjectTrace {
     const NAME: &'static str = "project-trace";
-    type Reads = OfEdge;
+    type Reads = Consumed;
     type Row = Trace;
 
-    fn rows(OfEdge(told): &OfEdge) -> Vec<String> {
-        let Some((edge, keys)) = named(&told.fact) else { return vec![] };
-        keys.iter().map(|key| format!("{}/{key}", edge.feature.project)).collect()
+    fn rows(event: &Consumed) -> Vec<String> {
+        let (Consumed::IterationCompleted { edge, req_keys, .. }
+        | Consumed::EdgeConverged { edge, req_keys, .. }) = event;
+        req_keys.iter().map(|key| format!("{}/{key}", edge.feature.project)).collect()
     }
 
-    fn evolve(row: Option<Trace>, _id: &str, OfEdge(told): &OfEdge) -> Option<Trace> {
-        let (edge, _) = named(&told.fact)?;
+    fn evolve(row: Option<Trace>, _id: &str, event: &Consumed) -> Option<Trace> {
+        let (Consumed::IterationCompleted { edge, run, iteration, .. }
+        | Consumed::EdgeConverged { edge, run, iteration, .. }) = event;
+        let (run, iteration) = (*run, *iteration);
         let mut row = row.unwrap_or_default();
         let edges = row.features.entry(edge.feature.feature.clone()).or_default();
-        let before = edges.remove(&edge.name);
-        let stage = match &told.fact {
-            Fact::IterationCompleted(IterationCompleted { run, iteration, artifact, .. }) => {
-                let (run, iteration, artifact) = (*run, *iteration, artifact.clone());
-                Some(Stage { run, iteration, converged: false, artifact })
+        let stage = match event {
+            Consumed::IterationCompleted { artifact, .. } => {
+                Stage { run, iteration, converged: false, artifact: artifact.clone() }
             }
-            Fact::EdgeConverged(EdgeConverged { run, iteration, .. }) => {
-                let (run, iteration) = (*run, *iteration);
-                let artifact = before.and_then(|stage| stage.artifact);
-                Some(Stage { run, iteration, converged: true, artifact })
+            Consumed::EdgeConverged { .. } => {
+                let artifact = edges.remove(&edge.name).and_then(|before| before.artifact);
+                Stage { run, iteration, converged: true, artifact }
             }
-            _ => before,
         };
-        edges.extend(stage.map(|stage| (edge.name.clone(), stage)));
+        edges.insert(edge.name.clone(), stage);
         Some(row)
     }
 }
 
 #[test]
 fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
+    use crate::IterationCompleted;
     use crate::facts::*;
-    use ringfence::{events, kit::id};
     use ringfence_views::kit::given;
 
     let stage = |run, converged, artifact| Stage { run, iteration: 1, converged, artifact };

@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use projects::claim_edge::ClaimEdge;
 use projects::facts::{AUTH, created, multi};
 use projects::views::Holding;
 use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{EdgeRow, FeatureRow, ProjectFeatures};
-use projects::{FeatureCreated, Features, OnExpiry, ProjectState, Rules, ready, status};
+use projects::{Edges, FeatureCreated, FeatureRows, OnExpiry, ProjectState, Rules, ready, status};
 use ringfence::kit::id;
 use ringfence_views::{View, fold};
 
@@ -24,10 +23,10 @@ fn rows<V: View>(world: &World) -> BTreeMap<String, V::Row> {
 
 /// Compares rows and decisions. Returns what tells the state from others.
 fn check(world: &World) -> String {
-    let features: Features = rows::<ProjectFeatures>(world);
+    let features: FeatureRows = rows::<ProjectFeatures>(world);
     let claims = rows::<ProjectClaims>(world);
     let found: BTreeSet<_> = ready(&features, world.now_ms).into_iter().map(|it| it.edge).collect();
-    let known = world.known::<ClaimEdge>();
+    let known = world.known::<Edges>();
     for edge in world.edges() {
         let expected = world.is_ready(&edge);
         assert_eq!(found.contains(&edge), expected, "{edge}: {:#?}", world.events);
@@ -41,7 +40,7 @@ fn check(world: &World) -> String {
         assert_eq!(overdue, edge.is_overdue(world.now_ms));
         assert_eq!(row.is_some_and(|row| row.lease.is_suspended()), edge.awaits_review());
     }
-    let rows: (&Features, &BTreeMap<String, Holding>) = (&features, &claims);
+    let rows: (&FeatureRows, &BTreeMap<String, Holding>) = (&features, &claims);
     format!("{} {}", serde_json::to_string(&rows).unwrap(), world.now_ms)
 }
 
@@ -83,7 +82,7 @@ fn time_boxes_come_first_then_what_is_almost_done_then_priority_and_age() {
         let created_ms = Some(created_ms);
         (id_text, FeatureRow { definition, created_ms, edges, ..FeatureRow::default() })
     };
-    let features = Features::from([
+    let features = FeatureRows::from([
         row("A-OLD", definition(None, 0), 10, &[]),
         row("B-URGENT", definition(None, 1), 20, &[]),
         row("C-ALMOST", definition(None, 0), 30, &["requirements_design"]),
@@ -106,8 +105,8 @@ fn each_state_of_a_project_is_named() {
 
     let mut world = World::new(multi().rules());
     let stands = |world: &World| status(true, &rows::<ProjectFeatures>(world), world.now_ms);
-    assert_eq!(status(false, &Features::new(), 0), NoProject);
-    assert_eq!(status(true, &Features::new(), 0), NoFeatures);
+    assert_eq!(status(false, &FeatureRows::new(), 0), NoProject);
+    assert_eq!(status(true, &FeatureRows::new(), 0), NoFeatures);
     assert_eq!(stands(&world), InProgress, "it can begin");
     for step in [Step::Claim(0), Step::Iterate(0, Status::InProgress)] {
         world.take(step);

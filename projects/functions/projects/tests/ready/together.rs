@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use projects::facts::{converged, created, edge_rule, multi, started};
 use projects::views::project_features::ProjectFeatures;
 use projects::{
-    AgentId, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, Features, Rules,
+    AgentId, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, FeatureRows, Rules,
     ready_for,
 };
 use ringfence::NewEvent;
@@ -17,7 +17,7 @@ const EDGES: usize = 60;
 
 #[derive(Default)]
 struct Project {
-    features: Features,
+    features: FeatureRows,
     granted: usize,
     rejected: usize,
 }

@@ -2,7 +2,7 @@
 
 use projects::facts::*;
 use projects::{
-    About, ClaimId, EdgeName, EdgeRef, FeatureRef, LEASE_MS, OfClaim, REVIEW_MS, ReviewDecision,
+    ClaimId, EdgeName, EdgeRef, Edges, FeatureRef, Features, LEASE_MS, REVIEW_MS, ReviewDecision,
     Rules, Status, add_dependency::AddDependency, claim_edge::ClaimEdge,
     complete_iteration::CompleteIteration, converge_edge::ConvergeEdge,
     create_release::CreateRelease, expire_claim::ExpireClaim, fold_back::FoldBack,
@@ -12,8 +12,7 @@ use projects::{
 };
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Catalog, CommandContext, Context, NewEvent, Reads, ReadsOf, SequencedEvent, Slice, State,
-    Writes, events,
+    Catalog, CommandContext, Context, NewEvent, Reads, SequencedEvent, Slice, State, Writes, events,
 };
 use ringfence_views::kit::sequenced;
 
@@ -101,11 +100,11 @@ impl World {
         }
     }
 
-    /// What a slice knows of all events of the types that it reads.
-    pub(crate) fn known<S: Slice>(&self) -> S::State {
-        let types = ReadsOf::<S>::TYPES;
+    /// A state after all events of the types that it reads.
+    pub(crate) fn known<S: State>(&self) -> S {
+        let types = S::Reads::TYPES;
         let read = self.events.iter().filter(|it| types.contains(&it.event_type.as_str()));
-        read.fold(S::State::default(), |state, it| state.evolve(ReadsOf::<S>::decode(it).unwrap()))
+        read.fold(S::default(), |state, it| state.evolve(S::Reads::decode(it).unwrap()))
     }
 
     pub(crate) fn context(&self) -> CommandContext {
@@ -114,25 +113,20 @@ impl World {
 
     /// Records what the slice decides; nothing if it rejects the command.
     fn decide<S: Slice>(&mut self, command: S) {
-        if let Ok(events) = command.decide(&self.known::<S>(), &self.context()) {
+        if let Ok(events) = command.decide(&self.known(), &self.context()) {
             self.record(events.iter().map(|event| event.to_event().unwrap()).collect());
         }
     }
 
-    /// What the slices know of an edge.
-    fn all(&self) -> About<OfClaim> {
-        self.known::<ClaimEdge>()
-    }
-
     fn claim(&self, edge: &EdgeRef) -> ClaimId {
-        let known = self.all();
-        known.edge(edge).latest().map_or_else(|| id("none"), |claim| claim.id.clone())
+        let edges: Edges = self.known();
+        edges.edge(edge).latest().map_or_else(|| id("none"), |claim| claim.id.clone())
     }
 
     /// The command of a new agent that claims the edge, and knows what its feature waits for.
     pub(crate) fn claim_edge(&self, edge: EdgeRef) -> ClaimEdge {
-        let known = self.all();
-        let feature = known.feature(&edge.feature);
+        let features: Features = self.known();
+        let feature = features.feature(&edge.feature);
         let after: Vec<FeatureRef> =
             feature.map(|it| it.dependencies.iter().cloned().collect()).unwrap_or_default();
         let claim = id(&format!("c{}", self.claims + 1));
@@ -156,8 +150,8 @@ impl World {
             }
             Step::Iterate(n, status) => {
                 let edge = edge(n);
-                let (claim, known) = (self.claim(&edge), self.all());
-                let iteration = known.edge(&edge).last_iteration() + 1;
+                let (claim, edges) = (self.claim(&edge), self.known::<Edges>());
+                let iteration = edges.edge(&edge).last_iteration() + 1;
                 let delta = u32::from(status != Status::Converged);
                 self.decide(CompleteIteration {
                     edge,
@@ -183,8 +177,8 @@ impl World {
                 self.decide(RequestReview { edge, agent, claim });
             }
             Step::Review(n, decision) => {
-                let (edge, known) = (edge(n), self.all());
-                let (run, iteration, sha256) = known.edge(&edge).reviewed();
+                let (edge, edges) = (edge(n), self.known::<Edges>());
+                let (run, iteration, sha256) = edges.edge(&edge).reviewed();
                 let (agent, feedback) = (id("eve"), id("seen"));
                 self.decide(RecordReview {
                     edge,
@@ -211,7 +205,8 @@ impl World {
             }
             Step::Expire(n) => {
                 let edge = edge(n);
-                let epoch = self.all().edge(&edge).latest().map_or(0, |claim| claim.epoch);
+                let epoch =
+                    self.known::<Edges>().edge(&edge).latest().map_or(0, |claim| claim.epoch);
                 self.decide(ExpireClaim { edge, agent, epoch });
             }
             Step::Reopen(n) => {
@@ -259,7 +254,7 @@ impl World {
 
     /// All edges that there are.
     pub(crate) fn edges(&self) -> Vec<EdgeRef> {
-        let known = self.all();
+        let known: Features = self.known();
         let features = [AUTH, SEARCH].map(|feature| id::<FeatureRef>(feature));
         let names = |feature: &FeatureRef| -> Vec<EdgeName> {
             let rules = known.feature(feature).map(|it| it.rules.edges.clone());
@@ -273,9 +268,8 @@ impl World {
 
     /// Whether a new agent would get the edge, and no person has to look at it first.
     pub(crate) fn is_ready(&self, edge: &EdgeRef) -> bool {
-        let known = self.all();
         let command = self.claim_edge(edge.clone());
-        let granted = command.decide(&known, &self.context()).is_ok();
-        granted && !known.edge(edge).awaits_review()
+        let granted = command.decide(&self.known(), &self.context()).is_ok();
+        granted && !self.known::<Edges>().edge(edge).awaits_review()
     }
 }

@@ -34,13 +34,13 @@ const REJECTED: u16 = 422;
 /// Slices whose commands act on the edge as it is when they take effect. So they can't wait where many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
-/// Whether an answer leaves open what became of a command. A function answers so if it ran out of time. What stands
-/// before the stack only says that it has not passed a command on if it rejects the request itself.
+/// Whether an answer leaves open what became of a command. A function that ran out of time gives such an answer. An
+/// answer from in front of the stack settles the matter only if it rejects the request itself.
 fn is_unknown(answer: &Answer) -> bool {
     answer.status == 504 || !answer.is_of_stack() && !(400..500).contains(&answer.status)
 }
 
-/// Who gives commands, and where the stack is.
+/// The agent that gives commands, and where the stack is.
 #[derive(Args)]
 pub(crate) struct Caller {
     /// The agent that gives the command.
@@ -136,7 +136,7 @@ impl Caller {
             {
                 bail!(
                     "earlier commands about {edge} wait, and this one may rest on them: send them by `ringfence \
-                     project push`, or give this one with --offline, behind them"
+                     project push`, or give this one with --offline, so that it waits after them"
                 );
             }
             remark!("warning: commands wait ({waiting}): `ringfence project push` sends them");
@@ -217,8 +217,8 @@ impl Caller {
 }
 
 /// Decides a command on the cache. If it is accepted, it waits in the outbox. One that was sent waits without being
-/// decided: it may have taken effect, and the cache may be older than what it rests on. One that means the edge of the
-/// moment does not wait where many agents work.
+/// decided: it may have taken effect, and the cache may be older than what it rests on. In multi mode, a command that
+/// depends on the edge's current state does not wait.
 async fn queue(
     folder: &Folder,
     slices: &Slices,
@@ -265,13 +265,15 @@ async fn settle(folder: &Folder, draft: &Draft) -> Result<Settled> {
     let cache = Cache::read(&folder, &slices).await?;
     let data = draft.filled(&cache.standing);
     draft.check(&data)?;
-    let log = cache.file_log(&folder, &slices)?;
+    let mut log = cache.file_log(&folder, &slices)?;
     // The answer is not lost on the way, so the command needs no key.
     let envelope = Envelope {
         idempotency_key: None,
         ..envelope(new_key().as_str(), Clock::system().now_ms(), None, None)
     };
-    Ok(match slices.decide(&log, &draft.slice, data, &envelope).await?.outcome {
+    let decided = slices.decide(&log.memory, &draft.slice, data, &envelope).await?;
+    log.keep()?;
+    Ok(match decided.outcome {
         Outcome::Rejected { rejected, events } => {
             let mut settled = Settled::rejected(rejected);
             if !events.is_empty() {

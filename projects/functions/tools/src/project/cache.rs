@@ -1,11 +1,11 @@
-//! What the files of a project tell, folded.
+//! What the files of a project say, folded.
 
 use std::collections::BTreeSet;
 use std::mem;
 
 use anyhow::{Context, Result, bail, ensure};
-use projects::{EdgeRef, Fact, FeatureId, FeatureRef, Mode};
-use ringfence::{MemoryLog, SequencedEvent};
+use projects::{EdgeRef, FeatureId, FeatureRef, Mode};
+use ringfence::{Catalog, MemoryLog, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
 use serde_json::Value;
 
@@ -33,11 +33,11 @@ pub(crate) struct Folded {
 pub(crate) struct Cache {
     /// The commands that wait.
     pub(crate) outbox: Outbox,
-    /// How the project stands, with the effects of the commands that wait. A rejected one among them has none.
+    /// How the project stands, with the effects of the commands that wait. A rejected command has none.
     pub(crate) standing: Standing,
     /// The events that are here, with those effects.
     events: Vec<SequencedEvent>,
-    /// The features of which only the standing is here.
+    /// The features whose events are folded: only their standing is here.
     folded: BTreeSet<FeatureId>,
     /// Where the file ends.
     end: End,
@@ -57,7 +57,7 @@ impl Cache {
         {
             let waiting = cache.outbox.iter();
             for waiting in waiting.filter(|it| cache.lacks(&it.data).is_none()) {
-                // Whatever becomes of it: its turn to be rejected is when it is sent.
+                // The outcome does not matter here: a rejection counts only when the command is sent.
                 drop(cache.decide(slices, &log, waiting).await);
             }
             let known: BTreeSet<String> = cache.events.iter().map(SequencedEvent::id).collect();
@@ -75,7 +75,7 @@ impl Cache {
         definition.map(|it| it.rules.mode)
     }
 
-    /// What would become of a command, behind those that wait. The events are used up for it.
+    /// What would become of a command after those that wait. The events are used up for it.
     ///
     /// # Errors
     /// Some events are missing or of a newer version. Or [`Folded`]: the command, or one that waits, names a folded
@@ -114,16 +114,19 @@ impl Cache {
         Ok(FileLog::new(folder, self.end, log))
     }
 
-    /// A log on which commands are decided. It has no events of the folded features, of which only some may be here.
+    /// A log on which commands are decided. It leaves out the folded features, because only some of their events may be
+    /// here.
     fn log(&self, slices: &Slices, events: Vec<SequencedEvent>) -> Result<MemoryLog> {
         let is_whole = |event: &SequencedEvent| {
             let feature = About::of(&event.data).feature;
             feature.is_none_or(|feature| !self.folded.contains(&feature.feature))
         };
-        let events = events.into_iter().filter(|event| is_known(event) && is_whole(event));
-        MemoryLog::of(slices.catalog().clone(), events).context(
+        let catalog = slices.catalog();
+        let events = events.into_iter();
+        let events = events.filter(|event| is_known(catalog, event) && is_whole(event));
+        MemoryLog::of(catalog.clone(), events).context(
             "commands can't be decided here: some events are missing, or are of types that this version does not know. \
-             Take a newer version. `ringfence project reconstruct` writes the copy of a stack's project anew",
+             Take a newer version. `ringfence project reconstruct` writes a new copy of a stack's project",
         )
     }
 
@@ -134,7 +137,7 @@ impl Cache {
 
     async fn decide(&self, slices: &Slices, log: &MemoryLog, queued: &Queued) -> Decided {
         let Queued { slice, data, key, effective_at } = queued;
-        // It was given before all of the events were known, and will be decided after them.
+        // The command was given before all of the events were known here. It will be decided after them.
         let now_ms = ms_of_rfc3339(effective_at).unwrap_or_default().max(log.newest_ms());
         let principal = agent(data).and_then(|agent| self.standing.principals.get(&agent).cloned());
         let envelope = envelope(key.as_str(), now_ms, principal, Some(effective_at));
@@ -143,6 +146,6 @@ impl Cache {
 }
 
 /// Whether this version knows the type of an event.
-pub(crate) fn is_known(event: &SequencedEvent) -> bool {
-    Fact::TYPES.contains(&event.event_type.as_str())
+pub(crate) fn is_known(catalog: &Catalog, event: &SequencedEvent) -> bool {
+    catalog.schema(&event.event_type).is_some()
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use projects::{AgentId, EdgeRef, Features, ProjectId, ready_for};
+use projects::{AgentId, EdgeRef, FeatureRows, ProjectId, ready_for};
 use ringfence_cli::remark;
 use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ impl Caller {
 }
 
 /// Says that an agent gets no edge, and which ones it has.
-fn nothing_ready(agent: &AgentId, features: &Features, last_rejection: Option<Value>) -> Value {
+fn nothing_ready(agent: &AgentId, features: &FeatureRows, last_rejection: Option<Value>) -> Value {
     let edges = features.iter().flat_map(|(feature, row)| {
         row.edges
             .iter()

@@ -24,7 +24,7 @@ const WORKING: [&str; 6] = [
 const DEPENDING: &str = "add-dependency";
 const CONVERGE: &str = "converge-edge";
 
-/// A command as a person gave it, and what answers have told since.
+/// A command as a person gave it, and what is known from answers since.
 pub(crate) struct Draft {
     pub(crate) slice: String,
     pub(crate) about: About,

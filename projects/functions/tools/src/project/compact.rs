@@ -10,8 +10,8 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 use projects::views::project_features::FeatureRow;
-use projects::{FeatureId, FeatureRef};
-use ringfence::rfc3339;
+use projects::{FeatureId, FeatureRef, Projects};
+use ringfence::{Context, rfc3339};
 use ringfence_cli::say;
 use ringfence_dynamo::Clock;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
     let folder = folder.write()?;
     ensure!(
         !folder.is_local()?,
-        "{} is a local project: its file is its log, of which everything is needed",
+        "{} is a local project: its file is its log, and all of the log is needed",
         folder.project()
     );
     let since = rfc3339(Clock::system().now_ms().saturating_sub(*keep));
@@ -68,12 +68,13 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
 /// # Errors
 /// A line is damaged, or the file can't be written. The old file stays then.
 fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>> {
+    let catalog = Projects::catalog()?;
     let (mut lines, mut recent, mut kept) = (BTreeMap::new(), BTreeSet::new(), 0);
     let (standing, before, end) = Standing::read(folder, &PARTS, |line, event| {
         kept += 1;
         let Some(feature) = line.feature else { return };
         // An event that this version can't fold keeps its feature.
-        if line.timestamp.as_str() >= since || !is_known(&event) {
+        if line.timestamp.as_str() >= since || !is_known(&catalog, &event) {
             recent.insert(feature.clone());
         }
         *lines.entry(feature).or_default() += 1;
@@ -116,7 +117,7 @@ fn is_done(row: &FeatureRow) -> bool {
     row.edges_left() == Some(0) && row.edges.values().all(|edge| edge.holding.holder.is_none())
 }
 
-/// Writes the file anew, with the snapshot and without the lines of some features.
+/// Replaces the file by one with the snapshot and without the lines of some features.
 fn replace(
     folder: &Writing<'_>,
     snapshot: &Snapshot,

@@ -1,95 +1,89 @@
 //! The log of a local project: its file, and the same events in memory, where commands are decided.
 
-use std::sync::Mutex;
+use std::collections::BTreeSet;
 
-use anyhow::Result;
-use futures::FutureExt;
-use futures::future::{BoxFuture, ready};
-use futures::stream::BoxStream;
+use anyhow::{Context, Result};
 use projects::ProjectId;
-use ringfence::{
-    Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef, LogError,
-    MemoryLog, NewEvent, Plan, Seen, SequencedEvent, StoreError,
-};
+use ringfence::{Append, Appended, Envelope, EventLog, MemoryLog, NewEvent, SequencedEvent};
 use ringfence_feed::{Checkpoint, Entry};
 
 use super::folder::{EVENTS, End, Writing};
 use super::line::{Line, to_text};
 
-/// A log on a file that nobody else writes meanwhile. An append is on the disk, whole, before it is answered.
+/// The log in memory, and the file that its events come from. Nobody else writes the file meanwhile.
 ///
 /// It keeps no items of commands once it is closed. Only a command with an idempotency key has one, and a key is for
 /// answers that are lost on the way.
 pub(crate) struct FileLog<'a> {
-    memory: MemoryLog,
+    pub(crate) memory: MemoryLog,
     folder: &'a Writing<'a>,
-    end: Mutex<End>,
+    /// Where the file ends.
+    end: End,
+    /// The ids of the events in the file.
+    kept: BTreeSet<String>,
 }
 
 impl<'a> FileLog<'a> {
     /// The log of the events of a file that ends there.
     pub(crate) fn new(folder: &'a Writing<'a>, end: End, memory: MemoryLog) -> Self {
-        Self { memory, folder, end: Mutex::new(end) }
+        let kept = memory.events().iter().map(SequencedEvent::id).collect();
+        Self { memory, folder, end, kept }
     }
 
-    /// The events, in their order.
-    pub(crate) fn events(&self) -> Vec<SequencedEvent> {
-        self.memory.events()
+    /// Keeps in the file what a command has appended in memory. It is on the disk, whole, before this returns.
+    ///
+    /// # Errors
+    /// An event is of another project, or the file can't be written. The bytes may be on the disk then, or not.
+    pub(crate) fn keep(&mut self) -> Result<()> {
+        let new = self.memory.events().into_iter();
+        let new: Vec<_> = new.filter(|event| !self.kept.contains(&event.id())).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut end = self.end.clone();
+        let text = lines(self.folder.project(), &mut end, &new)?;
+        // What a broken append has left at the end is cut off.
+        let kept = self.folder.behind(&self.end).and_then(|mut file| file.append(&text));
+        kept.context("the command may have taken effect: `ringfence project log` shows it")?;
+        self.end = end;
+        self.kept.extend(new.iter().map(SequencedEvent::id));
+        Ok(())
     }
 
     /// Appends lists of events without any condition, all of the lists or none: the file is replaced.
     ///
     /// # Errors
     /// An event can't be appended, or the file can't be written.
-    pub(crate) fn append_all(
-        self,
+    pub(crate) async fn append_all(
+        mut self,
         appends: impl IntoIterator<Item = (Vec<NewEvent>, Envelope)>,
     ) -> Result<()> {
-        let mut end = self.end.into_inner().expect("no code panics while it holds the lock");
-        // What an append before has left is cut off, so what is there is text.
-        drop(self.folder.behind(&end)?);
+        // What a broken append has left is cut off, so what is there is text.
+        drop(self.folder.behind(&self.end)?);
         let mut text = self.folder.text(EVENTS)?.unwrap_or_default();
         for (events, envelope) in appends {
             let append = Append { events, seen: None, record: None, envelope: &envelope };
-            self.memory.append_kept(append, |events| {
-                text += &lines(self.folder.project(), &mut end, events)?;
-                Ok(())
-            })?;
+            let Appended::Committed(events) = self.memory.append(append).await? else {
+                unreachable!("an append without a command is never a repeat");
+            };
+            text += &lines(self.folder.project(), &mut self.end, &events)?;
         }
         self.folder.replace(EVENTS, &text)
     }
-
-    /// Keeps an append.
-    fn keep(&self, events: &[SequencedEvent]) -> Result<(), LogError> {
-        let mut end = self.end.lock().expect("no code panics while it holds the lock");
-        let mut new = end.clone();
-        let text = lines(self.folder.project(), &mut new, events)?;
-        // If it fails, the bytes may be on the disk or not. A further append of this log cuts them off.
-        let kept = self.folder.behind(&end).and_then(|mut file| file.append(&text));
-        kept.map_err(|error| StoreError::OutcomeUnknown { attempts: 1, source: error.into() })?;
-        *end = new;
-        Ok(())
-    }
 }
 
-/// The lines of an append behind the end, which moves behind them.
+/// The lines of an append after the end, which moves to the end of these lines.
 ///
 /// # Errors
 /// An event is of another project.
-fn lines(
-    project: &ProjectId,
-    end: &mut End,
-    events: &[SequencedEvent],
-) -> Result<String, StoreError> {
+fn lines(project: &ProjectId, end: &mut End, events: &[SequencedEvent]) -> Result<String> {
     let mut text = String::new();
     for (event, rest) in events.iter().zip((0..events.len() as u64).rev()) {
         let number = end.last.as_ref().map_or(0, |line| i64::from(line.checkpoint)) + 1;
         let checkpoint = Checkpoint::try_from(number).expect("a file has fewer lines");
         let line = Line::of(Entry { checkpoint, event: event.clone() });
-        let line = line.filter(|line| line.project == *project).ok_or_else(|| {
-            let source =
-                format!("event {} does not belong to the project {project}", event.id()).into();
-            StoreError::Failed { operation: "appending to the file", source }
+        let line = line.filter(|line| line.project == *project).with_context(|| {
+            format!("event {} does not belong to the project {project}", event.id())
         })?;
         let line = Line { rest: Some(rest), ..line };
         text += &to_text(&line);
@@ -97,41 +91,6 @@ fn lines(
     }
     end.bytes += text.len() as u64;
     Ok(text)
-}
-
-impl EventLog for FileLog<'_> {
-    fn read<'a>(
-        &'a self,
-        plan: &'a Plan,
-        consistency: Consistency,
-        envelope: &'a Envelope,
-    ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
-        self.memory.read(plan, consistency, envelope)
-    }
-
-    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>> {
-        ready(self.memory.append_kept(append, |events| self.keep(events))).boxed()
-    }
-
-    fn verify<'a>(
-        &'a self,
-        seen: &'a Seen,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
-        self.memory.verify(seen, envelope)
-    }
-
-    fn recorded<'a>(
-        &'a self,
-        record: &'a CommandRecord,
-        envelope: &'a Envelope,
-    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
-        self.memory.recorded(record, envelope)
-    }
-
-    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
-        self.memory.pause(attempt, envelope)
-    }
 }
 
 #[cfg(test)]
@@ -160,10 +119,11 @@ mod tests {
         cache.file_log(folder, slices).unwrap()
     }
 
-    fn append(log: &FileLog<'_>, events: Vec<NewEvent>) {
+    fn append(log: &mut FileLog<'_>, events: Vec<NewEvent>) -> Result<()> {
         let envelope = Envelope::default();
         let append = Append { events, seen: None, record: None, envelope: &envelope };
-        block_on(log.append(append)).unwrap();
+        block_on(log.memory.append(append)).unwrap();
+        log.keep()
     }
 
     fn kept(folder: &Reading<'_>) -> Vec<SequencedEvent> {
@@ -177,9 +137,9 @@ mod tests {
     }
 
     /// Cases on a file. Facts of other projects are not in it, and the commands are decided alike.
-    struct OnFile<'l, 'f>(OnEvents<'l, FileLog<'f>, fn(u64)>);
+    struct OnFile<'l>(OnEvents<'l, MemoryLog, fn(u64)>);
 
-    impl<S: Slice> CaseLog<S> for OnFile<'_, '_> {
+    impl<S: Slice> CaseLog<S> for OnFile<'_> {
         fn set_clock(&self, _: u64) {}
 
         async fn add(&self, fact: &Fact) -> CaseResult<()> {
@@ -204,10 +164,11 @@ mod tests {
                 let root = tempfile::tempdir().unwrap();
                 let folder = shop(&root);
                 let folder = folder.write().unwrap();
-                let log = open(&folder, &self.0);
-                block_on(case.check(&OnFile(OnEvents { log: &log, set_clock: |_| {} })));
+                let mut log = open(&folder, &self.0);
+                block_on(case.check(&OnFile(OnEvents { log: &log.memory, set_clock: |_| {} })));
+                log.keep().unwrap();
                 // What is decided next rests on the file alone.
-                let events = log.events().into_iter();
+                let events = log.memory.events().into_iter();
                 let events: Vec<_> = events.map(|it| SequencedEvent { rest: 0, ..it }).collect();
                 assert_eq!(kept(&folder), events, "{}", S::NAME);
             }
@@ -224,19 +185,20 @@ mod tests {
         let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
         let folder = shop(&root);
         let folder = folder.write().unwrap();
-        let log = open(&folder, &slices);
-        append(&log, events![created(AUTH)]);
+        let mut log = open(&folder, &slices);
+        append(&mut log, events![created(AUTH)]).unwrap();
         let before = folder.text("events.jsonl").unwrap().unwrap().len();
         append(
-            &log,
+            &mut log,
             events![started("ada", "c1", 1), started("ada", "c2", 2), started("ada", "c3", 3)],
-        );
+        )
+        .unwrap();
         let all = fs::read(folder.path("events.jsonl")).unwrap();
         for cut in before..all.len() {
             fs::write(folder.path("events.jsonl"), &all[..cut]).unwrap();
             assert_eq!(kept(&folder).len(), 1, "cut at {cut}");
             assert!(folder.is_local().unwrap());
-            append(&open(&folder, &slices), events![started("ada", "c4", 1)]);
+            append(&mut open(&folder, &slices), events![started("ada", "c4", 1)]).unwrap();
             let events = kept(&folder);
             let last = events.last().unwrap();
             assert_eq!((events.len(), last.slot), (2, 1), "cut at {cut}");
@@ -249,10 +211,10 @@ mod tests {
         let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
         let folder = shop(&root);
         let folder = folder.write().unwrap();
-        let log = open(&folder, &slices);
-        append(&log, events![created(AUTH)]);
-        append(&log, events![started("ada", "c1", 1), started("ada", "c2", 2)]);
-        append(&log, events![started("ada", "c3", 3)]);
+        let mut log = open(&folder, &slices);
+        append(&mut log, events![created(AUTH)]).unwrap();
+        append(&mut log, events![started("ada", "c1", 1), started("ada", "c2", 2)]).unwrap();
+        append(&mut log, events![started("ada", "c3", 3)]).unwrap();
         let text = folder.text("events.jsonl").unwrap().unwrap();
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
         for damaged in [["{\n", lines[1]], ["", lines[1]], [lines[0], ""]] {
@@ -272,16 +234,12 @@ mod tests {
         let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
         let folder = shop(&root);
         let folder = folder.write().unwrap();
-        let log = open(&folder, &slices);
-        let envelope = Envelope::default();
         let events = events![created(AUTH), created("other/REQ-F-AUTH-001")];
-        let append = Append { events, seen: None, record: None, envelope: &envelope };
-        let error = block_on(log.append(append)).unwrap_err();
-        let cause = std::error::Error::source(&error).unwrap().to_string();
+        let error = append(&mut open(&folder, &slices), events).unwrap_err().to_string();
         assert_eq!(
-            cause,
+            error,
             "event feature:other%2FREQ-F-AUTH-001/1 does not belong to the project shop"
         );
-        assert_eq!((log.events(), kept(&folder)), (vec![], vec![]));
+        assert_eq!(kept(&folder), vec![]);
     }
 }

@@ -45,7 +45,7 @@ pub(crate) async fn run(folder: &Folder, Import { file }: &Import) -> Result<Exi
     let lines = Foreign::read(&text).with_context(|| file.display().to_string())?;
     let (slices, project, folder) = (Slices::all(), &folder.project, folder.write()?);
     let log = Cache::read(&folder, &slices).await?.file_log(&folder, &slices)?;
-    let before = log.events();
+    let before = log.memory.events();
     let ids: BTreeSet<&str> =
         before.iter().filter_map(|event| event.metadata.text(IMPORT_ID)).collect();
     let mut importer = Importer::new(project, &before, &lines)?;
@@ -65,7 +65,7 @@ pub(crate) async fn run(folder: &Folder, Import { file }: &Import) -> Result<Exi
                  import; nothing is written"
             );
         }
-        log.append_all(appends)?;
+        log.append_all(appends).await?;
     }
     let there = lines.len() - imported;
     say!("{imported} lines imported, {kept} of them kept as they are; {there} were there before");

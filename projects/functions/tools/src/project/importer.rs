@@ -9,12 +9,14 @@ use std::mem;
 
 use anyhow::{Context, Result, ensure};
 use projects::{
-    AgentId, Artifact, ClaimId, Config, Convergence, EdgeRef, EdgeReopened, EdgeStarted, Fact,
-    FeatureCreated, FeatureReconfigured, FeatureRef, ForeignRecorded, IterationCompleted, Kind,
-    Known, Mode, PRIMARY, ProjectId, ProjectInitialized, SpawnCreated, SpawnFoldedBack,
-    SpawnOutcome, Status, Told, ended,
+    AgentId, Artifact, ClaimId, Config, Convergence, EdgeEvent, EdgeRef, EdgeReopened, EdgeStarted,
+    Edges, FeatureCreated, FeatureReconfigured, FeatureRef, Features, ForeignRecorded,
+    IterationCompleted, Kind, Mode, PRIMARY, Project, ProjectId, ProjectInitialized, Projects,
+    SpawnCreated, SpawnFoldedBack, SpawnOutcome, Status, ended,
 };
-use ringfence::{Event, NewEvent, SequencedEvent, Text};
+use ringfence::{
+    BoundaryId, Context as _, Event, Metadata, NewEvent, Reads, SequencedEvent, State, Text,
+};
 use serde_json::json;
 
 use super::foreign::{Foreign, Work, sha256};
@@ -37,7 +39,9 @@ impl Display for Progress {
 /// A project as it is after the lines so far.
 pub(crate) struct Importer<'a> {
     project: &'a ProjectId,
-    known: Known,
+    configured: Project,
+    features: Features,
+    edges: Edges,
     /// The edges at which features were born.
     born: BTreeMap<FeatureRef, EdgeRef>,
     /// What has happened since the last line.
@@ -55,12 +59,18 @@ impl<'a> Importer<'a> {
         before: &[SequencedEvent],
         lines: &[Foreign],
     ) -> Result<Self> {
-        let (known, born) = (Known::default(), BTreeMap::new());
-        let mut importer = Self { project, known, born, events: Vec::new() };
+        let mut importer = Self {
+            project,
+            configured: Project::default(),
+            features: Features::default(),
+            edges: Edges::default(),
+            born: BTreeMap::new(),
+            events: Vec::new(),
+        };
         for event in before {
-            importer.follow(Fact::decode(event)?, event.at);
+            importer.follow(event)?;
         }
-        if importer.known.project(project).is_err() {
+        if importer.configured.config(project).is_err() {
             let config = graph(project, lines)?;
             importer.add(ProjectInitialized { project: project.clone(), agent: primary(), config });
         }
@@ -101,36 +111,53 @@ impl<'a> Importer<'a> {
 
     /// How far an edge is.
     pub(crate) fn progress(&self, edge: &EdgeRef) -> Progress {
-        let edge = self.known.edge(edge);
+        let edge = self.edges.edge(edge);
         Progress { iterations: edge.last_iteration(), is_converged: edge.is_converged() }
     }
 
     fn config(&self) -> (&Config, u64) {
-        self.known.project(self.project).expect("the importer begins the project")
+        self.configured.config(self.project).expect("the importer begins the project")
     }
 
     /// Whether a feature has an edge, or takes it with the rules of the project.
     fn has_edge(&self, of: &EdgeRef) -> bool {
         let (config, _) = self.config();
-        self.known.edge_of(of).is_ok() || config.edges.iter().any(|rule| rule.edge == of.name)
+        self.features.rule(of).is_ok() || config.edges.iter().any(|rule| rule.edge == of.name)
     }
 
-    fn add<E: Event + Clone + Into<Fact>>(&mut self, event: E) {
-        // In single mode nothing depends on the time.
-        self.follow(event.clone().into(), 0);
-        self.events.push(NewEvent::from(event));
+    fn add<E: Event>(&mut self, event: E) {
+        let event = NewEvent::from(event);
+        let NewEvent { event_type, tags, data } = event.clone();
+        let sequenced = SequencedEvent {
+            partition: BoundaryId::tagless(),
+            slot: 1,
+            // In single mode nothing depends on the time.
+            at: 1,
+            rest: 0,
+            event_type: event_type.into_owned(),
+            context: Projects::NAME.to_owned(),
+            tags,
+            data,
+            metadata: Metadata::default(),
+        };
+        self.follow(&sequenced).expect("a new event can be read back");
+        self.events.push(event);
     }
 
-    fn follow(&mut self, fact: Fact, at_ms: u64) {
-        if let Fact::SpawnCreated(SpawnCreated { child, edge, .. }) = &fact {
+    fn follow(&mut self, event: &SequencedEvent) -> serde_json::Result<()> {
+        let event = <(Project, Features, Edges) as State>::Reads::decode(event)?;
+        if let (_, _, Some(EdgeEvent::SpawnCreated { child, edge, .. })) = &event {
             self.born.insert(child.clone(), edge.clone());
         }
-        self.known = mem::take(&mut self.known).and(Told { fact, at_ms });
+        let Self { configured, features, edges, .. } = self;
+        let known = (mem::take(configured), mem::take(features), mem::take(edges));
+        (*configured, *features, *edges) = known.evolve(event);
+        Ok(())
     }
 
     /// Takes a line of work; false if it says what is so already.
     fn work(&mut self, line: &Foreign, of: &EdgeRef, work: Work) -> bool {
-        let edge = self.known.edge(of);
+        let edge = self.edges.edge(of);
         let is_so = match work {
             Work::Started => edge.current().is_some(),
             Work::Iteration => false,
@@ -151,7 +178,7 @@ impl<'a> Importer<'a> {
     /// The current claim on an edge. If nobody holds the edge, its work begins here, and the feature begins before it. A
     /// feature that lacks the edge takes the project's rules, which have it. An edge that was done is opened again.
     fn claim(&mut self, of: &EdgeRef) -> ClaimId {
-        let rules = self.known.feature(&of.feature).ok().map(|feature| &feature.rules);
+        let rules = self.features.feature(&of.feature).ok().map(|feature| &feature.rules);
         let has_edge = rules.map(|rules| rules.edge(&of.name).is_some());
         match has_edge {
             None => self.create(of.feature.clone(), None, None),
@@ -162,14 +189,14 @@ impl<'a> Importer<'a> {
             }
             Some(true) => {}
         }
-        let edge = self.known.edge(of);
+        let edge = self.edges.edge(of);
         if let Some(claim) = edge.current() {
             return claim.id.clone();
         }
         let (epoch, run, is_converged) = (edge.next_epoch(), edge.run(), edge.is_converged());
         let claim: ClaimId = format!("import-{epoch}").parse().expect("a name");
         if is_converged {
-            let is_done = self.known.is_done(&of.feature);
+            let is_done = self.features.is_done(&of.feature);
             self.add(EdgeReopened {
                 edge: of.clone(),
                 agent: primary(),
@@ -193,7 +220,7 @@ impl<'a> Importer<'a> {
     }
 
     fn iterate(&mut self, line: &Foreign, of: &EdgeRef, claim: ClaimId) {
-        let edge = self.known.edge(of);
+        let edge = self.edges.edge(of);
         let (run, iteration) = (edge.run(), edge.last_iteration() + 1);
         let status = match line.text(&["status"]) {
             Some("converged") => Status::Converged,
@@ -227,7 +254,7 @@ impl<'a> Importer<'a> {
             Some("time_box_expired") => Convergence::TimeBoxExpired,
             _ => Convergence::Standard,
         };
-        let (feature, edge) = (self.known.feature(&of.feature), self.known.edge(of));
+        let (feature, edge) = (self.features.feature(&of.feature), self.edges.edge(of));
         let feature = feature.expect("a claimed edge is one of a feature");
         let done = ended(of, &primary(), feature, edge, convergence);
         self.add(done.expect("the edge is claimed"));
@@ -239,7 +266,7 @@ impl<'a> Importer<'a> {
             .and_then(|title| title.to_owned().try_into().ok());
         let kind = line.and_then(|line| line.member(&["kind", "vector_type"]));
         let kind = kind.and_then(|kind| serde_json::from_value(kind.clone()).ok());
-        let above = parent.as_ref().and_then(|parent| self.known.feature(parent).ok());
+        let above = parent.as_ref().and_then(|parent| self.features.feature(parent).ok());
         let (depth, (config, version)) = (above.map_or(0, |it| it.depth + 1), self.config());
         let rules = config.rules();
         self.add(FeatureCreated {
@@ -261,19 +288,19 @@ impl<'a> Importer<'a> {
     /// feature is born there.
     fn spawn(&mut self, line: &Foreign) -> bool {
         let project = self.project;
-        let Some(child) = child(line, project).filter(|child| !self.known.has(child)) else {
+        let Some(child) = child(line, project).filter(|child| !self.features.has(child)) else {
             return false;
         };
         let parent = line.feature(project, &["parent", "parent_vector"]);
         let parent = parent.filter(|parent| *parent != child);
         if let Some(parent) = &parent {
-            if !self.known.has(parent) {
+            if !self.features.has(parent) {
                 self.create(parent.clone(), None, None);
             }
             let at = line
                 .edge_name()
                 .map(|name| parent.edge(&name))
-                .filter(|at| self.has_edge(at) && !self.known.edge(at).is_converged());
+                .filter(|at| self.has_edge(at) && !self.edges.edge(at).is_converged());
             if let Some(edge) = at {
                 let claim = self.claim(&edge);
                 self.add(SpawnCreated {
@@ -300,7 +327,7 @@ impl<'a> Importer<'a> {
         else {
             return false;
         };
-        if self.known.edge(&edge).spawned(&child) != Some(false) {
+        if self.edges.edge(&edge).spawned(&child) != Some(false) {
             return false;
         }
         // The line itself: it need not say where a file is, and what its hash is.
@@ -322,8 +349,8 @@ fn primary() -> AgentId {
     PRIMARY.parse().expect("a name")
 }
 
-/// A graph of the edges of the lines, in the order in which they come. None comes after another one, because no line
-/// says so.
+/// A graph of the edges of the lines, in their order. No edge waits for another one, because no line says that it
+/// does.
 ///
 /// # Errors
 /// The lines have no edge, or more edges than a graph may have.

@@ -57,11 +57,11 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Copies the new events of the project from the index. Who may do this can read the events of all projects.
+    /// Copies the new events of the project from the index. This needs the right to read the events of all projects.
     /// Status 0: all are there, 2: error.
     #[command(after_help = "Example:\n  ringfence project pull --project shop")]
     Pull(pull::Source),
-    /// Copies all events of the project anew. Commands that wait stay. Status 0: all are there, 2: error, and the
+    /// Copies all events of the project again. Commands that wait stay. Status 0: all are there, 2: error, and the
     /// old copy stays.
     #[command(after_help = "Example:\n  ringfence project reconstruct --project shop")]
     Reconstruct(pull::Source),
@@ -89,7 +89,7 @@ enum Command {
     /// Lists the edges that can be claimed, the most urgent first. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project ready --edge design_code")]
     Ready(read::Of),
-    /// Lists who holds which edge. Status 0: shown, 2: error.
+    /// Lists the holders of edges. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project claims --agent ada")]
     Claims(read::Claims),
     /// Lists which work answers to which requirement, and at which edges it is missing. Status 0: shown, 2: error.

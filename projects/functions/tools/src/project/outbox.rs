@@ -84,7 +84,7 @@ impl Outbox {
         self.0.len()
     }
 
-    /// Adds a command behind the others.
+    /// Adds a command after the others.
     pub(crate) fn add(&mut self, folder: &Writing<'_>, queued: Queued) -> Result<()> {
         self.0.push(queued);
         self.keep(folder)

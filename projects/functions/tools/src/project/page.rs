@@ -10,7 +10,7 @@ use projects::ready_work::{standing, views};
 use projects::views::Holder;
 use projects::views::project_features::{EdgeRow, FeatureRow};
 use projects::views::project_status::ProjectStatus;
-use projects::{Features, ProjectId, ready, status};
+use projects::{FeatureRows, ProjectId, ready, status};
 use ringfence_console::{ConsolePage, PageRequest};
 use ringfence_dynamo::Clock;
 use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
@@ -65,7 +65,7 @@ async fn one(reader: &ViewReader, project: &ProjectId) -> Result<Markup> {
     })
 }
 
-fn claims(features: &Features, now_ms: u64) -> Markup {
+fn claims(features: &FeatureRows, now_ms: u64) -> Markup {
     let mut held = Vec::new();
     for (feature, row) in features {
         for (name, edge) in &row.edges {

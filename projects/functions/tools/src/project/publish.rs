@@ -1,6 +1,6 @@
 //! `ringfence project publish`: a local project becomes a project of a stack.
 //!
-//! Its events keep their places and their times, so whoever knows an event of the local project finds it again.
+//! Its events keep their places and their times, so an event of the local project is found again under its id.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
-use projects::{Fact, ProjectId};
+use projects::{ProjectId, Projects};
 use ringfence::{
-    Access, BoundaryId, Consistency, Envelope, EventLog, Name, NewEvent, Plan, Read, SequencedEvent,
+    Access, BoundaryId, Consistency, Context as _, Envelope, EventLog, Name, NewEvent, Plan, Read,
+    SequencedEvent,
 };
 use ringfence_cli::recorded::{ForeignEvent, Imports};
 use ringfence_cli::tables::{DynamoEndpoint, EventTable, IndexTable};
@@ -96,7 +97,8 @@ async fn compare(
     let partitions = events.iter().map(|event| event.partition.clone());
     let first = BoundaryId::tag("project", &project.to_string());
     let partitions: BTreeSet<_> = partitions.chain([first]).collect();
-    let types: BTreeSet<Name> = Fact::TYPES.iter().copied().map(Name::from).collect();
+    let catalog = Projects::catalog()?;
+    let types: BTreeSet<Name> = catalog.schemas().map(|schema| schema.name.clone()).collect();
     let reads = partitions.into_iter().map(|boundary| {
         let (access, types) = (Access::Partition, types.clone());
         Read { boundary, access, types, fenced: false, after: 0 }

@@ -1,6 +1,6 @@
 //! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index.
 //!
-//! The index never changes, so the file follows from it: whoever copies it again gets the same bytes.
+//! The index never changes, so the file follows from it: each copy has the same bytes.
 
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// `pull.json`: behind the last line, the index has events of others up to a place. Each pull writes it, so the time
+/// `pull.json`: after the last line, the index has events of others up to a place. Each pull writes it, so the time
 /// of the file is that of the last pull.
 #[derive(Serialize, Deserialize)]
 struct Pulled {
@@ -92,7 +92,7 @@ pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Appends the events that the index has behind the last line, and says how many. It reads the events of all projects.
+/// Appends the events that the index has after the last line, and returns how many. It reads the events of all projects.
 ///
 /// # Errors
 /// A line is damaged, the index can't be read, or it is not the one that the lines are of.
@@ -106,7 +106,7 @@ pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
     keep(folder, Copied { last, read, ..copied })
 }
 
-/// Writes the file anew, and says how many lines it has.
+/// Writes the whole file again, and returns how many lines it has.
 ///
 /// # Errors
 /// The index can't be read. The old file stays then.
@@ -117,7 +117,7 @@ pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u
     keep(folder, copied)
 }
 
-/// The last entry that is known to be read. Of another project, or behind another line than the last, `pull.json` says
+/// The last entry that is known to be read. Of another project, or after another line than the last, `pull.json` says
 /// nothing.
 fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let text = folder.text(PULLED)?.unwrap_or_default();
@@ -135,7 +135,7 @@ fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u6
     Ok(lines)
 }
 
-/// Appends the lines of the entries behind a place.
+/// Appends the lines of the entries after a place.
 async fn copy(
     index: &Index,
     folder: &Writing<'_>,
@@ -150,7 +150,7 @@ async fn copy(
             let Place { checkpoint, event_id, .. } = from;
             bail!(
                 "IndexChanged: the index does not have the event {event_id} at checkpoint {checkpoint}, so it is \
-                 another index or was made anew. `ringfence project reconstruct` writes the file anew from it; \
+                 another index or a new one. `ringfence project reconstruct` writes the file again from it; \
                  commands that wait to be sent stay"
             );
         }

@@ -15,7 +15,7 @@ use super::outbox::{Outbox, Queued};
 #[command(after_help = "\
 A command takes effect once, however often it is sent: it has an idempotency key. A rejected command goes to a file in
 `conflicts/`, with the answer and with all later commands of its edge. Where the stack is busy or does not answer,
-the command and all behind it stay.
+the command and all after it stay.
 
 Example:
   ringfence project push --project shop")]
@@ -30,7 +30,7 @@ pub(crate) struct Push {
 struct Pushed {
     accepted: usize,
     rejected: usize,
-    /// How many went to `conflicts/` behind a rejected one.
+    /// How many went to `conflicts/` with an earlier one that was rejected.
     behind: usize,
 }
 

@@ -9,7 +9,7 @@ use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{FeatureRow, ProjectFeatures};
 use projects::views::project_status::{ProjectStatus, StatusRow};
 use projects::views::project_trace::{ProjectTrace, Trace};
-use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, Features};
+use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRows};
 use ringfence::SequencedEvent;
 use ringfence::prelude::*;
 use ringfence_views::{ViewError, fold};
@@ -32,7 +32,7 @@ pub(crate) const TRACES: Part = |it, event| fold::<ProjectTrace>(&mut it.traces,
 #[serde(deny_unknown_fields)]
 pub(crate) struct Standing {
     pub(crate) claims: BTreeMap<String, Holding>,
-    pub(crate) features: Features,
+    pub(crate) features: FeatureRows,
     /// As whom the stack knows each agent: the caller of the agent's last event.
     pub(crate) principals: BTreeMap<AgentId, String>,
     pub(crate) status: BTreeMap<String, StatusRow>,

@@ -14,7 +14,7 @@ use self::agent::Agent;
 const AUTH: &str = "shop/REQ-F-AUTH-001";
 const SEARCH: &str = "shop/REQ-F-SEARCH-001";
 const PAY: &str = "shop/REQ-F-PAY-001";
-/// Of an empty file: nothing was told to the agents.
+/// Of an empty file: the agents had no instructions.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Walks through a project on a stack that nobody else uses.
@@ -60,7 +60,9 @@ async fn share_a_project(walker: &mut Walker<'_>) -> Result<()> {
 }
 
 async fn claim_edges(walker: &mut Walker<'_>) -> Result<()> {
-    title("Both want the same edge at once: one gets it, and the other one hears who has it");
+    title(
+        "Both want the same edge at once: one gets it, and the answer to the other names the holder",
+    );
     let claim =
         |agent: &str| json!({ "edge": edge(AUTH), "agent": agent, "claim": format!("{agent}-1") });
     let answers =
@@ -100,7 +102,7 @@ async fn claim_edges(walker: &mut Walker<'_>) -> Result<()> {
 async fn work_offline(walker: &mut Walker<'_>) -> Result<()> {
     title(
         "Bob works at the command line, without a network, and sends his work later; his copy can be\n\
-         made anew, byte for byte",
+         made again, byte for byte",
     );
     let bob = Agent::new(walker.stack(), "bob").await?;
     let of = edge(SEARCH);

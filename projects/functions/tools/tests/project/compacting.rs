@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::world::{Agent, Ran, World, edge, feature, iteration};
+use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
 /// An edge is claimed, worked on, and ended.
 fn works(primary: &Agent<'_>, feature: &str) {
@@ -17,6 +17,15 @@ fn works(primary: &Agent<'_>, feature: &str) {
         let converge = json!({ "edge": of, "convergence": "standard" });
         primary.does("converge-edge", &converge).ends(0);
     }
+}
+
+/// Compacts a copy in which the work on one feature is done. Returns the copy as it was before.
+fn compacts(primary: &Agent<'_>) -> String {
+    works(primary, "AUTH");
+    primary.pulls();
+    let good = primary.text("events.jsonl");
+    primary.runs(&["compact", "--keep", "0d"]).ends(0);
+    good
 }
 
 fn shown(agent: &Agent<'_>) -> Vec<String> {
@@ -105,10 +114,7 @@ async fn a_compacted_copy_shows_the_same_and_work_goes_on() {
 async fn a_damaged_snapshot_is_an_error_that_a_reconstruction_mends() {
     let world = World::start().await;
     let primary = world.single();
-    works(&primary, "AUTH");
-    primary.pulls();
-    let good = primary.text("events.jsonl");
-    primary.runs(&["compact", "--keep", "0d"]).ends(0);
+    let good = compacts(&primary);
     let text = primary.text("events.jsonl").replacen("AUTH", "AUTX", 1);
     fs::write(primary.path("events.jsonl"), text).unwrap();
     for command in ["status", "pull", "log"] {
@@ -128,13 +134,9 @@ async fn a_damaged_snapshot_is_an_error_that_a_reconstruction_mends() {
 async fn the_folder_of_another_project_is_neither_read_nor_written() {
     let world = World::start().await;
     let primary = world.single();
-    works(&primary, "AUTH");
-    primary.pulls();
-    let good = primary.text("events.jsonl");
-    primary.runs(&["compact", "--keep", "0d"]).ends(0);
+    let good = compacts(&primary);
     let compacted = primary.text("events.jsonl");
-    let created = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
-    primary.does_offline("create-feature", &created).ends(0);
+    primary.does_offline("create-feature", &fix("PAY")).ends(0);
     // As on a disk that takes `shop` and `Shop` for one name.
     let shop = primary.path("");
     let other = shop.with_file_name("Shop");

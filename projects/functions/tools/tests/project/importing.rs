@@ -133,7 +133,7 @@ async fn what_was_imported_goes_on_here_and_then_in_a_stack() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feature_takes_the_new_rules_of_its_project_where_the_file_goes_on_with_a_new_edge() {
+async fn a_feature_takes_the_new_rules_of_its_project_if_the_file_has_a_new_edge() {
     let world = World::start().await;
     let primary = begins(&world, "primary", json!({ "edges": [{ "edge": "design_code" }] }));
     let line = |edge: &str| {

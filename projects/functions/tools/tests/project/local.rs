@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, Ran, World, edge, iteration};
+use crate::world::{Agent, Ran, World, edge, fix, iteration};
 
 /// An agent that begins a project which no stack knows.
 pub(crate) fn begins<'w>(world: &'w World, name: &'static str, config: Value) -> Agent<'w> {
@@ -135,8 +135,7 @@ async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
     let merged = format!("{text}{}\n", text.lines().last().unwrap());
     fs::write(primary.path("events.jsonl"), &merged).unwrap();
     fails(&primary.runs(&["log"]), "line 4 of .ringfence/shop/events.jsonl is whole, but does not");
-    let created = json!({ "feature": "shop/REQ-F-PAY-001", "title": "PAY", "kind": "fix" });
-    fails(&primary.does("create-feature", &created), "line 4 of ");
+    fails(&primary.does("create-feature", &fix("PAY")), "line 4 of ");
     assert_eq!(primary.text("events.jsonl"), merged);
     // And no local project begins where a copy is.
     let other = world.agent("primary");

@@ -4,18 +4,26 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, Fault, Ran, World, edge, feature, iteration};
+use crate::world::{Agent, Fault, Ran, World, edge, feature, fix, iteration};
 
 fn slices(outbox: &[Value]) -> Vec<&str> {
     outbox.iter().map(|queued| queued["slice"].as_str().unwrap()).collect()
 }
 
+/// Claims an edge of this feature offline.
+fn claims_offline(primary: &Agent<'_>, feature: &str) -> String {
+    let of = edge(feature, "design_code");
+    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    of
+}
+
 /// Claims, works and converges offline.
-fn works_offline(primary: &Agent<'_>, of: &str) {
-    primary.runs(&["claim", of, "--offline"]).ends(0);
+fn works_offline(primary: &Agent<'_>) -> String {
+    let of = &claims_offline(primary, "AUTH");
     primary.does_offline("complete-iteration", &iteration(of, 1)).ends(0);
     let converge = json!({ "edge": of, "convergence": "standard" });
     primary.does_offline("converge-edge", &converge).ends(0);
+    of.clone()
 }
 
 /// What of the project was done on edges, as the stack has it.
@@ -30,13 +38,11 @@ const WORK: [&str; 3] = ["edge_started", "iteration_completed", "edge_converged"
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let older = world.agent("reader");
     older.pulls();
     world.requests();
-    let of = edge("AUTH", "design_code");
-    works_offline(&primary, &of);
+    let of = works_offline(&primary);
     let outbox = primary.lines("outbox.jsonl");
     assert_eq!(slices(&outbox), ["claim-edge", "complete-iteration", "converge-edge"]);
     assert_eq!(outbox[0]["data"]["claim"], outbox[1]["data"]["claim"]);
@@ -61,9 +67,8 @@ async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_that_ends_at_any_step_is_repeated_and_takes_effect_once() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    works_offline(&primary, &edge("AUTH", "design_code"));
+    let primary = world.single_with_copy();
+    works_offline(&primary);
     let queued = primary.text("outbox.jsonl");
     let busy = [503, 504, 409, 429].map(Fault::Refuses);
     for fault in busy.into_iter().chain([Fault::Loses]) {
@@ -99,10 +104,8 @@ async fn a_push_that_ends_at_any_step_is_repeated_and_takes_effect_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn while_an_answer_is_on_its_way_others_work_in_the_folder_and_one_pushes() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    let of = edge("AUTH", "design_code");
-    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let primary = world.single_with_copy();
+    let of = claims_offline(&primary, "AUTH");
     world.requests();
     world.fails([Fault::Waits]);
     let pushes = primary.command(&["push"]).spawn().unwrap();
@@ -123,10 +126,8 @@ async fn while_an_answer_is_on_its_way_others_work_in_the_folder_and_one_pushes(
 #[tokio::test(flavor = "multi_thread")]
 async fn what_something_before_the_stack_answers_moves_no_command() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    let of = edge("AUTH", "design_code");
-    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let primary = world.single_with_copy();
+    claims_offline(&primary, "AUTH");
     let queued = primary.text("outbox.jsonl");
     for status in [200, 400, 413, 422] {
         world.fails([Fault::Breaks(status)]);
@@ -137,11 +138,10 @@ async fn what_something_before_the_stack_answers_moves_no_command() {
         assert_eq!(primary.text("outbox.jsonl"), queued, "{status}");
     }
     // A command that is given now has not been passed on, or may have been.
-    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
     world.fails([Fault::Breaks(422), Fault::Breaks(200)]);
-    primary.does("create-feature", &data).ends(2);
+    primary.does("create-feature", &fix("PAY")).ends(2);
     assert_eq!(primary.text("outbox.jsonl"), queued);
-    primary.does("create-feature", &data).ends(0);
+    primary.does("create-feature", &fix("PAY")).ends(0);
     assert_eq!(primary.lines("outbox.jsonl").len(), 2);
     primary.runs(&["push"]).ends(0);
     assert_eq!(worked(&world).len(), 2);
@@ -150,15 +150,13 @@ async fn what_something_before_the_stack_answers_moves_no_command() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    let (of, other) = (edge("AUTH", "design_code"), edge("SEARCH", "design_code"));
+    let primary = world.single_with_copy();
     let work = |of: &str, number| {
         primary.does_offline("complete-iteration", &iteration(of, number)).ends(0);
     };
-    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let of = claims_offline(&primary, "AUTH");
     work(&of, 1);
-    primary.runs(&["claim", &other, "--offline"]).ends(0);
+    let other = claims_offline(&primary, "SEARCH");
     work(&of, 2);
     work(&other, 1);
     let queued = primary.text("outbox.jsonl");
@@ -190,10 +188,8 @@ async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edited_command_under_its_old_key_is_refused() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    let of = edge("AUTH", "design_code");
-    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let primary = world.single_with_copy();
+    let of = claims_offline(&primary, "AUTH");
     primary.does_offline("complete-iteration", &iteration(&of, 1)).ends(0);
     let queued = primary.text("outbox.jsonl");
     primary.runs(&["push"]).ends(0);
@@ -214,10 +210,8 @@ async fn an_edited_command_under_its_old_key_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_without_an_answer_waits_under_its_key() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     world.fails([Fault::Loses]);
-    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
     let _ = world.requests();
     // Meanwhile another program works in the folder for longer than others wait for it.
     let ran = std::thread::scope(|threads| {
@@ -230,7 +224,7 @@ async fn a_command_without_an_answer_waits_under_its_key() {
             next.ends(2);
             assert!(next.stderr.starts_with("error: another program holds "), "{}", next.stderr);
         });
-        primary.does("create-feature", &data)
+        primary.does("create-feature", &fix("PAY"))
     });
     let queued = ran.ends(0);
     assert!(ran.stderr.contains("502 without JSON"), "{}", ran.stderr);
@@ -242,8 +236,7 @@ async fn a_command_without_an_answer_waits_under_its_key() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_connection_a_command_is_decided_here() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let unreachable = |arguments: &[&str]| {
         let mut command = primary.command(arguments);
         Ran::of(command.env("API_URL", "http://127.0.0.1:1").output().unwrap())
@@ -295,30 +288,26 @@ async fn where_many_agents_work_nobody_claims_an_edge_offline() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_whose_outcome_the_stack_does_not_know_waits() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     world.fails([Fault::Refuses(503), Fault::Refuses(504)]);
-    let data = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
-    primary.does("create-feature", &data).ends(2);
+    primary.does("create-feature", &fix("PAY")).ends(2);
     assert_eq!(primary.text("outbox.jsonl"), "");
-    primary.does("create-feature", &data).ends(0);
+    primary.does("create-feature", &fix("PAY")).ends(0);
     assert_eq!(primary.lines("outbox.jsonl").len(), 1);
     world.fails([Fault::Breaks(503)]);
-    let fix = json!({ "feature": feature("FIX"), "title": "FIX", "kind": "fix" });
-    primary.does("create-feature", &fix).ends(0);
+    primary.does("create-feature", &fix("FIX")).ends(0);
     assert_eq!(primary.lines("outbox.jsonl").len(), 2);
     // A slice that a person has misspelt there has no effect here.
     let queued = primary.text("outbox.jsonl");
     let edited = queued.replace("create-feature", "create-features");
     fs::write(primary.path("outbox.jsonl"), edited + &queued).unwrap();
-    primary.runs(&["claim", &edge("PAY", "design_code"), "--offline"]).ends(0);
+    claims_offline(&primary, "PAY");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_was_sent_waits_although_the_copy_is_too_old_for_it() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let of = edge("AUTH", "design_code");
     let claimed = primary.runs(&["claim", &of]).ends(0);
     let text = primary.text("events.jsonl");
@@ -342,10 +331,8 @@ async fn a_command_that_was_sent_waits_although_the_copy_is_too_old_for_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_put_aside_does_not_come_back() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
-    let of = edge("AUTH", "design_code");
-    primary.runs(&["claim", &of, "--offline"]).ends(0);
+    let primary = world.single_with_copy();
+    claims_offline(&primary, "AUTH");
     let queued = primary.text("outbox.jsonl");
     world.fails([Fault::Refuses(422)]);
     primary.runs(&["push"]).ends(1);
@@ -359,8 +346,7 @@ async fn what_was_put_aside_does_not_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_wrong_field_is_named_and_no_project_leaves_its_folder() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let mut wrong = iteration(&edge("AUTH", "design_code"), 1);
     wrong["contextHash"] = json!("short");
     wrong["claim"] = json!("c");

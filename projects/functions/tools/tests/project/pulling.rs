@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{Ran, World, feature};
+use crate::world::{Ran, World, fix};
 
 /// One more feature of a project of another name.
 fn another(world: &World, feature: &str) {
@@ -83,11 +83,9 @@ async fn two_pulls_at_once_copy_each_event_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn damage_and_another_index_are_errors_that_a_reconstruction_mends() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let good = primary.text("events.jsonl");
-    let created = json!({ "feature": feature("PAY"), "title": "PAY", "kind": "fix" });
-    primary.does_offline("create-feature", &created).ends(0);
+    primary.does_offline("create-feature", &fix("PAY")).ends(0);
     let waiting = primary.text("outbox.jsonl");
     assert_eq!(waiting.lines().count(), 1);
 

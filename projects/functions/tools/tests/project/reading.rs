@@ -103,7 +103,7 @@ async fn what_is_read_says_how_old_it_is_and_what_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_wants_the_next_edge_gets_one_that_nobody_has() {
+async fn an_agent_that_wants_the_next_edge_gets_a_free_one() {
     let world = World::start().await;
     world.multi();
     let agents = ["ada", "bob", "carl"].map(|name| world.agent(name));
@@ -163,8 +163,7 @@ async fn an_agent_that_came_too_late_looks_again_before_it_tries_another_edge() 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_edge_offline_is_one_that_no_waiting_command_has_claimed() {
     let world = World::start().await;
-    let primary = world.single();
-    primary.pulls();
+    let primary = world.single_with_copy();
     let next =
         |status| primary.runs(&["claim", "--next", "--offline"]).ends(status)["edge"].clone();
     let (first, second) = (next(0), next(0));

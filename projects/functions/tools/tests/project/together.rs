@@ -25,7 +25,7 @@ fn works(world: &World, name: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_who_take_what_is_next_do_each_edge_once_and_after_what_it_waits_for() {
+async fn agents_that_take_what_is_next_do_each_edge_once_and_in_order() {
     let world = World::start().await;
     let eve = world.agent("eve");
     let agents = ["ada", "bob", "carl"];

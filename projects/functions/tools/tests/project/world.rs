@@ -166,6 +166,13 @@ impl World {
         primary
     }
 
+    /// The same, with a copy of the project.
+    pub(crate) fn single_with_copy(&self) -> Agent<'_> {
+        let primary = self.single();
+        primary.pulls();
+        primary
+    }
+
     /// The same in multi mode, where `eve` is a person.
     pub(crate) fn multi(&self) -> Agent<'_> {
         let eve = self.agent("eve");
@@ -185,6 +192,11 @@ pub(crate) fn feature(name: &str) -> String {
 
 pub(crate) fn edge(feature: &str, edge: &str) -> String {
     format!("{}/{edge}", self::feature(feature))
+}
+
+/// A new feature.
+pub(crate) fn fix(name: &str) -> Value {
+    json!({ "feature": feature(name), "title": name, "kind": "fix" })
 }
 
 /// An iteration whose checks pass.

@@ -1,6 +1,6 @@
 //! Chromium by WebDriver, if the machine has it: <https://www.w3.org/TR/webdriver2/>.
 //!
-//! The protocol is JSON over HTTP, of which these tests need a dozen requests. The libraries for it would change the
+//! The protocol is JSON over HTTP, and these tests need a dozen of its requests. The libraries for it would change the
 //! features of the compiler's own dependencies, so that `cargo test` would build everything again after `cargo demo`.
 
 use std::io::{Read, Write};

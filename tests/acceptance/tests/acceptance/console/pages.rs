@@ -257,7 +257,7 @@ pub(crate) async fn ten_thousand_events_are_on_one_page_and_no_more_stay(
         return performance.now() - begin;
     })()";
     let anew: f64 = browser.value(anew).await;
-    eprintln!("10,000 events: loaded in {loaded:.0} ms, laid out anew twice in {anew:.0} ms");
+    eprintln!("10,000 events: loaded in {loaded:.0} ms, laid out twice more in {anew:.0} ms");
     site.define_course("last").await;
     browser.until("document.querySelector('tbody tr').textContent.includes('last')").await;
     assert_eq!(browser.value::<usize>(rows).await, 10_000, "no more rows stay");

@@ -63,7 +63,7 @@ impl End {
 impl Reading<'_> {
     /// Reads the good lines: those of whole appends. The last append may be torn, because it broke off: its last line
     /// has no end or a wrong sum, or lines of it are missing. Of a copy nothing is lost then: the next pull begins
-    /// behind the last good line. Of a local project the append has not taken place.
+    /// after the last good line. In a local project the append has not taken place.
     ///
     /// # Errors
     /// A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the one before,
@@ -139,7 +139,7 @@ impl Reading<'_> {
         let way_out = match self.is_local()? {
             true => "the project is local, so take the file from a copy",
             false => {
-                "`ringfence project reconstruct` writes the file anew from the index; commands that wait to be sent \
+                "`ringfence project reconstruct` writes the file again from the index; commands that wait to be sent \
                  stay"
             }
         };
@@ -187,7 +187,7 @@ fn object(text: &[u8]) -> Option<String> {
 }
 
 impl Writing<'_> {
-    /// The file of the events, to append to it behind the good lines. What is there of a torn append is cut off, and
+    /// The file of the events, to append to it after the good lines. The rest of a torn append is cut off, and
     /// kept in another file.
     pub(crate) fn behind(&self, end: &End) -> Result<Appending> {
         let path = self.path(EVENTS);
