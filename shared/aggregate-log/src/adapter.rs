@@ -18,7 +18,8 @@ use crate::{
 impl AggregateTable {
     /// The events in `range`, in the order of their versions. It shows every event that was
     /// acknowledged before it began. Fails with the first page that can't be read, and with an
-    /// item that can't be decoded. Needs `dynamodb:Query` on the table.
+    /// item that can't be decoded. Needs `dynamodb:Query` on the table, and `dynamodb:GetItem` where a version is missing,
+    /// to look whether an event is there.
     pub fn get_events(
         &self,
         key: &AggregateKey,

@@ -18,6 +18,7 @@ use crate::event::whole;
 use crate::item::{self, key_of};
 use crate::merge::merged;
 use crate::push::{Entry, Prepared, Verdict};
+use crate::table::READING_ITEMS;
 use crate::{AggregateError, AggregateKey, AggregateTable, Range, read, table_layout};
 
 /// How often an append gets new versions and times. If many writers append to one aggregate that they have not read,
@@ -28,8 +29,8 @@ const GAP_MAX: u64 = 100_000;
 
 /// The aggregates of a context, as the partitions of an event log.
 ///
-/// Reads are strongly consistent. A version that stays missing was never there, because other writers of this layout
-/// leave gaps: it takes its slot and is never filled. No command has an item of its own, so an idempotency key is known
+/// Reads are strongly consistent. Other writers of this layout leave gaps: a version without an event takes its slot and
+/// is never filled. No command has an item of its own, so an idempotency key is known
 /// by the events that carry it.
 pub struct AggregateLog {
     table: AggregateTable,
@@ -191,32 +192,27 @@ impl AggregateLog {
 
     fn draft<'a>(&self, append: Append<'a>) -> Result<Draft<'a>, LogError> {
         let Append { events, seen, record, envelope } = append;
-        assert!(record.is_none(), "a slice whose events are no record does not start on this log");
+        assert!(
+            record.is_none(),
+            "a slice whose events are no record does not start on this log"
+        );
         Ok(Draft { effect: Effect::new(&self.catalog, events, seen, 0)?, seen, envelope })
     }
 
     async fn look(&self, seen: &Seen, envelope: &Envelope) -> Result<Option<Conflict>, LogError> {
-        const OPERATION: &str = "reading items";
         let Effect { checks, .. } = Effect::look(&self.catalog, seen)?;
         let next = checks.iter().map(|(partition, slot)| Ok((key(partition)?, slot + 1)));
         let next: Vec<(AggregateKey, u64)> = next.collect::<Result<_, LogError>>()?;
         let keys: Vec<Item> = next.iter().map(|(key, version)| key_of(key, *version)).collect();
-        let (retry, dynamo) = (self.retry(envelope), &self.table.dynamo);
         let is_whole = seen.iter().all(|(id, _)| seen.prefix(id).is_some_and(|it| it.rest == 0));
         let found = match &keys[..] {
             [key] if is_whole => {
-                let found = retry.run(|| dynamo.get(key.clone(), true)).await;
-                vec![found.map_err(|gave_up| gave_up.during(OPERATION))?]
+                let get = || self.table.dynamo.get(key.clone(), true);
+                let found = self.retry(envelope).run(get).await;
+                vec![found.map_err(|gave_up| gave_up.during(READING_ITEMS))?]
             }
-            _ => {
-                let found = retry.run(|| dynamo.get_together(&keys)).await;
-                found.map_err(|gave_up| gave_up.during(OPERATION))?
-            }
+            _ => self.retrying(envelope).get_together(&keys).await?,
         };
-        if found.len() != keys.len() {
-            let source = format!("{} answers to {} keys", found.len(), keys.len()).into();
-            return Err(StoreError::Failed { operation: OPERATION, source }.into());
-        }
         let taken = next.into_iter().zip(found).filter_map(|((key, version), item)| {
             Some(Change::from(item::conflict(key, version, Some(&item?))))
         });

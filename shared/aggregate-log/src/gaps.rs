@@ -1,4 +1,4 @@
-//! What a table's readers remember of versions that are missing.
+//! What a table's readers remember of versions without an event.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -10,7 +10,7 @@ use crate::AggregateKey;
 /// How many gaps a table remembers; the one met least recently is forgotten first.
 const GAPS_MAX: NonZeroUsize = NonZeroUsize::new(4_096).expect("not zero");
 
-/// Gaps that stayed: later reads do not look again for what an earlier one has looked for.
+/// Gaps in which no event is: later reads do not look for what an earlier one has looked for.
 #[derive(Clone, Debug)]
 pub(crate) struct Gaps(Arc<Mutex<LruCache<Gap, ()>>>);
 

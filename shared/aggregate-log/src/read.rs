@@ -1,75 +1,95 @@
-//! Reading the items of one partition, page by page, strongly.
+//! Reading the items of one partition, page by page, strongly, and what a missing version means.
+//!
+//! Other writers of this layout leave gaps, so a version can be missing for ever. But a query reads item by item. It can
+//! pass a place before an event is put there, and see a later event. It can also see a later event of a transaction
+//! before an earlier one. So a read that finds a version missing looks at the gap in one `TransactGetItems`. Its keys are
+//! the first version that is missing, those directly before the event after the gap, and that event. They are as many
+//! as one append can put, so that the cost does not depend on the width of the gap.
+//!
+//! That request is serializable with each write and each transaction. It shows the event after the gap, so it comes
+//! after the write of this event. Of what was written before or in the same transaction, it shows all that its keys
+//! name:
+//!
+//! - A gap of up to 99 versions is looked at whole. If nothing is found, no event was there, whoever wrote the events.
+//! - Of a wider gap, the look finds what this crate writes. An append puts its events in a row, directly after the newest
+//!   event. So if the append of the event after the gap has put earlier ones, the version directly before is one of
+//!   them. If an append has put events after the one before the gap, the first missing version is one of them. What
+//!   would not be found has a gap of another writer before it and one after it, and both arose while the query ran.
+//!
+//! What a look finds is read in its place. If it finds nothing, the gap is remembered. A fact that was true once stays
+//! true for what is decided on it, because no writer of this crate puts an event into a gap that it has read over.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::StoreError;
-use ringfence_dynamo::{Attempts, Item};
+use ringfence_dynamo::Item;
 
 use crate::gaps::Gap;
-use crate::item::{self, AGGREGATE_ID, VERSION, number, text};
-use crate::limits::VERSION_MAX;
+use crate::item::{self, AGGREGATE_ID, VERSION, key_of, number, text};
+use crate::limits::{GROUP_EVENTS_MAX, VERSION_MAX};
+use crate::table::READING_ITEMS;
 use crate::{AggregateError, AggregateEvent, AggregateKey, AggregateTable, Range};
 
-/// How often a read looks at a gap before it believes it.
-const LOOKS_MAX: u32 = 4;
+/// The versions directly before the event after a gap that one look reads, at most.
+const BEFORE_MAX: u64 = GROUP_EVENTS_MAX as u64 - 2;
+
 /// A read that is under way.
-struct Look {
+struct Reading {
     items: BoxStream<'static, Result<Item, AggregateError>>,
-    /// The version that follows, and how many events are still asked for.
-    range: Range,
+    /// The version that follows.
     next: u64,
-    /// The gap at which the read stands, and how often it has looked at it.
-    gap: Option<(Gap, Attempts)>,
+    /// How many events are still asked for.
+    left: Option<u32>,
 }
 
-/// The events of `key` in `range`.
-///
-/// The events of one transaction may become visible one by one, even to a strong read. A decision could
-/// then read a later event without an earlier one. So where a version is missing, a read in the order of
-/// versions looks again. A version that stays missing was never there: other writers of this layout
-/// leave gaps. Such a gap is remembered. A gap that has become smaller is another gap: its events are
-/// becoming visible, so it gets as many looks as a new one.
+/// The events of `key` in `range`. A read in the order of versions shows no event without those before it.
 pub(crate) fn events(
     table: AggregateTable,
     key: AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
-    let look = move |table: &AggregateTable, key: &AggregateKey, range| {
-        items(table.clone(), key.to_string(), range).boxed()
-    };
+    let items = items(table.clone(), key.to_string(), range).boxed();
     let next = range.min_version.unwrap_or(1).max(1);
-    let begin = Look { items: look(&table, &key, range), range, next, gap: None };
+    let begin = Reading { items, next, left: range.limit };
     try_unfold((begin, table, key), move |(mut state, table, key)| async move {
-        let looks = || table.retry.attempts_max(LOOKS_MAX).start();
-        loop {
-            let Some(item) = state.items.try_next().await? else { return Ok(None) };
+        while state.left != Some(0)
+            && let Some(item) = state.items.try_next().await?
+        {
             let event = item::decode_named(item)?;
             let version = event.version.number();
             let gap = (!range.reverse && version > state.next)
                 .then(|| (key.clone(), state.next, version))
                 .filter(|gap| !table.gaps.has(gap));
             if let Some(gap) = gap {
-                let begun = state.gap.take().filter(|(of, _)| *of == gap);
-                let mut looks = begun.map_or_else(looks, |(_, looks)| looks);
-                if looks.again().await {
-                    state.gap = Some((gap, looks));
-                    let range = Range { min_version: Some(state.next), ..state.range };
-                    state.items = look(&table, &key, range);
+                let found = look(&table, &gap).await?;
+                if found.len() > 1 {
+                    state.items = iter(found).map(Ok).chain(state.items).boxed();
                     continue;
-                }
-                if looks.made() < LOOKS_MAX {
-                    let (operation, attempts) = ("reading events", looks.made());
-                    let source = format!("no time was left to look for version {}", state.next);
-                    let source = source.into();
-                    return Err(StoreError::Unavailable { operation, attempts, source }.into());
                 }
                 table.gaps.remember(gap);
             }
             state.next = version.saturating_add(1);
-            state.range.limit = state.range.limit.map(|limit| limit.saturating_sub(1));
+            state.left = state.left.map(|left| left.saturating_sub(1));
             return Ok(Some((event, (state, table, key))));
         }
+        Ok(None)
     })
+}
+
+/// The events in a gap, as they are at one moment, and the event after it.
+async fn look(
+    table: &AggregateTable,
+    (key, first, after): &Gap,
+) -> Result<Vec<Item>, AggregateError> {
+    let before = after.saturating_sub(BEFORE_MAX).max(first + 1);
+    let versions = std::iter::once(*first).chain(before..=*after);
+    let keys: Vec<Item> = versions.map(|version| key_of(key, version)).collect();
+    let found = table.get_together(&keys).await?;
+    if found.last().is_none_or(Option::is_none) {
+        let source = format!("{key} {after} was there, and is not in a later answer").into();
+        return Err(StoreError::Failed { operation: READING_ITEMS, source }.into());
+    }
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// The items of `partition` whose versions are in `range`. Each page is asked for no more items than are

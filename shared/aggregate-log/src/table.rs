@@ -1,9 +1,14 @@
 //! A table in Castore's single-table layout, and what all requests to it share.
 
 use aws_sdk_dynamodb::Client;
-use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence::StoreError;
+use ringfence_dynamo::{Clock, Item, Meter, Retry};
 
+use crate::AggregateError;
 use crate::gaps::Gaps;
+
+/// What failed, in the error of a request for items by their keys.
+pub(crate) const READING_ITEMS: &str = "reading items";
 
 /// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
 #[derive(Clone, Debug)]
@@ -33,5 +38,19 @@ impl AggregateTable {
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.dynamo.meter()
+    }
+
+    /// The items at one moment, in the order of `keys`: at most as many as a transaction has actions.
+    pub(crate) async fn get_together(
+        &self,
+        keys: &[Item],
+    ) -> Result<Vec<Option<Item>>, AggregateError> {
+        let found = self.retry.run(|| self.dynamo.get_together(keys)).await;
+        let found = found.map_err(|gave_up| gave_up.during(READING_ITEMS))?;
+        if found.len() != keys.len() {
+            let source = format!("{} answers to {} keys", found.len(), keys.len()).into();
+            return Err(StoreError::Failed { operation: READING_ITEMS, source }.into());
+        }
+        Ok(found)
     }
 }

@@ -1,5 +1,6 @@
 //! Refusals and lost answers: which requests follow, and which answer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringfence::{
@@ -7,17 +8,18 @@ use ringfence::{
     StoreError,
 };
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, AggregateTable, Push, PushPlace, Range, Version, event_of_image,
+    AggregateError, AggregateEvent, AggregateTable, Push, PushPlace, Range, VERSION_MAX, Version,
+    event_of_image,
 };
 use ringfence_dynamo::Retry;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
 use crate::customers::{
-    Customer, CustomerEvent, Transfer, added, catalog, customer, envelope, points, register,
-    transfer,
+    Customer, CustomerEvent, Spend, Transfer, add, added, catalog, customer, envelope, points,
+    register, transfer,
 };
-use crate::stack::{Stack, TABLE, conflict, events, run, versions};
+use crate::stack::{Stack, TABLE, code, conflict, events, run, versions};
 
 const NEW: PushPlace = PushPlace::After(Version::NONE);
 
@@ -226,61 +228,67 @@ fn without(versions: &'static [&'static str]) -> Fault {
     }))
 }
 
+/// Points are withdrawn in one append with another event. No query shows the withdrawal, however often it is asked.
 #[tokio::test]
-async fn no_decision_is_made_on_an_event_whose_predecessor_is_not_visible() {
-    for (versions, fault) in [(3, without(&["2"])), (2, without(&["1"]))] {
+async fn no_decision_misses_an_event_that_queries_do_not_show() {
+    for command in [add("1", &[-5, 0]), add("1", &[0, -5, 0])] {
         let stack = Stack::start().await;
-        let log = stack.table();
-        let events = vec![added(1); versions];
-        let push = Push { key: customer("1"), place: NEW, events };
-        log.push_event_group(vec![push]).await.expect("pushed");
+        let log = stack.log();
+        run(&log, &register("1"), None).await;
+        run(&log, &add("1", &[5]), None).await;
+        run(&log, &command, None).await;
         stack.operations();
-        stack.wire.inject("Query", 0, fault);
-        let customer = log.get_aggregate::<Customer>(&catalog(), &customer("1"), None).await;
-        let points = i64::try_from(versions).expect("a small number");
-        assert_eq!(customer.expect("the customer").state.points, points);
-        assert_eq!(stack.operations(), ["Query", "Query"]);
+        for query in 0..8 {
+            stack.wire.inject("Query", query, without(&["3", "4"][..command.points.len() - 1]));
+        }
+        let spend = Spend { customer_id: "1".to_owned(), points: 5 };
+        assert_eq!(code(&run(&log, &spend, None).await), "TooFew");
+        assert_eq!(stack.operations(), ["Query", "TransactGetItems", "PutItem"]);
     }
 }
 
 #[tokio::test]
-async fn a_gap_that_another_writer_left_is_read_over() {
+async fn what_a_look_finds_is_read_in_its_place() {
+    // Versions 1 to 9 are there but for 6. The query does not show all of them.
+    let (all, hidden) = ([1, 2, 3, 4, 5, 7, 8, 9], without(&["2", "4", "5", "8"]));
+    let limited = Range { limit: Some(4), ..Range::default() };
+    let tail = Range { min_version: Some(4), max_version: Some(8), ..Range::default() };
+    let cases = [
+        (Range::default(), &all[..], 5),
+        (limited, &all[..4], 4),
+        (tail, &all[3..6], 3),
+        (Range { reverse: true, ..Range::default() }, &[9, 7, 3, 1], 1),
+    ];
     let stack = Stack::start().await;
-    let log = stack.table();
-    for version in [1, 2, 5, 6] {
-        push(&log, PushPlace::Forced(version)).await.expect("pushed");
+    for version in all {
+        push(&stack.table(), PushPlace::Forced(version)).await.expect("pushed");
     }
-    stack.operations();
-    let all = versions(&log, &customer("1"), Range::default()).await;
-    assert_eq!(all, [1, 2, 5, 6]);
-    assert_eq!(stack.operations().len(), 4, "it looks again three times");
-    // Whether the gap is known, or is looked at again in the middle of the read.
-    for log in [log.clone(), stack.table()] {
-        let range = Range { limit: Some(3), ..Range::default() };
-        assert_eq!(versions(&log, &customer("1"), range).await, [1, 2, 5]);
+    for (range, expected, requests) in cases {
+        stack.operations();
+        stack.wire.inject("Query", 0, hidden.clone());
+        assert_eq!(versions(&stack.table(), &customer("1"), range).await, expected, "{range:?}");
+        let sent = stack.operations();
+        assert_eq!(sent.len(), requests, "{range:?}: {sent:?}");
     }
-    let range = Range { reverse: true, ..Range::default() };
-    assert_eq!(versions(&log, &customer("1"), range).await, [6, 5, 2, 1]);
 }
 
 #[tokio::test]
-async fn a_gap_that_stays_is_looked_for_once() {
+async fn a_gap_that_another_writer_left_is_looked_at_once() {
     let stack = Stack::start().await;
     let log = stack.table();
     for version in [1, 3, 4, 7] {
         push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
     stack.operations();
-    // Each of the two gaps is looked for three times, and not again, not even by a clone.
+    // Each of the two gaps is looked at once, and not again, not even by a clone.
+    let before = log.meter().snapshot();
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
-    assert_eq!(stack.operations(), ["Query"; 7]);
+    assert_eq!(stack.operations(), ["Query", "TransactGetItems", "TransactGetItems"]);
+    // Two units for each version of a gap and for the event after it.
+    assert_eq!(log.meter().snapshot().since(&before).total().read, 1.0 + 4.0 + 6.0);
     let clone = log.clone().retrying(Retry::default());
     assert_eq!(versions(&clone, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
     assert_eq!(stack.operations(), ["Query"]);
-    // Another missing version is looked for.
-    stack.wire.inject("Query", 0, without(&["4"]));
-    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 7]);
-    assert_eq!(stack.operations(), ["Query"; 2]);
     // Another writer fills the gap, so it is gone.
     push(&log, PushPlace::Forced(2)).await.expect("pushed");
     stack.operations();
@@ -289,59 +297,69 @@ async fn a_gap_that_stays_is_looked_for_once() {
 }
 
 #[tokio::test]
-async fn an_event_that_is_missing_after_a_gap_is_looked_for_as_well() {
+async fn a_look_reads_at_most_100_versions_however_wide_the_gap_is() {
     let stack = Stack::start().await;
     let log = stack.table();
-    for version in [1, 3, 4, 5] {
-        push(&log, PushPlace::Forced(version)).await.expect("pushed");
-    }
-    // The last look for version 2 does not show version 4 yet.
-    stack.wire.inject("Query", 3, without(&["4"]));
-    stack.operations();
-    assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3, 4, 5]);
-    assert_eq!(stack.operations(), ["Query"; 5]);
-}
-
-#[tokio::test]
-async fn each_gap_of_a_group_that_shows_item_by_item_is_looked_at_by_itself() {
-    // Four answers use up the looks at the first gap. The fifth shows everything.
-    let closed: [&[&str]; 4] = [&["5", "7"], &["5", "7"], &["5", "7"], &["7"]];
-    let narrowed: [&[&str]; 4] = [&["6", "7"], &["6", "7"], &["6", "7"], &["6"]];
-    for hidden in [closed, narrowed] {
-        let stack = Stack::start().await;
-        let log = stack.table();
-        for _ in 0..4 {
-            push(&log, PushPlace::End).await.expect("pushed");
+    let newest = VERSION_MAX;
+    for (after, looked_at) in [(101, 2..=101), (102, 4..=102), (newest, newest - 98..=newest)] {
+        let key = customer(&after.to_string());
+        for version in [1, after] {
+            log.push_event(&key, PushPlace::Forced(version), added(1)).await.expect("pushed");
         }
-        let events = vec![added(1); 4];
-        let group = vec![Push { key: customer("1"), place: PushPlace::At(5), events }];
-        log.push_event_group(group).await.expect("pushed");
         stack.operations();
-        for (pass, versions) in hidden.into_iter().enumerate() {
-            stack.wire.inject("Query", pass, without(versions));
-        }
-        let all = versions(&log, &customer("1"), Range::default()).await;
-        assert_eq!(all, [1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(stack.operations(), ["Query"; 5]);
+        assert_eq!(versions(&log, &key, Range::default()).await, [1, after]);
+        let sent = stack.wire.take();
+        let [_, look] = &sent[..] else { panic!("{} requests", sent.len()) };
+        let keys = look.request["TransactItems"].as_array().expect("keys").iter();
+        let keys = keys.map(|key| key["Get"]["Key"]["version"]["N"].as_str().expect("a version"));
+        let keys: BTreeSet<u64> = keys.map(|key| key.parse().expect("a number")).collect();
+        // The first version that is missing is always one of them.
+        assert_eq!(keys, looked_at.chain([2]).collect());
+        assert_eq!(keys.len(), 100);
     }
+    // An append of 100 events that no query shows, but for its last one, behind a gap of 99 versions.
+    let key = customer("2");
+    log.push_event(&key, PushPlace::Forced(1), added(1)).await.expect("pushed");
+    let events = vec![added(1); 100];
+    let push = Push { key: key.clone(), place: PushPlace::Forced(101), events };
+    log.push_event_group(vec![push]).await.expect("pushed");
+    let last = || {
+        Edit::new(|answer| {
+            let items = answer["Items"].as_array_mut().expect("items");
+            items
+                .retain(|item| ["1", "200"].iter().any(|version| item["version"]["N"] == *version));
+        })
+    };
+    stack.wire.inject("Query", 0, Fault::Reply(last()));
+    stack.operations();
+    let found = versions(&log, &key, Range::default()).await;
+    assert_eq!(found, [1].into_iter().chain(101..=200).collect::<Vec<_>>());
+    assert_eq!(stack.operations().len(), 4);
 }
 
-#[tokio::test(start_paused = true)]
-async fn without_time_to_look_again_a_gap_is_not_believed() {
-    let (log, _) = crate::stack::in_process();
+/// The look is not at one moment while the event is being written, and a role without `dynamodb:GetItem` gets none.
+#[tokio::test]
+async fn without_a_look_no_gap_is_believed() {
+    let stack = Stack::start().await;
+    let log = stack.table();
     for version in [1, 3] {
         push(&log, PushPlace::Forced(version)).await.expect("pushed");
     }
-    // No pause between two looks is as short as that.
-    let hasty = log.clone().retrying(Retry::default().within(Duration::from_nanos(1)));
-    let read = hasty
-        .get_aggregate::<Customer>(&catalog(), &customer("1"), None)
-        .await
-        .expect_err("it is not known");
-    let AggregateError::Store(StoreError::Unavailable { source, .. }) = read else {
-        panic!("{read:?}");
-    };
-    assert_eq!(source.to_string(), "no time was left to look for version 2");
+    let once = log.clone().retrying(Retry::default().attempts_max(1));
+    let gone = || Fault::Reply(Edit::new(|answer| answer["Responses"] = json!([{}, {}])));
+    let short = || Fault::Reply(Edit::new(|answer| answer["Responses"] = json!([{}])));
+    let conflict = || Fault::cancelled(&["TransactionConflict", "None"]);
+    for (fault, error) in [
+        (conflict(), "contention: gave up after 1 attempts"),
+        (Fault::error("AccessDeniedException"), "reading items failed"),
+        (gone(), "reading items failed"),
+        (short(), "reading items failed"),
+    ] {
+        stack.wire.inject("TransactGetItems", 0, fault);
+        let read = once.get_aggregate::<Customer>(&catalog(), &customer("1"), None).await;
+        assert_eq!(read.expect_err("it is not known").to_string(), error);
+    }
+    stack.wire.inject("TransactGetItems", 0, conflict());
     assert_eq!(versions(&log, &customer("1"), Range::default()).await, [1, 3]);
 }
 
