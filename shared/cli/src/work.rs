@@ -253,26 +253,32 @@ mod tests {
     use super::*;
     use crate::tables::StreamTables;
 
+    /// An eventual read may not find an event yet.
     #[tokio::test]
-    async fn an_event_that_was_too_large_for_a_message_is_read_strongly() {
+    async fn events_that_were_too_large_for_a_message_are_read_strongly() {
         let item = json!({ "id": { "S": "a:1" }, "position": { "N": "1" } });
         let stored = item.clone();
         let answers = move |operation: &str, body: &[u8]| {
-            assert_eq!(operation, "GetItem");
             let request: Value = serde_json::from_slice(body).unwrap();
-            // An eventual read may not find it yet.
-            let answer = match request["ConsistentRead"] == true {
-                true => json!({ "Item": stored }),
-                false => json!({}),
+            let answer = match (operation, request["ConsistentRead"] == true) {
+                ("GetItem", true) => json!({ "Item": stored }),
+                ("Query", true) => json!({ "Items": [], "Count": 0 }),
+                other => panic!("{other:?}"),
             };
             (200, answer.to_string().into_bytes())
         };
-        let streams = StreamTables { aggregate_table: None, document_table: None };
+        let document_table = Some("documents".to_owned());
+        let streams = StreamTables { aggregate_table: None, document_table };
         let tables = LogTables { table: Some("events".to_owned()), streams };
-        let client = Wire::default().client_of(Arc::new(answers));
+        let wire = Wire::default();
+        let client = wire.client_of(Arc::new(answers));
         let config = SdkConfig::builder().build();
         let catalog = Catalog::compose([]).unwrap();
         let does = Does::new(&config, client, &catalog, &tables, None, None).unwrap();
         assert_eq!(does.item(LogKind::Dcb, item.clone()).await.unwrap(), item);
+        let stream = StreamName::new("carts", "c1").unwrap();
+        let _ = does.span(&stream, 0..1).await;
+        let asked: Vec<_> = wire.take().into_iter().map(|asked| asked.operation).collect();
+        assert_eq!(asked[..2], ["GetItem", "Query"]);
     }
 }

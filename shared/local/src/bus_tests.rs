@@ -65,7 +65,7 @@ fn start(failures: u32, error: fn() -> InvokeError) -> Setup {
             retries,
             on_failure: arn("failed"),
         }],
-        buses: vec!["topic".to_owned()],
+        buses: ["topic", "other"].map(str::to_owned).into(),
         rules: vec![Rule {
             name: "OnOrder".to_owned(),
             bus: "topic".to_owned(),
@@ -108,8 +108,11 @@ async fn finish(setup: &Setup) {
 #[tokio::test(start_paused = true)]
 async fn matching_target_gets_the_envelope() {
     let mut setup = start(0, failed);
-    let id = setup.bus.put(entry("OrderPlaced")).expect("taken");
+    let at = Entry { time: Some(1_719_100_800.0), ..entry("OrderPlaced") };
+    let id = setup.bus.put(at).expect("taken");
     setup.bus.put(entry("OrderCancelled")).expect("taken");
+    let event_bus_name = Some("other".to_owned());
+    setup.bus.put(Entry { event_bus_name, ..entry("OrderPlaced") }).expect("taken");
     finish(&setup).await;
     let (function, event) = setup.given.recv().await.expect("an event");
     assert_eq!(function, "on-order");
@@ -118,8 +121,9 @@ async fn matching_target_gets_the_envelope() {
     assert_eq!(event["source"], "ordering");
     assert_eq!(event["detail-type"], "OrderPlaced");
     assert_eq!(event["detail"], json!({ "id": "1" }));
-    assert!(setup.given.is_empty(), "the other event matches no rule");
-    for kind in ["OrderPlaced", "OrderCancelled"] {
+    assert_eq!(event["time"], "2024-06-23T00:00:00Z");
+    assert!(setup.given.is_empty(), "the other events match no rule of their bus");
+    for kind in ["OrderPlaced", "OrderCancelled", "OrderPlaced"] {
         match setup.topic.recv().await.expect("a notice") {
             Notice::Event(event) => assert_eq!(event["detail-type"], kind),
             Notice::Trouble(text) => panic!("{text}"),

@@ -54,7 +54,7 @@ fn event(arn: &str, time: DateTime<Utc>) -> Value {
 mod tests {
     use std::time::Duration;
 
-    use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+    use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
     use super::*;
     use crate::{
@@ -77,29 +77,56 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_schedule_invokes_its_function_again_and_again() {
-        let (sender, mut given) = unbounded_channel();
+    /// What a function is given by a schedule that runs in the background.
+    fn start(rate: Duration) -> UnboundedReceiver<(String, Value)> {
+        let (sender, given) = unbounded_channel();
         let buckets = Buckets::new("/nowhere".into(), Vec::new());
         let destinations = Destinations { queues: Queues::new([]), buckets };
         let delivery = Delivery::new(&[], Arc::new(Fake(sender)), destinations, Notices::default());
         let schedule = Schedule {
             name: "Sweep".to_owned(),
             expression: String::new(),
-            times: Times::Rate(Duration::from_millis(20)),
+            times: Times::Rate(rate),
             target: DeliveryTarget {
                 function: "sweep".to_owned(),
                 retries: Retries { attempts_max: None, age_max: None },
                 dead_letter_queue: None,
             },
         };
-        let task = tokio::spawn(run(schedule, Arc::new(delivery)));
+        // It ends with the runtime of the test.
+        tokio::spawn(run(schedule, Arc::new(delivery)));
+        given
+    }
+
+    #[tokio::test]
+    async fn a_schedule_invokes_its_function_again_and_again() {
+        let mut given = start(Duration::from_millis(20));
         for _ in 0..3 {
             let (function, event) = given.recv().await.expect("an invocation");
             assert_eq!((&*function, &event["source"]), ("sweep", &json!("aws.scheduler")));
             let arn = "arn:aws:scheduler:us-east-1:000000000000:schedule/default/Sweep";
             assert_eq!(event["resources"], json!([arn]));
         }
-        task.abort();
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_slept_does_not_make_up_for_what_it_has_missed() {
+        let mut given = start(Duration::from_nanos(1));
+        let awake = async |given: &mut UnboundedReceiver<(String, Value)>| {
+            let (_, event) = given.recv().await.expect("an invocation");
+            let time: DateTime<Utc> =
+                event["time"].as_str().expect("a text").parse().expect("a time");
+            time.timestamp()
+        };
+        let before = awake(&mut given).await;
+        // Nothing else runs meanwhile, until at least one second has begun.
+        while clock::now().timestamp() <= before {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let mut after = Vec::new();
+        for _ in 0..5 {
+            after.push(awake(&mut given).await);
+        }
+        assert!(after[4] > before, "{after:?} after {before}");
     }
 }

@@ -123,7 +123,8 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
         }
     }
     let fold = written("functions/wishes/src/lib.rs".to_owned());
-    assert!(fold.contains("self.wishes_opened = true;"), "{fold}");
+    let arm = "self.wishes_opened = true;\n                self\n";
+    assert!(fold.contains(arm), "{fold}");
     add_all();
     assert_eq!(files(folder.path()), after, "a second run changes nothing");
     // The checks of the stack find each new type in the lock of its context.

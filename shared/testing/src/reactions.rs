@@ -63,3 +63,21 @@ pub(crate) fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_
         },
     ));
 }
+
+#[test]
+fn a_rule_is_compared_whole_and_whatever_the_order_of_its_lists() {
+    let rule = |pattern: Value| {
+        found(
+            &serde_json::json!({ "Events": { "Rule": { "Properties": { "Pattern": pattern } } } }),
+        )
+    };
+    let cause = |context, event_type| Cause { context, event_type };
+    let causes = [cause("carts", "CheckedOut"), cause("carts", "Cleared")];
+    let lists =
+        serde_json::json!({ "source": ["carts"], "detail-type": ["Cleared", "CheckedOut"] });
+    assert_eq!(rule(lists.clone()), pattern(&causes));
+    let mut narrower = lists;
+    narrower["detail"] = serde_json::json!({ "slot": [1] });
+    assert_eq!(rule(narrower.clone()), Some(narrower.to_string()));
+    assert_eq!((found(&Value::Null), pattern(&[])), (None, None));
+}

@@ -20,9 +20,9 @@ pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let template = template(&stack_root());
     every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
-    writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
+    check_none(&writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
         &stack, &template,
-    );
+    ));
     besides_items_a_role_allows_what_its_functions_need_and_no_more(&stack, &template);
     no_statement_names_everything_and_only_rows_are_deleted(&template);
 }
@@ -123,7 +123,7 @@ fn is_about_items(statement: &Value) -> bool {
 fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
     stack: &Stack,
     template: &Value,
-) {
+) -> Vec<String> {
     let mut troubles = Vec::new();
     for role in roles(stack, template).into_keys() {
         let (keys, all) = keys(stack, &role);
@@ -147,7 +147,7 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
             }
         }
     }
-    check_none(&troubles);
+    troubles
 }
 
 fn allow(sid: &str, action: Value, resource: Value) -> Value {
@@ -289,4 +289,55 @@ fn a_wrong_role_is_reported_with_what_to_write() {
          - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
     );
     check(&[log], &[], "CartsRole has the statement \"Log\", which none of its functions needs");
+}
+
+#[test]
+fn a_statement_that_is_not_limited_to_its_keys_is_named() {
+    let context = ContextInfo {
+        name: "carts",
+        log: Log::Aggregate,
+        event_types: vec![],
+        slices: vec![],
+        views: vec![],
+        functions: vec![],
+    };
+    let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");
+    let stack = Stack { catalog, contexts: vec![context] };
+    let path = |path| json!({ "Events": { "Http": { "Properties": { "Path": path } } } });
+    let check = |id: &str, function: Value, action: &str, condition: Value, is_named: bool| {
+        let mut statement = allow("Items", json!([action]), arn("SomeTable"));
+        statement["Condition"] = condition;
+        let mut template = json!({ "Resources": {
+            id: { "Type": "AWS::Serverless::Function", "Properties": function },
+        }});
+        let role = role_of(&stack, id, &template["Resources"][id]["Properties"]);
+        template["Resources"][&role]["Properties"]["Policies"] =
+            json!([{ "PolicyDocument": { "Statement": [statement] } }]);
+        let named = writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
+            &stack, &template,
+        );
+        let begin = format!("template.yaml: {role}: statement \"Items\" needs ");
+        assert_eq!(named.iter().any(|line| line.starts_with(&begin)), is_named, "{template:#}");
+    };
+    let leading =
+        |keys: &[&str]| json!({ "ForAllValues:StringLike": { "dynamodb:LeadingKeys": keys } });
+    let within = json!({ "ForAnyValue:StringEquals": { "dynamodb:EnclosingOperation": ["TransactWriteItems"] } });
+    for (action, condition, is_named) in [
+        ("dynamodb:Query", Value::Null, false),
+        ("dynamodb:PutItem", Value::Null, true),
+        ("dynamodb:PutItem", within.clone(), false),
+        ("dynamodb:PutItem", leading(&["$ReaderCheckpoint-*", "$View-*"]), false),
+        ("dynamodb:PutItem", leading(&["$View-*"]), true),
+    ] {
+        check("ProjectViews", json!({}), action, condition, is_named);
+    }
+    // All that a context's slices do is within its own streams.
+    for (action, condition, is_named) in [
+        ("dynamodb:Query", Value::Null, true),
+        ("dynamodb:PutItem", within, true),
+        ("dynamodb:Query", leading(&["carts#*"]), false),
+        ("dynamodb:Query", leading(&["orders#*"]), true),
+    ] {
+        check("AddToCart", path("/carts/add-to-cart"), action, condition, is_named);
+    }
 }
