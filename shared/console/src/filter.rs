@@ -136,3 +136,35 @@ fn time(field: &str, text: &str) -> Result<Option<u64>, Problem> {
         || Problem::bad(format!("{field}: write a time such as 2026-01-31T12:00:00, in UTC."));
     forms.iter().find_map(|text| ms_of_rfc3339(text)).map(Some).ok_or_else(wrong)
 }
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{BoundaryId, Metadata};
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_filter_takes_events_from_its_first_time_to_before_its_last() {
+        const FROM: u64 = 1_719_100_800_000;
+        let event = |at| SequencedEvent {
+            partition: BoundaryId::tag("orderId", "o1"),
+            slot: 1,
+            at,
+            rest: 0,
+            context: "ordering".to_owned(),
+            event_type: "OrderPlaced".to_owned(),
+            tags: Vec::new(),
+            data: Value::Null,
+            metadata: Metadata::default(),
+        };
+        let times = [("since", "2024-06-23T00:00"), ("until", "2024-06-23T00:00:01")];
+        let form = Form::of(&times.map(|(name, time)| (name.to_owned(), time.to_owned())));
+        let Ok(filter) = Filter::of(form) else { panic!("the times are understood") };
+        for (at, is_shown) in
+            [(FROM - 1, false), (FROM, true), (FROM + 999, true), (FROM + 1_000, false)]
+        {
+            assert_eq!(filter.matches(&event(at)), is_shown, "{at}");
+        }
+    }
+}

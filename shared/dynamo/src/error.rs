@@ -293,18 +293,20 @@ mod tests {
 
     #[test]
     fn a_failed_condition_outweighs_contention_in_a_mixture() {
-        for (codes, transient) in [
-            (&["None", "TransactionConflict"][..], true),
-            (&["ThrottlingError", "None"], true),
-            (&["TransactionConflict", "ProvisionedThroughputExceeded"], true),
-            (&["TransactionConflict", "ValidationError"], true),
-            (&["TransactionConflict", "ConditionalCheckFailed"], false),
-            (&["ConditionalCheckFailed", "ThrottlingError"], false),
-            (&["ValidationError", "None"], false),
-            (&["None", "ItemCollectionSizeLimitExceeded"], false),
-            (&[], false),
+        for (codes, transient, contended) in [
+            (&["None", "TransactionConflict"][..], true, true),
+            (&["ThrottlingError", "None"], true, false),
+            (&["TransactionConflict", "ProvisionedThroughputExceeded"], true, false),
+            (&["TransactionConflict", "ValidationError"], true, false),
+            (&["TransactionConflict", "ConditionalCheckFailed"], false, false),
+            (&["ConditionalCheckFailed", "ThrottlingError"], false, false),
+            (&["ValidationError", "None"], false, false),
+            (&["None", "ItemCollectionSizeLimitExceeded"], false, false),
+            (&[], false, false),
         ] {
-            assert_eq!(reasons(codes).is_transient(), transient, "{codes:?}");
+            let failure = reasons(codes);
+            let found = (failure.is_transient(), failure.is_contention());
+            assert_eq!(found, (transient, contended), "{codes:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use ringfence::NewEvent;
 use ringfence_dynamo::wire::Fault;
 use ringfence_views::{
-    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, View,
+    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, Read, View,
 };
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
@@ -57,6 +57,12 @@ async fn an_event_may_touch_more_rows_than_a_transaction_holds() {
     world.publish([sized("n1", rows(ROWS_MAX + 1), 0)]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.rows, ran.batches), (99, 2));
+    // The rows of both transactions show the event.
+    for row in ["r000", "r098"] {
+        let found = world.reader().row("notes", row, None).await.unwrap();
+        let Read::Found(Some(found)) = found else { panic!("{row} is there") };
+        assert_eq!(Some(found.as_of), ran.checkpoint, "{row}");
+    }
     // By bytes.
     world.publish([sized("n1", rows(12), 320_000)]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
@@ -160,14 +166,15 @@ async fn changes_that_do_not_fit_into_one_transaction_take_several() {
     world.publish(large).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert!(ran.batches >= (30 * 300_000_u64).div_ceil(BATCH_BYTES_MAX as u64), "{ran:?}");
+    // Three of these events have one row more than a transaction holds.
     world
-        .publish((0..10).map(|n| sized("n2", (0..20).map(|r| format!("{n}-{r}")).collect(), 0)))
+        .publish((0..7).map(|n| sized("n2", (0..33).map(|r| format!("{n}-{r}")).collect(), 0)))
         .await;
     let ran = world.run(&view(), FIRST).await.unwrap();
-    assert_eq!((ran.rows, ran.batches), (200, 3));
+    assert_eq!((ran.rows, ran.batches), (7 * 33, 4));
     world.publish((0..401).map(|_| noted("n3", &["one"]))).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches), (401, 3));
     let found = world.counts(FIRST).await;
-    assert_eq!((found.len(), found["one"]), (30 + 200 + 1, 401));
+    assert_eq!((found.len(), found["one"]), (30 + 7 * 33 + 1, 401));
 }

@@ -165,7 +165,11 @@ fn program(message: &Value) -> Option<(String, Program)> {
     }
     let target = match message["target"]["kind"][0].as_str()? {
         "test" => message["target"]["name"].as_str()?.to_owned(),
-        "lib" => format!("{}.lib", package.file_name()?.to_str()?),
+        // Several applications have a folder of one name.
+        "lib" if package.parent()?.ends_with("shared") => {
+            format!("{}.lib", package.file_name()?.to_str()?)
+        }
+        "lib" => format!("{}.lib", message["target"]["name"].as_str()?.replace('_', "-")),
         _ => return None,
     };
     Some((target, Program { file, package }))

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! `by` names the tests that are nearest, in the order in which they run: the target with the name of an integration
-//! test, or the unit tests of a folder with `.lib` after its name, and names that the tests must have a part of.
-//! `--skip` before a name leaves out the tests that have it: those that take long come last, in a run of their own.
-//! `by` holds for the file, or for one mutation if it comes last in it. What is between « and » is replaced; without
-//! these marks, all is. A space stands for any white space, and the text occurs once in its file.
+//! test, or the unit tests of a folder of `shared`, or of another crate, with `.lib` after its name, and names that the
+//! tests must have a part of. `--skip` before a name leaves out the tests that have it: those that take long come last,
+//! in a run of their own. `by` holds for the file, or for one mutation if it comes last in it. What is between « and »
+//! is replaced; without these marks, all is. A space stands for any white space, and the text occurs once in its file.
 
 use std::fmt;
 use std::fs;

@@ -46,7 +46,8 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
         return Err(format!("no line of the list has {only:?}; --list shows them"));
     }
     let tree = copy::with(root, &all)?;
-    let runs: Vec<&Run> = all.iter().flat_map(|mutation| &mutation.tests).collect();
+    // The copy has all mutations, so that a choice changes no file of it. Only the tests that are needed are built.
+    let runs: Vec<&Run> = chosen.iter().flat_map(|mutation| &mutation.tests).collect();
     let programs = copy::build(root, &tree, &runs)?;
     let survivors = hunt::all(&programs, &tree, &chosen)?;
     for mutation in &survivors {

@@ -169,6 +169,7 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
     let page = page.page("/health").await;
     assert!(page.contains("Queue Other</h3>") && page.contains("Queue Automations</h3>"), "{page}");
+    assert!(page.contains("some letters can't be read"), "{page}");
     let nowhere = Console::start(&world, &[]).await.page("/health").await;
     assert!(nowhere.contains("Name queues and buckets with --queue NAME=URL"), "{nowhere}");
     assert!(nowhere.contains("name the log group with --log-group"), "{nowhere}");
