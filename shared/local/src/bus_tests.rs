@@ -108,11 +108,11 @@ async fn finish(setup: &Setup) {
 #[tokio::test(start_paused = true)]
 async fn matching_target_gets_the_envelope() {
     let mut setup = start(0, failed);
-    let at = Entry { time: Some(1_719_100_800.0), ..entry("OrderPlaced") };
+    let at = BusEntry { time: Some(1_719_100_800.0), ..entry("OrderPlaced") };
     let id = setup.bus.put(at).expect("taken");
     setup.bus.put(entry("OrderCancelled")).expect("taken");
     let event_bus_name = Some("other".to_owned());
-    setup.bus.put(Entry { event_bus_name, ..entry("OrderPlaced") }).expect("taken");
+    setup.bus.put(BusEntry { event_bus_name, ..entry("OrderPlaced") }).expect("taken");
     finish(&setup).await;
     let (function, event) = setup.given.recv().await.expect("an event");
     assert_eq!(function, "on-order");

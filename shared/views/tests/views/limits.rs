@@ -3,7 +3,7 @@
 use ringfence::NewEvent;
 use ringfence_dynamo::wire::Fault;
 use ringfence_views::{
-    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, Read, View,
+    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, ViewRead, View,
 };
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};
@@ -60,7 +60,7 @@ async fn an_event_may_touch_more_rows_than_a_transaction_holds() {
     // The rows of both transactions show the event.
     for row in ["r000", "r098"] {
         let found = world.reader().row("notes", row, None).await.unwrap();
-        let Read::Found(Some(found)) = found else { panic!("{row} is there") };
+        let ViewRead::Found(Some(found)) = found else { panic!("{row} is there") };
         assert_eq!(Some(found.as_of), ran.checkpoint, "{row}");
     }
     // By bytes.
