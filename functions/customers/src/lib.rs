@@ -30,7 +30,7 @@ impl Context for Customers {
     type Log = Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog_of_streams::<Self>()
+        ringfence_stack::catalog::<Self>()
     }
 }
 

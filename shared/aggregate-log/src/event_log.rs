@@ -10,8 +10,7 @@ use ringfence::{
     Envelope, EventLog, EventRef, EventSchema, LogError, NewEvent, Plan, Read, Seen,
     SequencedEvent, StoreError, Target, earliest_ms, own_ms,
 };
-use ringfence_dcb_log::Rehearse;
-use ringfence_dynamo::{Action, Clock, Intent, Item, Meter, Retry};
+use ringfence_dynamo::{Action, Clock, Intent, Item, Retry};
 use serde_json::Value;
 
 use crate::event::whole;
@@ -122,8 +121,9 @@ impl AggregateLog {
     ) -> Result<(Prepared, Vec<SequencedEvent>), LogError> {
         let Draft { effect, envelope, seen } = draft;
         let (now_ms, own_ms) = (self.clock.now_ms(), self.last_ms.load(Ordering::Acquire));
+        let cause_ms = self.clock.follow(envelope.cause_ms);
         let Effect { events, targets, checks, fences } = effect;
-        let ms = earliest_ms(now_ms, own_ms, envelope.cause_ms, *seen, targets, fences);
+        let ms = earliest_ms(now_ms, own_ms, cause_ms, *seen, targets, fences);
         let mut prepared = Prepared::begin(self.clock.uuid().simple().to_string());
         let mut slots: BTreeMap<&BoundaryId, u64> = BTreeMap::new();
         let mut in_slots = Vec::with_capacity(events.len());
@@ -188,6 +188,35 @@ impl AggregateLog {
                 return Err(StoreError::Contention { attempts: mints.made(), over: None }.into());
             }
         }
+    }
+
+    /// The request that an append would be sent as, and its events in their slots. Nothing is written.
+    ///
+    /// # Errors
+    /// The append is refused before it is sent, or a read fails.
+    pub async fn rehearse(
+        &self,
+        append: Append<'_>,
+    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
+        let envelope = append.envelope;
+        let draft = self.draft(append)?;
+        let ends = self.ends(&draft.effect.targets, envelope).await?;
+        let (prepared, events) = self.prepare(&draft, &ends)?;
+        let mut intent = Intent::default();
+        for Entry { key, version, item, .. } in &prepared.entries {
+            let does = item.as_ref().and_then(item::event_type);
+            let action = Action {
+                item: format!("{key} {version}"),
+                does: does.map(|event_type| format!("puts {event_type}")),
+                requires: Some(format!("version {version} is free")),
+                bytes: 0,
+            };
+            match item {
+                Some(item) => intent.put(&table_layout(), item, action),
+                None => intent.actions.push(action),
+            }
+        }
+        Ok((intent, events))
     }
 
     fn draft<'a>(&self, append: Append<'a>) -> Result<Draft<'a>, LogError> {
@@ -311,38 +340,5 @@ impl EventLog for AggregateLog {
 
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
         Box::pin(self.retry(envelope).pause(attempt))
-    }
-}
-
-impl Rehearse for AggregateLog {
-    fn meter(&self) -> &Meter {
-        self.table.meter()
-    }
-
-    fn rehearse<'a>(
-        &'a self,
-        append: Append<'a>,
-    ) -> BoxFuture<'a, Result<(Intent, Vec<SequencedEvent>), LogError>> {
-        Box::pin(async move {
-            let envelope = append.envelope;
-            let draft = self.draft(append)?;
-            let ends = self.ends(&draft.effect.targets, envelope).await?;
-            let (prepared, events) = self.prepare(&draft, &ends)?;
-            let mut intent = Intent::default();
-            for Entry { key, version, item, .. } in &prepared.entries {
-                let does = item.as_ref().and_then(item::event_type);
-                let action = Action {
-                    item: format!("{key} {version}"),
-                    does: does.map(|event_type| format!("puts {event_type}")),
-                    requires: Some(format!("version {version} is free")),
-                    bytes: 0,
-                };
-                match item {
-                    Some(item) => intent.put(&table_layout(), item, action),
-                    None => intent.actions.push(action),
-                }
-            }
-            Ok((intent, events))
-        })
     }
 }

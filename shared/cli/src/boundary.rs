@@ -15,11 +15,11 @@ use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;
+use ringfence_logs::Shape;
 use serde::{Serialize, Serializer};
 
 use crate::Lists;
 use crate::commands::CommandLines;
-use crate::explain::Shape;
 use crate::out::{Output, write_line};
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence::Catalog;
-use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, LogKind, Partition};
+use ringfence::{Catalog, LogKind};
+use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, Partition};
 use serde_json::{Value, json};
 
 use crate::Lists;

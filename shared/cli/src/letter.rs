@@ -5,10 +5,10 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ringfence::BoundaryId;
+use ringfence::{BoundaryId, LogKind};
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::ms_of_rfc3339;
-use ringfence_feed::{LogKind, Partition};
+use ringfence_feed::Partition;
 use ringfence_topic::TopicEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,18 +1,16 @@
-//! What reads events, with the code that decodes them: slices, views, and the contexts with streams. A
+//! What reads events, with the code that decodes them: slices and views. A
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use anyhow::{Context as _, Result};
-use ringfence::{Aggregates, Context, Dcb, Reads, ReadsOf, SequencedEvent, Slice, TopicEvent};
-use ringfence_aggregate_log::whole;
-use ringfence_document_log::{Document, Documents, OfDocument, decode};
+use ringfence::{Context, LogOf, Reads, SequencedEvent, Slice, TopicEvent};
+use ringfence_logs::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
-use serde::de::Error as _;
 use serde_json::Error;
 
 type Read = fn(&SequencedEvent) -> Result<(), Error>;
 
-/// A slice, a view, or a context with streams.
+/// A slice or a view.
 struct Reader {
     name: &'static str,
     reads: fn(&SequencedEvent) -> bool,
@@ -57,10 +55,6 @@ impl Readers {
         unreadable.collect()
     }
 
-    fn add<R: Reads>(&mut self, name: &'static str, reads: fn(&SequencedEvent) -> bool) {
-        self.0.push(Reader { name, reads, read: |event| R::decode(event).map(drop) });
-    }
-
     fn react<S: Slice>(&mut self) {
         if S::REACTS_TO.is_empty() {
             return;
@@ -71,12 +65,6 @@ impl Readers {
         };
         let read = |event: &SequencedEvent| S::react(&TopicEvent::new(event.clone())).map(drop);
         self.0.push(Reader { name: S::NAME, reads, read });
-    }
-
-    fn stream<C: Context>(&mut self, read: Read) {
-        let reads =
-            |event: &SequencedEvent| !event.partition.is_of_dcb_log() && event.context == C::NAME;
-        self.0.push(Reader { name: C::NAME, reads, read });
     }
 }
 
@@ -96,21 +84,6 @@ fn field(event: &SequencedEvent, read: Read, why: &Error) -> Option<String> {
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
 }
 
-fn reads_dcb<R: Reads>(event: &SequencedEvent) -> bool {
-    event.partition.is_of_dcb_log() && R::TYPES.contains(&&*event.event_type)
-}
-
-fn reads_aggregate<S: Slice>(event: &SequencedEvent) -> bool {
-    event.context == S::Context::NAME
-        && event.partition.as_str().contains('#')
-        && ReadsOf::<S>::TYPES.contains(&&*event.event_type)
-}
-
-fn read_aggregate<S: Slice>(event: &SequencedEvent) -> Result<(), Error> {
-    let catalog = S::Context::catalog().map_err(Error::custom)?;
-    ReadsOf::<S>::decode(&whole(event.clone(), &catalog)).map(drop)
-}
-
 fn reads_view<V: View>(event: &SequencedEvent) -> bool {
     let is_of_stream = V::STREAMS.contains(&&*event.context);
     (event.partition.is_of_dcb_log() || is_of_stream)
@@ -118,27 +91,18 @@ fn reads_view<V: View>(event: &SequencedEvent) -> bool {
 }
 
 impl Visitor for Readers {
-    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {
-        self.stream::<C>(|event| decode::<C, D>(event).map(drop));
-    }
-
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        self.add::<ReadsOf<S>>(S::NAME, reads_dcb::<ReadsOf<S>>);
-        self.react::<S>();
-    }
-
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        let (reads, read) = (reads_aggregate::<S>, read_aggregate::<S>);
-        self.0.push(Reader { name: S::NAME, reads, read });
-        self.react::<S>();
-    }
-
-    fn document_slice<S: OfDocument>(&mut self) {
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        self.0.push(Reader {
+            name: S::NAME,
+            reads: |event| LogOf::<S>::read(event).is_some(),
+            read: |event| LogOf::<S>::read(event).unwrap_or(Ok(())),
+        });
         self.react::<S>();
     }
 
     fn view<V: View>(&mut self) {
-        self.add::<V::Reads>(V::NAME, reads_view::<V>);
+        let read: Read = |event| V::Reads::decode(event).map(drop);
+        self.0.push(Reader { name: V::NAME, reads: reads_view::<V>, read });
     }
 }
 
@@ -205,7 +169,7 @@ mod tests {
     #[test]
     fn the_payload_of_an_aggregate_s_event_need_not_have_the_aggregate_s_id() {
         let mut readers = Readers::default();
-        readers.aggregate_slice::<Join>();
+        readers.slice::<Join>();
         let unreadable = |data| {
             let event = SequencedEvent {
                 partition: BoundaryId::stored("members#ada"),

@@ -4,12 +4,12 @@ use anyhow::{Context, Result};
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
-use ringfence::Catalog;
+use ringfence::{Catalog, LogKind};
 use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, client_of};
-use ringfence_feed::{Index, LogKind, Logs};
+use ringfence_feed::{Index, Logs};
 
 use crate::layout::Layout;
 use crate::machine::sdk_config;
@@ -91,28 +91,49 @@ pub struct StackLogs {
 }
 
 impl StackLogs {
+    /// The table of a log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn table(&self, log: LogKind) -> Result<&str> {
+        let StreamTables { aggregate_table, document_table } = &self.tables.streams;
+        let (table, flag) = match log {
+            LogKind::Dcb => (&self.tables.table, "--table"),
+            LogKind::Aggregates => (aggregate_table, "--aggregate-table"),
+            LogKind::Documents => (document_table, "--document-table"),
+        };
+        let unnamed = || {
+            let log = log_name(log);
+            format!("it is on the {log} log: name its table with {flag} or --stack")
+        };
+        table.as_deref().with_context(unnamed)
+    }
+
     /// The DCB log with the events of a catalog.
     pub fn dcb(&self, catalog: Catalog) -> Result<DcbLog> {
-        let table = named(&self.tables.table, "DCB", "--table")?;
+        let table = self.table(LogKind::Dcb)?;
         Ok(DcbLog::new(self.client.clone(), table, catalog, Clock::system()))
     }
 
     /// The aggregate log.
     pub fn aggregates(&self) -> Result<AggregateTable> {
-        let table = named(&self.tables.streams.aggregate_table, "aggregate", "--aggregate-table")?;
+        let table = self.table(LogKind::Aggregates)?;
         Ok(AggregateTable::new(self.client.clone(), table, Clock::system()))
     }
 
     /// The store of the document log.
     pub fn documents(&self) -> Result<DynamoStore> {
-        let table = named(&self.tables.streams.document_table, "document", "--document-table")?;
-        Ok(DynamoStore::new(self.client.clone(), table))
+        Ok(DynamoStore::new(self.client.clone(), self.table(LogKind::Documents)?))
     }
 }
 
-fn named<'a>(table: &'a Option<String>, log: &str, flag: &str) -> Result<&'a str> {
-    let unnamed = || format!("it is on the {log} log: name its table with {flag} or --stack");
-    table.as_deref().with_context(unnamed)
+/// The name of a log, for people.
+pub(crate) fn log_name(log: LogKind) -> &'static str {
+    match log {
+        LogKind::Dcb => "DCB",
+        LogKind::Aggregates => "aggregate",
+        LogKind::Documents => "document",
+    }
 }
 
 /// The tables of the logs of single streams.

@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
-use ringfence::{Catalog, Consistency, Envelope};
+use ringfence::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
-use ringfence_feed::{Indexer, LogKind, Partition};
+use ringfence_feed::{Indexer, Partition};
 use ringfence_topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::{Value, json};
 

@@ -9,11 +9,11 @@ use crate::{CommandContext, EventError, NewEvent, Rejected, Rejection, Writes};
 
 /// An event that is in the log before a command.
 #[derive(Clone, Debug)]
-pub struct Fact {
+pub(crate) struct Fact {
     /// When it became one, in milliseconds since 1970.
-    pub at_ms: u64,
+    pub(crate) at_ms: u64,
     /// The event. Its tags say where it is.
-    pub event: NewEvent,
+    pub(crate) event: NewEvent,
 }
 
 /// Facts, a command, and what follows.
@@ -39,29 +39,27 @@ impl<S> Case<S> {
 
 /// What came of a command, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Came {
+pub(crate) struct Came {
     /// Why it was rejected, if it was.
-    pub rejection: Option<Value>,
+    pub(crate) rejection: Option<Value>,
     /// The events that are now in the log.
-    pub events: Vec<Value>,
+    pub(crate) events: Vec<Value>,
 }
 
 impl Came {
     /// Events, and no rejection.
-    #[must_use]
-    pub fn accepted(events: Vec<Value>) -> Self {
+    pub(crate) fn accepted(events: Vec<Value>) -> Self {
         Self { rejection: None, events }
     }
 
     /// A rejection and the events that it left.
-    #[must_use]
-    pub fn rejected(rejection: &impl Rejection, events: Vec<Value>) -> Self {
+    pub(crate) fn rejected(rejection: &impl Rejection, events: Vec<Value>) -> Self {
         Self { rejection: Some(Rejected::of(rejection).rejection), events }
     }
 }
 
 /// Events as JSON, as [`Came`] has them.
-pub fn event_json(event: &NewEvent) -> Value {
+pub(crate) fn event_json(event: &NewEvent) -> Value {
     let NewEvent { event_type, tags, data } = event;
     json!({ "type": event_type, "tags": tags, "data": data })
 }

@@ -299,7 +299,7 @@ impl Catalog {
             .chain(composite.clone())
             .collect();
         for boundary in [&partition].into_iter().chain(&fences) {
-            check_length(boundary)?;
+            check_length(boundary, &event.tags)?;
         }
         Ok(Filing { partition, fences, indexed, items, composite })
     }

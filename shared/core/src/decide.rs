@@ -8,9 +8,9 @@ use futures::{Stream, TryStreamExt, future::ready};
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
-    Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, Extent, LogError,
-    Name, NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, State,
-    StoreError, Writes,
+    Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, LogError, Name,
+    NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, State, StoreError,
+    Writes,
     cache::{Model, OutOfOrder, Recalled},
     shapes::plan,
 };
@@ -32,6 +32,8 @@ pub struct Handled {
     pub repeated: bool,
     /// The boundaries to which others added something while it was decided, one for each conflict.
     pub conflicts: Vec<BoundaryId>,
+    /// The events that it appended; on a log that keeps the state alone, those that led to the state.
+    pub written: Vec<NewEvent>,
 }
 
 /// Why a command is not settled.
@@ -111,7 +113,7 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
     for attempts in 1..=ATTEMPTS_MAX {
         let decided = match behind.take() {
             // An index that does not show yet what its fence counts would only conflict again.
-            Some(conflict) if lags(&conflict, &model.seen) => Err((conflict, model)),
+            Some(conflict) if model.seen.lags(&conflict) => Err((conflict, model)),
             _ => {
                 let decided = attempt.decide(model).await?;
                 if let Err((conflict, _)) = &decided {
@@ -121,13 +123,13 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
             }
         };
         let (conflict, stale) = match decided {
-            Ok(Decided { outcome, model, repeated }) => {
+            Ok(Decided { outcome, model, repeated, written }) => {
                 if let Some(mut model) = model {
                     model.settle();
                     attempt.keep(&mut model);
                     decisions.put(query, model);
                 }
-                return Ok(Handled { outcome, attempts, repeated, conflicts });
+                return Ok(Handled { outcome, attempts, repeated, conflicts, written });
             }
             Err(stale) => stale,
         };
@@ -139,21 +141,6 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
         behind = Some(conflict);
     }
     unreachable!("the last attempt returns")
-}
-
-/// Whether less was seen than a fence is known to count.
-fn lags(conflict: &Conflict, seen: &Seen) -> bool {
-    conflict.0.iter().any(|change| match change {
-        Change::Slot { .. } => false,
-        Change::Count { boundary, event_type, found, .. } => {
-            let counts = match seen.of(boundary) {
-                Some(Extent::Fence { counts, .. }) => Some(counts),
-                Some(Extent::Prefix(prefix)) => prefix.fenced.as_ref(),
-                None => None,
-            };
-            counts.and_then(|counts| counts.get(event_type)).is_some_and(|seen| seen < found)
-        }
-    })
 }
 
 /// What stays the same over the attempts of one command.
@@ -174,6 +161,7 @@ struct Decided<S: Slice> {
     /// What the handler may keep: it holds as of the commit or the answer.
     model: Option<Model<S>>,
     repeated: bool,
+    written: Vec<NewEvent>,
 }
 
 /// What was added since, and the model that lacks it.
@@ -337,7 +325,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         }
         let repeated = before.is_some();
         let outcome = before.unwrap_or_else(|| Outcome::of(rejected, Vec::new()));
-        Ok(Ok(Decided { outcome, model: Some(model), repeated }))
+        Ok(Ok(Decided { outcome, model: Some(model), repeated, written: Vec::new() }))
     }
 
     /// Why the command is rejected, if it is, and the events that follow.
@@ -375,11 +363,12 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
                 let follow =
                     |model: Model<S>, event| model.catch_up(self.plan, None, event).ok()?.ok();
                 let model = events.iter().try_fold(model, follow);
-                Ok(Ok(Decided { outcome, model, repeated: false }))
+                let written = events.into_iter().map(NewEvent::from).collect();
+                Ok(Ok(Decided { outcome, model, repeated: false, written }))
             }
             Ok(Appended::Repeated(events)) => {
                 let outcome = Outcome::Accepted(events);
-                Ok(Ok(Decided { outcome, model: None, repeated: true }))
+                Ok(Ok(Decided { outcome, model: None, repeated: true, written: vec![] }))
             }
             Err(LogError::Conflict(conflict)) => Ok(Err((conflict, model))),
             Err(error) => Err(error.into()),

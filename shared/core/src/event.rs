@@ -94,6 +94,13 @@ impl NewEvent {
     }
 }
 
+/// The event without its place.
+impl From<SequencedEvent> for NewEvent {
+    fn from(event: SequencedEvent) -> Self {
+        Self { event_type: event.event_type.into(), tags: event.tags, data: event.data }
+    }
+}
+
 /// For facts that are stated in code, such as in cases. Panics if the event can't be read back.
 impl<E: Event> From<E> for NewEvent {
     fn from(event: E) -> Self {

@@ -81,18 +81,17 @@ pub enum FilingError {
     },
 }
 
-pub(crate) fn check_length(boundary: &BoundaryId) -> Result<(), FilingError> {
+/// Checks the length of the boundary that some of these tags make.
+pub(crate) fn check_length(boundary: &BoundaryId, tags: &[Tag]) -> Result<(), FilingError> {
     let bytes = boundary.as_str().len();
     if bytes <= BOUNDARY_BYTES_MAX {
         return Ok(());
     }
-    let key = match boundary.as_str().split_once('#') {
-        // A stream is named by its context, and not by the key of its tag.
-        Some((context, _)) if !context.contains(':') => format!("of {context}"),
-        _ => {
-            let keys = boundary.as_str().split('#').filter_map(|tag| tag.split(':').next());
-            keys.collect::<Vec<_>>().join(" and ")
-        }
+    let text = boundary.as_str();
+    let keys: Vec<&str> = match text.split_once('#') {
+        // A stream, whose name has the value of its one tag alone.
+        Some((context, _)) if !context.contains(':') => tags.iter().map(|tag| &*tag.key).collect(),
+        _ => text.split('#').filter_map(|tag| tag.split(':').next()).collect(),
     };
-    Err(FilingError::BoundaryTooLong { key, bytes })
+    Err(FilingError::BoundaryTooLong { key: keys.join(" and "), bytes })
 }

@@ -11,7 +11,6 @@
 
 mod given;
 mod in_memory;
-mod on_events;
 mod once;
 mod orders;
 mod run;
@@ -19,10 +18,10 @@ mod same;
 
 use std::{fmt::Display, str::FromStr};
 
-pub use crate::case::{Came, Case, Fact, event_json};
+pub use crate::case::Case;
 pub use given::{BEGIN_MS, Given, When, given};
-pub use on_events::{OnEvents, catalog};
-pub use run::{CaseLog, CaseResult, InMemory, check_in_memory};
+pub use in_memory::{catalog, check_in_memory};
+pub use run::check_each;
 pub use same::{assert_same, fail};
 
 /// Events of several types as one list: `events![ProductAdded { … }, OrderPlaced { … }]`.

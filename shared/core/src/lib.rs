@@ -110,12 +110,14 @@ mod error;
 mod event;
 mod filing;
 mod keys;
+mod kind;
 pub mod kit;
 pub mod limits;
 mod lock;
 mod log;
 mod memory;
 mod metadata;
+mod on_log;
 mod once;
 mod place;
 mod plan;
@@ -148,6 +150,7 @@ pub use event::{
     Event, EventError, EventRef, EventSchema, NewEvent, Reads, SequencedEvent, TagSchema, Writes,
 };
 pub use filing::{Filing, FilingError};
+pub use kind::{Aggregates, Dcb, LogKind, LogName};
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
@@ -156,6 +159,7 @@ pub use lock::{Lock, Released};
 pub use log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
+pub use on_log::{OnEvents, OnLog};
 pub use once::events_are_record;
 pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
@@ -164,7 +168,7 @@ pub use reading::{Page, Reading};
 pub use rejection::{Never, Rejected, Rejection};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use seen::{Counts, Extent, Prefix, Seen};
-pub use slice::{Aggregates, Cause, Command, Context, Dcb, LogOf, ReadsOf, Slice, TopicEvent};
+pub use slice::{Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent};
 pub use snapshot::Snapshots;
 pub use state::State;
 pub use tag::{Name, Tag, TagValue};

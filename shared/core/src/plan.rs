@@ -151,7 +151,7 @@ impl Plan {
                     missing.entry(event_type.clone()).or_insert(item);
                     continue;
                 };
-                check_length(&boundary)?;
+                check_length(&boundary, &item.tags)?;
                 types.insert(event_type.clone());
                 add(&mut reads, boundary, access, event_type.clone());
             }

@@ -62,7 +62,7 @@ impl Reading {
                     continue;
                 }
                 if let Some((boundary, access)) = route(catalog, schema, &item.tags) {
-                    check_length(&boundary)?;
+                    check_length(&boundary, &item.tags)?;
                     add(&mut reads, boundary, access, schema.name.clone());
                 } else if item.tags.is_empty() {
                     scan = true;

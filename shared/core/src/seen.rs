@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Access, BoundaryId, Name, Plan, Read, SequencedEvent, is_followed};
+use crate::{Access, BoundaryId, Change, Conflict, Name, Plan, Read, SequencedEvent, is_followed};
 
 /// How many events of each type.
 pub type Counts = BTreeMap<Name, u64>;
@@ -181,6 +181,21 @@ impl Seen {
     pub fn newest_ms(&self, now_ms: u64) -> u64 {
         let lasts = self.lasts().into_values();
         lasts.filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
+    }
+
+    /// Whether less was seen than a fence is known to count.
+    pub(crate) fn lags(&self, conflict: &Conflict) -> bool {
+        conflict.0.iter().any(|change| match change {
+            Change::Slot { .. } => false,
+            Change::Count { boundary, event_type, found, .. } => {
+                let counts = match self.of(boundary) {
+                    Some(Extent::Fence { counts, .. }) => Some(counts),
+                    Some(Extent::Prefix(prefix)) => prefix.fenced.as_ref(),
+                    None => None,
+                };
+                counts.and_then(|counts| counts.get(event_type)).is_some_and(|seen| seen < found)
+            }
+        })
     }
 }
 

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, Catalog, CatalogError, CommandContext, Consistency, Query, Reads, Rejection,
-    SequencedEvent, State, Tag, TagSchema, Writes, case::Case,
+    BoundaryId, Catalog, CatalogError, CommandContext, Consistency, LogName, Query, Reads,
+    Rejection, SequencedEvent, State, Tag, TagSchema, Writes, case::Case,
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -84,9 +84,8 @@ pub trait Context {
     /// Name in kebab case: the first part of its slices' HTTP paths, and the source of its events on the
     /// EventTopic.
     const NAME: &'static str;
-    /// The log that its events are on, by its name: [`Dcb`], [`Aggregates`], or the
-    /// `Documents` of the crate of that log. Nothing else names the log.
-    type Log;
+    /// The log that its events are on. Nothing else names the log.
+    type Log: LogName;
 
     /// Declares its events.
     ///
@@ -94,12 +93,6 @@ pub trait Context {
     /// The schemas contradict each other.
     fn catalog() -> Result<Catalog, CatalogError>;
 }
-
-/// Names the DCB log as the log of a context.
-pub enum Dcb {}
-
-/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
-pub enum Aggregates {}
 
 /// The log of a slice's context.
 pub type LogOf<S> = <<S as Slice>::Context as Context>::Log;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use ringfence::{
     Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
-    earliest_ms, is_followed,
+    earliest_ms,
 };
 use ringfence_dynamo::{Failure, GaveUp, Item};
 
@@ -190,10 +190,7 @@ impl Place {
     }
 
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
-        let (now_ms, cause_ms) = (log.clock.now_ms(), envelope.cause_ms);
-        if let Some(cause_ms) = cause_ms.filter(|cause_ms| !is_followed(*cause_ms, now_ms)) {
-            tracing::warn!(cause_ms, now_ms, "the cause lies too far ahead of the clock");
-        }
+        let (now_ms, cause_ms) = (log.clock.now_ms(), log.clock.follow(envelope.cause_ms));
         let (targets, fences) = (&draft.targets, &draft.fences);
         let earliest = earliest_ms(now_ms, log.last_ms(), cause_ms, draft.seen, targets, fences);
         Mint { ms: earliest.max(self.raise), append_id: log.clock.uuid(), ends: &self.ends }

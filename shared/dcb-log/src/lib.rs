@@ -57,6 +57,5 @@ pub use image::{ImageError, event_of_image};
 pub use import::Imported;
 pub use layout::table_layout;
 pub use log::DcbLog;
-pub use rehearsal::{Rehearsal, Rehearse, Rehearsed};
 pub use report::{DcbReport, VerifyOptions, VerifyStage};
 pub use standing::BoundaryStanding;

@@ -63,12 +63,22 @@ impl<T> Loaded<T> {
     /// The time of a decision, in milliseconds since 1970: the clock's `now_ms`, or the time of the newest event or
     /// unfold of the Tip, if that is later and not too far ahead to be followed.
     pub(crate) fn newest_ms(&self, now_ms: u64) -> u64 {
+        self.times().filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
+    }
+
+    /// The time of the next events, in milliseconds since 1970: the clock's `now_ms`, or that of the newest event or
+    /// unfold of the Tip or of the command's cause, if that is later.
+    pub(crate) fn next_ms(&self, now_ms: u64, cause_ms: Option<u64>) -> u64 {
+        self.times().chain(cause_ms).fold(now_ms, u64::max)
+    }
+
+    /// The times in the Tip, in milliseconds since 1970.
+    fn times(&self) -> impl Iterator<Item = u64> {
         let times = self.tip.iter().flat_map(|tip| {
             let events = tip.events.iter().map(|event| &event.time);
             events.chain(tip.unfolds.iter().map(|unfold| &unfold.time))
         });
-        let times = times.filter_map(|time| ms_of_rfc3339(time));
-        times.filter(|at| is_followed(*at, now_ms)).fold(now_ms, u64::max)
+        times.filter_map(|time| ms_of_rfc3339(time))
     }
 
     pub(crate) fn etag(&self) -> Option<&String> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence::{
-    Catalog, CommandRecord, Consistency, Context, Envelope, Metadata, Name, NewEvent, Reads,
-    Rejected, SequencedEvent, StoreError, Tag,
+    BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError,
+    Metadata, Name, NewEvent, Reads, Rejected, SequencedEvent, Slice, StoreError, Tag,
 };
 use serde_json::Value;
 
@@ -14,8 +14,9 @@ use crate::check::{check, declared};
 use crate::codec::{Stored, stored, whole};
 use crate::once::Search;
 use crate::{
-    AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents,
-    OfDocument, Store, StreamAppend, StreamAppended, StreamConflict, StreamName, TimelineEvent,
+    AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents, Store,
+    StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
+    TipLimits,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -130,11 +131,11 @@ impl<D: Document, S: Store> Category<D, S> {
     ///
     /// # Errors
     /// The commands of the slice, or the events of its context, do not each name one document.
-    pub fn of<C: OfDocument<State = D>>(
+    pub fn of<C: Slice<State = D, Context: Context<Log = Documents<D>>>>(
         log: DocumentLog<S>,
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
-        check::<C>()?;
+        check::<C, D>()?;
         Self::new::<C::Context>(log, D::ACCESS, cache)
     }
 
@@ -151,6 +152,12 @@ impl<D: Document, S: Store> Category<D, S> {
         Ok(Self { log, access, cache, catalog, name: C::NAME, key: key.unwrap_or_default() })
     }
 
+    /// The same with Tips that calve at these sizes.
+    #[must_use]
+    pub fn with_limits(self, limits: TipLimits) -> Self {
+        Self { log: self.log.with_limits(limits), ..self }
+    }
+
     /// The log of the streams.
     #[must_use]
     pub fn log(&self) -> &DocumentLog<S> {
@@ -160,9 +167,18 @@ impl<D: Document, S: Store> Category<D, S> {
     /// The name of a stream of the category.
     ///
     /// # Errors
-    /// The id is empty or too long.
+    /// The id is empty, or too long for the stream's name to be a partition of the index.
     pub fn stream(&self, id: &str) -> Result<StreamName, DocumentError> {
-        Ok(StreamName::new(self.name, id)?)
+        let stream = StreamName::new(self.name, id);
+        let bytes = match &stream {
+            Ok(stream) => stream.partition().as_str().len(),
+            Err(StreamNameError::TooLong(bytes)) => *bytes,
+            Err(_) => 0,
+        };
+        if bytes > BOUNDARY_BYTES_MAX {
+            return Err(FilingError::BoundaryTooLong { key: self.key.to_string(), bytes }.into());
+        }
+        Ok(stream?)
     }
 
     /// The id of the stream that a command or an event with these tags names; empty if they name none.
@@ -296,7 +312,8 @@ impl<D: Document, S: Store> Category<D, S> {
         envelope: &Envelope,
     ) -> Result<Synced, DocumentError> {
         let unencodable = |source| DocumentError::Unencodable { stream: stream.clone(), source };
-        let (at_ms, mut state) = (self.log.clock.now_ms(), loaded.state.clone());
+        let (now_ms, mut state) = (self.log.clock.now_ms(), loaded.state.clone());
+        let at_ms = loaded.next_ms(now_ms, self.log.clock.follow(envelope.cause_ms));
         let mut encoded: Vec<Stored> = Vec::new();
         for (index, event) in (loaded.version()..).zip(events) {
             let event_type = event.event_type.clone().into_owned();
@@ -330,7 +347,7 @@ impl<D: Document, S: Store> Category<D, S> {
             StreamAppended::Written(tip) => {
                 let version = tip.version;
                 let loaded = Arc::new(Loaded { state, tip: Some(tip) });
-                self.cache.put(stream, &loaded, at_ms);
+                self.cache.put(stream, &loaded, now_ms);
                 Synced::Written(version)
             }
         })

@@ -1,8 +1,8 @@
 //! Whether contexts and slices are such that each event and each command names one document.
 
-use ringfence::{Catalog, CatalogError, Context, Name, Reads, TagSchema, Writes};
+use ringfence::{Catalog, CatalogError, Context, Name, Reads, Slice, TagSchema, Writes};
 
-use crate::{Document, Documents, OfDocument, StreamName, StreamNameError};
+use crate::{Document, Documents, StreamName, StreamNameError};
 
 /// Why a context or a slice can't be on the document log.
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +69,12 @@ pub enum CategoryError {
 ///
 /// # Errors
 /// They are not.
-pub(crate) fn check<S: OfDocument>() -> Result<(), CategoryError> {
-    let (catalog, key) = declared::<S::Context, S::State>()?;
+pub(crate) fn check<S, D>() -> Result<(), CategoryError>
+where
+    S: Slice<State = D, Context: Context<Log = Documents<D>>>,
+    D: Document,
+{
+    let (catalog, key) = declared::<S::Context, D>()?;
     for written in S::Writes::SCHEMAS {
         if catalog.schema(&written.name) != Some(written) {
             let (of, event_type) = (S::NAME.into(), written.name.clone());

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::{Context, Reads, Slice, State, Writes};
+use ringfence::{LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
@@ -12,26 +12,19 @@ use crate::codec::{Stored, readable};
 /// category: the part of a stream's name before the hyphen.
 pub struct Documents<D>(PhantomData<D>);
 
+impl<D: Document> LogName for Documents<D> {
+    const KIND: LogKind = LogKind::Documents;
+
+    fn snapshots() -> Vec<&'static str> {
+        D::ACCESS.snapshots()
+    }
+}
+
 /// The state of a document, on which all decisions about it rest. A context has one, since a document stores it beside
 /// the events.
 pub trait Document: State + Clone + Sync + 'static {
     /// How it is stored and read for commands. The default is to read all events.
     const ACCESS: AccessStrategy<Self> = AccessStrategy::Unoptimized;
-}
-
-/// A slice on the document log: its decision rests on the state of one document.
-pub trait OfDocument:
-    Slice<Context: Context<Log = Documents<<Self as Slice>::State>>, State: Document, Writes: Writes>
-{
-}
-
-impl<S> OfDocument for S where
-    S: Slice<
-            Context: Context<Log = Documents<<S as Slice>::State>>,
-            State: Document,
-            Writes: Writes,
-        >
-{
 }
 
 /// How the state of a document is stored and read.

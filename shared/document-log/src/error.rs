@@ -1,6 +1,8 @@
 //! Why the log failed, and why an item can't be decoded.
 
-use ringfence::{KeyReused, LimitExceeded, StoreError};
+use ringfence::{
+    Change, FilingError, HandleError, KeyReused, LimitExceeded, LogError, PlanError, StoreError,
+};
 
 use crate::{BodyError, StreamName, StreamNameError};
 
@@ -29,6 +31,9 @@ pub enum DocumentError {
     /// The id can't name a stream.
     #[error(transparent)]
     Name(#[from] StreamNameError),
+    /// The name of the stream is too long for the index.
+    #[error(transparent)]
+    Filing(#[from] FilingError),
     /// Another command of the stream was carried out under the idempotency key.
     #[error(transparent)]
     KeyReused(#[from] KeyReused),
@@ -144,6 +149,56 @@ pub enum DocumentError {
     /// A request failed for good or too often, or an item can't be decoded.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<StreamConflict> for ringfence::Conflict {
+    fn from(StreamConflict { stream, seen, .. }: StreamConflict) -> Self {
+        let event_type = "something else".into();
+        Self(vec![Change::Slot { partition: stream.partition(), slot: seen, event_type }])
+    }
+}
+
+/// The error as it is on every log.
+impl From<DocumentError> for HandleError {
+    fn from(error: DocumentError) -> Self {
+        let undecodable = |event: String, source| LogError::Undecodable { event, source };
+        Self::Log(match error {
+            DocumentError::KeyWithoutEvents { .. } => {
+                let field = "Idempotency-Key (commandId)".to_owned();
+                LogError::Unstorable { field, reason: error.to_string() }
+            }
+            // A command whose id is empty names no document.
+            DocumentError::Name(_) => return PlanError::Nothing.into(),
+            DocumentError::Filing(error) => return PlanError::Boundary(error).into(),
+            DocumentError::Limit(limit) => LogError::Limit(limit),
+            DocumentError::KeyReused(error) => LogError::KeyReused(error),
+            DocumentError::Nothing { .. } => LogError::Nothing,
+            DocumentError::UnknownType { stream, index, event_type } => {
+                let event = format!("{}/{index}", stream.partition());
+                LogError::UnknownType { event, event_type, context: stream.category().to_owned() }
+            }
+            DocumentError::Store(StoreError::Contention { attempts, over: Some(over) }) => {
+                let over = match over.downcast::<StreamConflict>() {
+                    Ok(conflict) => ringfence::Conflict::from(*conflict).into(),
+                    Err(over) => over,
+                };
+                LogError::Store(StoreError::Contention { attempts, over: Some(over) })
+            }
+            DocumentError::Store(error) => LogError::Store(error),
+            DocumentError::Body { ref stream, index, .. }
+            | DocumentError::Undecodable { ref stream, index, .. } => {
+                undecodable(format!("{}/{index}", stream.partition()), error.into())
+            }
+            DocumentError::Unencodable { ref stream, .. }
+            | DocumentError::Undeclared { ref stream, .. }
+            | DocumentError::OtherStream { ref stream, .. }
+            | DocumentError::Pruned { ref stream, .. }
+            | DocumentError::Hole { ref stream, .. }
+            | DocumentError::NoTip { ref stream } => {
+                undecodable(format!("of {}", stream.partition()), error.into())
+            }
+        })
+    }
 }
 
 /// Why an item is neither a Tip nor a calf.

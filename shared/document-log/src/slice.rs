@@ -2,7 +2,7 @@
 
 use ringfence::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
-    SequencedEvent, Writes,
+    SequencedEvent, Slice, Writes,
 };
 use serde::de::Error as _;
 
@@ -10,10 +10,7 @@ use crate::cache::Loaded;
 use crate::category::{Decision, Events, Settled};
 use crate::check::declared;
 use crate::codec::whole;
-use crate::{
-    Category, Document, DocumentError, Documents, Load, OfDocument, Store, StreamName,
-    TimelineEvent,
-};
+use crate::{Category, Document, DocumentError, Documents, Load, Store, StreamName, TimelineEvent};
 
 /// Carries out `command` on the state in the category's cache, or else on the one in the store.
 ///
@@ -22,7 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// As [`Category::transact_once`].
-pub async fn handle<C: OfDocument, S: Store>(
+pub async fn handle<C: Slice<State: Document>, S: Store>(
     category: &Category<C::State, S>,
     command: &C,
     envelope: &Envelope,
@@ -31,17 +28,18 @@ pub async fn handle<C: OfDocument, S: Store>(
     let (stream, attempts) = (category.stream(&category.id(&command.tags()))?, settled.attempts);
     let conflicts = vec![stream.partition(); attempts.saturating_sub(1) as usize];
     let (mut rejected, mut repeated) = (settled.rejection, false);
-    let events: Vec<(u64, String)> = match settled.events {
+    let (events, written): (Vec<(u64, String)>, _) = match settled.events {
         Events::Found(found) => {
             (rejected, repeated) = (rejection_of(&stream, &found)?, true);
-            found.into_iter().map(|found| (found.index, found.event.event_type)).collect()
+            let found = found.into_iter().map(|found| (found.index, found.event.event_type));
+            (found.collect(), Vec::new())
         }
         // Only the state is kept.
-        Events::Written(_) if !category.access.keeps_events() => Vec::new(),
+        Events::Written(events) if !category.access.keeps_events() => (Vec::new(), events),
         Events::Written(events) => {
             let first = settled.version - events.len() as u64;
-            let types = events.into_iter().map(|event| event.event_type.into_owned());
-            (first..).zip(types).collect()
+            let types = events.iter().map(|event| event.event_type.clone().into_owned());
+            ((first..).zip(types).collect(), events)
         }
     };
     let partition = stream.partition().to_string();
@@ -51,11 +49,11 @@ pub async fn handle<C: OfDocument, S: Store>(
         slot,
     });
     let outcome = Outcome::of(rejected, events.collect());
-    Ok(Handled { outcome, attempts, repeated, conflicts })
+    Ok(Handled { outcome, attempts, repeated, conflicts, written })
 }
 
 /// Decides and appends; once, if there is an idempotency key.
-pub(crate) async fn settle<C: OfDocument, S: Store>(
+pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     category: &Category<C::State, S>,
     command: &C,
     load: Load,
@@ -68,7 +66,7 @@ pub(crate) async fn settle<C: OfDocument, S: Store>(
     category.settle(&id, load, envelope, record.as_ref(), decide).await
 }
 
-fn decision<C: OfDocument, S: Store>(
+fn decision<C: Slice<State: Document>, S: Store>(
     category: &Category<C::State, S>,
     command: &C,
     loaded: &Loaded<C::State>,

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
+use ringfence::is_followed;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -47,6 +48,17 @@ impl Clock {
     fn passed_ms(&self) -> u64 {
         let passed = self.since.map_or(Duration::ZERO, |since| monotonic() - since);
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The time of a command's cause, if the command's events follow it. If it lies too far ahead of this clock, a
+    /// warning says that they do not. Both are in milliseconds since 1970.
+    pub fn follow(&self, cause_ms: Option<u64>) -> Option<u64> {
+        let now_ms = self.now_ms();
+        let followed = cause_ms.filter(|cause_ms| is_followed(*cause_ms, now_ms));
+        if cause_ms != followed {
+            tracing::warn!(cause_ms, now_ms, "the cause lies too far ahead of the clock");
+        }
+        followed
     }
 
     /// Milliseconds since the Unix epoch.

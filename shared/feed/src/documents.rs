@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, LogKind};
 use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
@@ -11,7 +11,6 @@ use ringfence_dynamo::{Clock, Item, Retry};
 
 use crate::error::StreamError;
 use crate::news::{Found, bounded, dense};
-use crate::partition::LogKind;
 
 /// How often to look at a stream that seems to lack events; each look makes several reads.
 const LOOKS_MAX: u32 = 3;

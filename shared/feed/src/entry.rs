@@ -6,13 +6,13 @@
 
 use std::error::Error;
 
-use ringfence::{BoundaryId, SequencedEvent};
+use ringfence::{BoundaryId, LogKind, SequencedEvent};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
 use ringfence_dynamo::Item;
 
-use crate::partition::{Doorbell, LogKind, Partition};
+use crate::partition::{Doorbell, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
 

@@ -52,5 +52,5 @@ pub use index::{Entry, Index, Until};
 pub use indexer::{Indexed, Indexer};
 pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
-pub use partition::{Doorbell, LogKind, Partition};
+pub use partition::{Doorbell, Partition};
 pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

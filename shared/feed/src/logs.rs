@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use ringfence::LogKind;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, Range};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
@@ -13,7 +14,7 @@ use ringfence_dynamo::{Clock, Item, Retry};
 use crate::documents;
 use crate::error::{IndexError, StreamError};
 use crate::news::{Found, News, bounded, dense};
-use crate::partition::{LogKind, Partition};
+use crate::partition::Partition;
 
 /// How often a partition with missing events is read. That takes some seconds; items become visible within
 /// milliseconds.

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{Stream, TryStreamExt};
+use ringfence::LogKind;
 use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
 
 use crate::entry::{event_of, slot_of};
 use crate::error::{IndexError, StreamError};
-use crate::partition::{LogKind, Partition};
+use crate::partition::Partition;
 
 /// What one read of a partition brings, in bytes, and at most one item more: a page of a query.
 pub(crate) const NEWS_BYTES_MAX: usize = 1_024 * 1_024;

@@ -2,35 +2,9 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use ringfence::{BoundaryId, SequencedEvent};
+use ringfence::{BoundaryId, LogKind, SequencedEvent};
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::Item;
-use serde::{Deserialize, Serialize};
-
-/// A log of the stack.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum LogKind {
-    /// The DCB log.
-    #[default]
-    Dcb,
-    /// The aggregate log.
-    Aggregates,
-    /// The document log.
-    Documents,
-}
-
-impl LogKind {
-    /// The number of a partition's first event.
-    pub(crate) fn first_slot(self) -> u64 {
-        match self {
-            Self::Dcb | Self::Aggregates => 1,
-            Self::Documents => 0,
-        }
-    }
-}
 
 /// Events that have one order: a partition of the DCB log, an aggregate, a document's stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Envelope, LogError, chain};
+use ringfence::{Envelope, LogError, LogKind, chain};
 use ringfence_aggregate_log::AggregateError;
 use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
@@ -26,7 +26,7 @@ use crate::index::{Entry, Until};
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
-use crate::partition::{LogKind, Partition};
+use crate::partition::Partition;
 
 /// A stage of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

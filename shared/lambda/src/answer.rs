@@ -39,7 +39,8 @@ mod tests {
             let rejection = json!({ "code": "IsLent", "has": "ada" });
             let rejected = Rejected { message: "ada has it".to_owned(), rejection };
             let outcome = Outcome::of(Some(rejected), events);
-            let handled = Handled { outcome, attempts: 1, repeated, conflicts: vec![] };
+            let handled =
+                Handled { outcome, attempts: 1, repeated, conflicts: vec![], written: vec![] };
             of_handled(handled).unwrap_err().document()
         };
         let plain = json!({

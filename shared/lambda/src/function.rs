@@ -1,35 +1,33 @@
 //! One invocation from payload to answer.
 
 use std::{
-    error::Error,
+    marker::PhantomData,
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{Envelope, Handled, Slice, StoreError, TopicEvent};
+use ringfence::{Envelope, HandleError, Handled, OnLog, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
-    handler::{Explain, Handler},
     invocation::{Invocation, Payload, Surroundings},
     telemetry::Line,
+    unsettled,
 };
 
 /// The time before the deadline that is left for the answer itself, in milliseconds.
 const ANSWER_MS: u64 = 250;
 
-/// Why a function can't start.
-pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
-
 /// A slice with the log that it runs on. Lambda sends one invocation at a time, so the meter's difference
 /// over an invocation is the cost of that invocation.
-pub(crate) struct Function<H> {
-    handler: H,
+pub(crate) struct Function<S, L> {
+    on: L,
+    slice: PhantomData<S>,
     clock: Clock,
     meter: Meter,
     cold: AtomicBool,
@@ -40,7 +38,7 @@ pub(crate) trait AnyFunction {
     fn call<'a>(&'a self, payload: &'a str, lambda: &'a Lambda) -> LocalBoxFuture<'a, Invoked>;
 }
 
-impl<H: Handler> AnyFunction for Function<H> {
+impl<S: Slice, L: OnLog<S>> AnyFunction for Function<S, L> {
     fn call<'a>(&'a self, payload: &'a str, lambda: &'a Lambda) -> LocalBoxFuture<'a, Invoked> {
         Box::pin(self.invoke(payload, lambda))
     }
@@ -52,14 +50,14 @@ pub(crate) struct Invoked {
     pub(crate) line: Line,
 }
 
-impl<H: Handler> Function<H> {
-    pub(crate) fn new(handler: H, clock: Clock, meter: Meter) -> Self {
-        Self { handler, clock, meter, cold: AtomicBool::new(true) }
+impl<S: Slice, L: OnLog<S>> Function<S, L> {
+    pub(crate) fn new(on: L, clock: Clock, meter: Meter) -> Self {
+        Self { on, slice: PhantomData, clock, meter, cold: AtomicBool::new(true) }
     }
 
     #[cfg(test)]
-    pub(crate) fn handler(&self) -> &H {
-        &self.handler
+    pub(crate) fn on(&self) -> &L {
+        &self.on
     }
 
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
@@ -67,7 +65,7 @@ impl<H: Handler> Function<H> {
         let started_ms = self.clock.now_ms();
         let mut line = Line {
             timestamp_ms: started_ms,
-            slice: H::Slice::NAME,
+            slice: S::NAME,
             function_request_id: lambda.request_id.clone(),
             cold_start: self.cold.swap(false, Ordering::Relaxed),
             command_id: None,
@@ -82,7 +80,7 @@ impl<H: Handler> Function<H> {
         };
         let payload = Payload::of(payload);
         let http = matches!(payload, Payload::Http(_));
-        let answer = match Invocation::<H::Slice>::parse(&payload) {
+        let answer = match Invocation::<S>::parse(&payload) {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
@@ -123,7 +121,7 @@ impl<H: Handler> Function<H> {
     /// Runs one command and notes in `line` what became of it.
     async fn command(
         &self,
-        command: &H::Slice,
+        command: &S,
         envelope: &Envelope,
         lambda: &Lambda,
         line: &mut Line,
@@ -141,10 +139,10 @@ impl<H: Handler> Function<H> {
                 answer
             }
             Err(error) => {
-                let problem = error.problem(&lambda.request_id);
+                let problem = unsettled::problem(&error, &lambda.request_id);
                 line.outcome = problem.kind;
-                line.attempts += error.attempts();
-                line.met(&error.conflicts());
+                line.attempts += unsettled::attempts(&error);
+                line.met(&unsettled::conflicts(&error));
                 line.cause = Some(chain(&error));
                 Err(problem)
             }
@@ -153,8 +151,8 @@ impl<H: Handler> Function<H> {
 
     /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda
     /// would end the process without an answer.
-    async fn handle(&self, command: &H::Slice, envelope: &Envelope) -> Result<Handled, H::Error> {
-        let work = self.handler.handle(command, envelope);
+    async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
+        let work = self.on.handle(command, envelope);
         let Some(deadline_ms) = envelope.deadline_ms else {
             return work.await;
         };
@@ -169,7 +167,7 @@ impl<H: Handler> Function<H> {
     async fn react(
         &self,
         event: &TopicEvent,
-        commands: Vec<(String, H::Slice)>,
+        commands: Vec<(String, S)>,
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Diagnostic> {

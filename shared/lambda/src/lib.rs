@@ -6,38 +6,23 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod answer;
-mod document;
-mod events;
 mod function;
-mod handler;
 mod invocation;
 mod json;
 mod serve;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod unsettled;
 mod wording;
 
-use std::process::ExitCode;
-
-use ringfence::{Context, Envelope, LogOf, Slice};
+use ringfence::{Envelope, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_function::{Problem, VariableNames};
+use ringfence_function::Problem;
 
-pub use serve::Serve;
+pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};
-
-/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
-/// catalog disagree), one line of the log names everything to mend.
-pub fn run<S: Slice<Context: Context<Log: Serve<S>>>>() -> ExitCode {
-    LogOf::<S>::serve()
-}
-
-/// The variables that the slice's function reads.
-pub fn variables<S: Slice<Context: Context<Log: Serve<S>>>>() -> VariableNames {
-    LogOf::<S>::variables()
-}
 
 /// Reads a payload as the slice's function does. Returns the commands that it leads to, each with its envelope,
 /// and carries out nothing.

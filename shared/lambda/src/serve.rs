@@ -4,28 +4,45 @@ use std::process::ExitCode;
 
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
-use ringfence::Slice;
-use ringfence_function::VariableNames;
+use ringfence::{Context, LogOf, OnLog, Slice};
+use ringfence_dynamo::Clock;
+use ringfence_function::{VariableNames, Variables};
+use ringfence_logs::{BoxError, InTable, Log};
 use serde_json::value::RawValue;
 
-use crate::function::{AnyFunction, BoxError, Function, Invoked};
-use crate::handler::Handler;
+use crate::function::{AnyFunction, Function, Invoked};
 
-/// A log, by its name, whose slices run as Lambdas.
-pub trait Serve<S: Slice> {
-    /// Runs the slice until Lambda ends the process.
-    fn serve() -> ExitCode;
+/// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
+const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
-    /// The variables that the slice's function reads.
-    fn variables() -> VariableNames;
+/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
+/// catalog disagree), one line of the log names everything to mend.
+pub fn run<S: Slice<Context: Context<Log: Log<S>>>>() -> ExitCode {
+    let open = async { Ok(Box::new(open::<S>().await?) as Box<dyn AnyFunction>) };
+    ringfence_function::start(Some(S::NAME), serve(Box::pin(open)))
 }
 
-/// Opens a function and serves it. If it can't start, one line of the log says why.
-pub(crate) fn start<H: Handler + 'static>(
-    open: impl Future<Output = Result<Function<H>, BoxError>> + 'static,
-) -> ExitCode {
-    let open = async { Ok(Box::new(open.await?) as Box<dyn AnyFunction>) };
-    ringfence_function::start(Some(H::Slice::NAME), serve(Box::pin(open)))
+/// The variables that the slice's function reads.
+pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
+    Variables::names(config::<S, LogOf<S>>)
+}
+
+/// The name of the table, and how many decisions or documents are kept.
+fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> (String, usize) {
+    let table = variables.required(L::TABLE);
+    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
+    (table, entries)
+}
+
+async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
+-> Result<Function<S, impl OnLog<S>>, BoxError> {
+    let (table, entries) = Variables::from_env(config::<S, LogOf<S>>)?;
+    let clock = Clock::system();
+    let client = ringfence_dynamo::client_from_env()?;
+    let table = InTable::new(client.clone(), table, clock.clone());
+    let (on, meter) = LogOf::<S>::open(table, entries)?;
+    ringfence_dynamo::open(&client).await;
+    Ok(Function::new(on, clock, meter))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled

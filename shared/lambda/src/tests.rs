@@ -2,26 +2,28 @@
 
 mod aggregate;
 mod bad_input;
+mod carts;
 mod customers;
 mod deadline;
+mod documents;
 mod identity;
 mod reactions;
 mod shop;
 
 use futures::executor::block_on;
 use lambda_runtime::Context;
-use ringfence::{Append, Context as _, Envelope, EventLog, MemoryLog, NewEvent, Slice, kit::id};
+use ringfence::{
+    Append, Context as _, Envelope, EventLog, MemoryLog, NewEvent, OnEvents, OnLog, Slice, kit::id,
+};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
-use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
-use crate::handler::Handler;
 use shop::{PlaceOrder, ProductAdded, RecordDemand, euros};
 
 const NOW_MS: u64 = 1_719_100_800_000;
 
-fn function<S: Slice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog>> {
+fn function<S: Slice>(given: Vec<NewEvent>) -> Function<S, OnEvents<S, MemoryLog>> {
     let catalog = S::Context::catalog().unwrap();
     let log = MemoryLog::new(catalog.clone());
     let envelope = Envelope::default();
@@ -32,7 +34,7 @@ fn function<S: Slice>(given: Vec<NewEvent>) -> Function<OnEvents<S, MemoryLog>> 
     Function::new(OnEvents::new(log, catalog, 0), Clock::fixed(NOW_MS), Meter::default())
 }
 
-fn shop() -> Function<OnEvents<PlaceOrder, MemoryLog>> {
+fn shop() -> Function<PlaceOrder, OnEvents<PlaceOrder, MemoryLog>> {
     let added = |product| ProductAdded { product_id: id(product), price: euros(100) };
     function(ringfence::events![added("p1"), added("p2")])
 }
@@ -59,17 +61,19 @@ pub(crate) fn request(body: &str, headers: Value) -> Value {
     })
 }
 
-fn invoke<H: Handler>(function: &Function<H>, payload: Value) -> Invoked {
+fn invoke<S: Slice>(function: &Function<S, impl OnLog<S>>, payload: Value) -> Invoked {
     block_on(function.invoke(&payload.to_string(), &Context::default()))
 }
 
 /// The events in the log.
-fn events<S: Slice>(function: &Function<OnEvents<S, MemoryLog>>) -> Vec<ringfence::SequencedEvent> {
-    function.handler().log().events()
+fn events<S: Slice>(
+    function: &Function<S, OnEvents<S, MemoryLog>>,
+) -> Vec<ringfence::SequencedEvent> {
+    function.on().log().events()
 }
 
 /// Status, headers and body of an HTTP answer.
-fn http<H: Handler>(function: &Function<H>, payload: Value) -> (u64, Value, Value) {
+fn http<S: Slice>(function: &Function<S, impl OnLog<S>>, payload: Value) -> (u64, Value, Value) {
     parts(&invoke(function, payload))
 }
 

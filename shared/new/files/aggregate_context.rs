@@ -15,7 +15,7 @@ impl Context for __Context__ {
     type Log = Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog_of_streams::<Self>()
+        ringfence_stack::catalog::<Self>()
     }
 }
 

@@ -25,9 +25,9 @@ const OF_STREAM: &str = "    let event = || NewEvent {
         data: json!({}),
     };
     given([])
-        .of_document(\"__context__\", \"a\", [event()])
-        .of_document(\"__context__\", \"b\", [event()])
-        .of_document(\"__context__\", \"a\", [event()])";
+        .of_stream(\"__stream__a\", [event()])
+        .of_stream(\"__stream__b\", [event()])
+        .of_stream(\"__stream__a\", [event()])";
 
 /// Plans a view of the event `on`.
 pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Result<()> {
@@ -59,11 +59,15 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
         true => ("", OF_PAYLOAD),
         false => ("#[stream] ", OF_STREAM),
     };
+    let stream = match event.log {
+        Log::Document => format!("{}-", event.context),
+        _ => format!("{}#", event.context),
+    };
     let values = [
         ("streams", &*streams),
+        ("stream", &*stream),
         ("mark", mark),
         ("test", test),
-        ("context", &*event.context),
         ("view", view),
         ("View", &*name),
         ("Event", &*event.event_type),

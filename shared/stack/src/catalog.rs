@@ -1,9 +1,7 @@
 //! The catalog of a context follows from its list.
 
-use ringfence::{
-    Aggregates, Catalog, CatalogError, Context, Dcb, Event, EventSchema, Slice, Writes,
-};
-use ringfence_document_log::OfDocument;
+use ringfence::{Catalog, CatalogError, Context, Event, EventSchema, LogName, Slice, Writes};
+use ringfence_logs::Log;
 
 use crate::{MemberList, Members, Visitor};
 
@@ -11,25 +9,17 @@ use crate::{MemberList, Members, Visitor};
 /// reads.
 ///
 /// # Errors
-/// They contradict each other.
+/// They contradict each other, or have other tags than the log of the context allows.
 pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
-    let mut declared = declared::<C>();
-    declared.others.push(Catalog::new(C::NAME, declared.schemas));
-    Catalog::compose(declared.others.into_iter().collect::<Result<Vec<_>, _>>()?)
-}
-
-/// The same for a context on the aggregate log, whose events are each in one stream.
-///
-/// # Errors
-/// They contradict each other, or a type has other tags than that of its stream.
-pub fn catalog_of_streams<C: Context + Members>() -> Result<Catalog, CatalogError> {
-    Catalog::of_streams(C::NAME, declared::<C>().schemas)
-}
-
-fn declared<C: Members>() -> Declared {
     let mut declared = Declared { schemas: Vec::new(), others: Vec::new() };
     MemberList::walk::<C>(&mut declared);
-    declared
+    let own = C::Log::KIND.catalog(C::NAME, declared.schemas)?;
+    // A decision on a stream reads nothing else.
+    if own.is_of_streams() || declared.others.is_empty() {
+        return Ok(own);
+    }
+    declared.others.push(Ok(own));
+    Catalog::compose(declared.others.into_iter().collect::<Result<Vec<_>, _>>()?)
 }
 
 struct Declared {
@@ -49,15 +39,7 @@ impl Declared {
 }
 
 impl Visitor for Declared {
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        self.add(S::Writes::SCHEMAS);
-    }
-
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        self.add(S::Writes::SCHEMAS);
-    }
-
-    fn document_slice<S: OfDocument>(&mut self) {
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         self.add(S::Writes::SCHEMAS);
     }
 

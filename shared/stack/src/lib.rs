@@ -9,6 +9,6 @@ mod catalog;
 mod stack;
 mod visit;
 
-pub use catalog::{catalog, catalog_of_streams};
-pub use stack::{ContextInfo, FunctionInfo, Log, SliceInfo, Stack};
-pub use visit::{Function, ListedContext, ListedSlice, MemberList, Members, Visitor};
+pub use catalog::catalog;
+pub use stack::{ContextInfo, FunctionInfo, SliceInfo, Stack};
+pub use visit::{Function, MemberList, Members, Visitor};

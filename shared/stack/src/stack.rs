@@ -3,24 +3,12 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Aggregates, Catalog, CatalogError, Cause, Context, Dcb, Name, Reads, ReadsOf, Slice, State,
-    Writes,
+    Catalog, CatalogError, Cause, Context, LogKind, LogName, Name, Reads, ReadsOf, Slice, Writes,
 };
-use ringfence_document_log::{Document, Documents, OfDocument};
+use ringfence_logs::Log;
 use ringfence_views::{Definition, View};
 
 use crate::{Function, MemberList, Members, Visitor};
-
-/// One of the three logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Log {
-    /// Events with tags, in one table.
-    Dcb,
-    /// One stream of events an aggregate.
-    Aggregate,
-    /// One document a stream.
-    Document,
-}
 
 /// What a stack has, without the code of its slices.
 #[derive(Clone, Debug)]
@@ -37,7 +25,7 @@ pub struct ContextInfo {
     /// Its name, which is the source of its events on the EventTopic.
     pub name: &'static str,
     /// The log that it is on.
-    pub log: Log,
+    pub log: LogKind,
     /// The names of its event types, and of the snapshots of its documents.
     pub event_types: Vec<Name>,
     /// Its slices.
@@ -119,37 +107,8 @@ struct Found {
 }
 
 impl Found {
-    fn context<C: Context>(&mut self, log: Log, event_types: Vec<Name>) {
-        let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
-        self.contexts.push(ContextInfo {
-            name: C::NAME,
-            log,
-            event_types,
-            slices,
-            views,
-            functions,
-        });
-    }
-
     fn last(&mut self) -> &mut ContextInfo {
         self.contexts.last_mut().expect("a context lists its slices and views")
-    }
-
-    fn slice<S: Slice>(&mut self, reads: Vec<Name>, writes: Vec<Name>) {
-        let reacts_to = S::REACTS_TO;
-        self.last().slices.push(SliceInfo {
-            name: S::NAME,
-            about: S::ABOUT,
-            reads,
-            writes,
-            reacts_to,
-        });
-    }
-
-    fn event_slice<S: Slice<State: State, Writes: Writes>>(&mut self) {
-        let reads = ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name));
-        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
-        self.slice::<S>(reads.collect(), writes.collect());
     }
 }
 
@@ -163,32 +122,27 @@ fn own_types<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
 }
 
 impl Visitor for Found {
-    fn dcb_context<C: Context>(&mut self) {
-        let catalog = C::catalog();
-        self.context::<C>(Log::Dcb, own_types::<C>(&catalog));
-        self.catalogs.push(catalog);
+    fn context<C: Context>(&mut self) {
+        let (catalog, log) = (C::catalog(), C::Log::KIND);
+        let snapshots = C::Log::snapshots().into_iter().map(Name::Borrowed);
+        let event_types = own_types::<C>(&catalog).into_iter().chain(snapshots).collect();
+        let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
+        let name = C::NAME;
+        self.contexts.push(ContextInfo { name, log, event_types, slices, views, functions });
+        if log == LogKind::Dcb {
+            self.catalogs.push(catalog);
+        }
     }
 
-    fn aggregate_context<C: Context>(&mut self) {
-        self.context::<C>(Log::Aggregate, own_types::<C>(&C::catalog()));
-    }
-
-    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {
-        let snapshots = D::ACCESS.snapshots().into_iter().map(Name::Borrowed);
-        let own = own_types::<C>(&C::catalog()).into_iter().chain(snapshots);
-        self.context::<C>(Log::Document, own.collect());
-    }
-
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        self.event_slice::<S>();
-    }
-
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        self.event_slice::<S>();
-    }
-
-    fn document_slice<S: OfDocument>(&mut self) {
-        self.event_slice::<S>();
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
+        self.last().slices.push(SliceInfo {
+            name: S::NAME,
+            about: S::ABOUT,
+            reads: ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect(),
+            writes: writes.collect(),
+            reacts_to: S::REACTS_TO,
+        });
     }
 
     fn view<V: View>(&mut self) {

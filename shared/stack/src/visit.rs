@@ -1,8 +1,8 @@
 //! The walk over a stack.
 
-use ringfence::{Aggregates, Context, Dcb, Event, LogOf, Slice};
-use ringfence_document_log::{Document, Documents, OfDocument};
+use ringfence::{Context, Event, Slice};
 use ringfence_function::Service;
+use ringfence_logs::Log;
 use ringfence_views::View;
 
 /// Something with members: a stack has contexts, a context has slices, views and other functions.
@@ -19,18 +19,10 @@ pub trait Function: Service {
 
 /// Visits each member of a stack.
 pub trait Visitor {
-    /// A context on the DCB log. Its members follow.
-    fn dcb_context<C: Context>(&mut self) {}
-    /// A context on the aggregate log. Its members follow.
-    fn aggregate_context<C: Context>(&mut self) {}
-    /// A context on the document log. Its members follow.
-    fn document_context<D: Document, C: Context<Log = Documents<D>>>(&mut self) {}
-    /// A slice on the DCB log.
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {}
-    /// A slice on the aggregate log.
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {}
-    /// A slice on the document log.
-    fn document_slice<S: OfDocument>(&mut self) {}
+    /// A context. Its members follow.
+    fn context<C: Context>(&mut self) {}
+    /// A slice.
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {}
     /// A type of events that no slice of the context writes.
     fn event<E: Event>(&mut self) {}
     /// A context whose events slices of the context read.
@@ -51,15 +43,15 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     }
 
     /// Lists a context and its members.
-    pub fn context<C: Context<Log: ListedContext<C>> + Members>(&mut self) -> &mut Self {
-        C::Log::visit(self.0);
+    pub fn context<C: Context + Members>(&mut self) -> &mut Self {
+        self.0.context::<C>();
         C::list(self);
         self
     }
 
     /// Lists a slice.
-    pub fn slice<S: Slice<Context: Context<Log: ListedSlice<S>>>>(&mut self) -> &mut Self {
-        LogOf::<S>::visit(self.0);
+    pub fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) -> &mut Self {
+        self.0.slice::<S>();
         self
     }
 
@@ -85,53 +77,5 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     pub fn function<F: Function>(&mut self) -> &mut Self {
         self.0.function::<F>();
         self
-    }
-}
-
-/// A log, by its name, whose contexts can be listed.
-pub trait ListedContext<C> {
-    /// Visits the context.
-    fn visit(visitor: &mut impl Visitor);
-}
-
-/// A log, by its name, whose slices can be listed.
-pub trait ListedSlice<S> {
-    /// Visits the slice.
-    fn visit(visitor: &mut impl Visitor);
-}
-
-impl<C: Context> ListedContext<C> for Dcb {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.dcb_context::<C>();
-    }
-}
-
-impl<C: Context> ListedContext<C> for Aggregates {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.aggregate_context::<C>();
-    }
-}
-
-impl<D: Document, C: Context<Log = Self>> ListedContext<C> for Documents<D> {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.document_context::<D, C>();
-    }
-}
-
-impl<S: Slice<Context: Context<Log = Dcb>>> ListedSlice<S> for Dcb {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.dcb_slice::<S>();
-    }
-}
-
-impl<S: Slice<Context: Context<Log = Aggregates>>> ListedSlice<S> for Aggregates {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.aggregate_slice::<S>();
-    }
-}
-
-impl<S: OfDocument> ListedSlice<S> for Documents<S::State> {
-    fn visit(visitor: &mut impl Visitor) {
-        visitor.document_slice::<S>();
     }
 }

@@ -1,9 +1,8 @@
 //! For the tests of a stack.
 //!
-//! [`Cases`] runs every case of every slice in memory and on an embedded DynamoDB with the tables of the
-//! template, and records the requests. [`Dynamo`] is that DynamoDB alone. [`checks!`] makes the tests that every stack
-//! has, of [`check_cases`], [`check_bad_input`], [`check_functions`], [`check_roles`], [`check_rooms`] and the checks of
-//! the readers' roles. [`check_role`] is for the functions of a stack that are not slices. Under `UPDATE=1` the checks
+//! [`checks!`] makes the tests that every stack has, of [`check_cases`], [`check_bad_input`], [`check_functions`],
+//! [`check_roles`], [`check_rooms`] and the checks of the readers' roles. [`Dynamo`] is the embedded DynamoDB with the
+//! tables of the template, on which cases run. [`check_role`] is for the functions of a stack that are not slices. Under `UPDATE=1` the checks
 //! write what they can into `template.yaml`: indexes, and the statements of roles about items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
@@ -22,7 +21,7 @@ mod schemas;
 pub mod template;
 mod variables;
 
-pub use cases::{Cases, SliceRequests, check_cases};
+pub use cases::{check_cases, table_of, tips_of};
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use payloads::check_bad_input;

@@ -2,9 +2,8 @@
 
 use std::fs;
 
+use ringfence::Slice;
 use ringfence::kit::fail;
-use ringfence::{Aggregates, Context, Dcb, Slice};
-use ringfence_document_log::OfDocument;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 use ringfence_lambda::read;
@@ -133,15 +132,7 @@ pub fn check_bad_input<M: Members>() {
     struct Each;
 
     impl Visitor for Each {
-        fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-            harass::<S>();
-        }
-
-        fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-            harass::<S>();
-        }
-
-        fn document_slice<S: OfDocument>(&mut self) {
+        fn slice<S: Slice>(&mut self) {
             harass::<S>();
         }
     }

@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence::LogKind;
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_stack::{ContextInfo, Log, Members, Stack};
+use ringfence_stack::{ContextInfo, Members, Stack};
 use serde_json::{Value, json};
 
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
@@ -39,7 +40,7 @@ fn role_of(stack: &Stack, id: &str, function: &Value) -> String {
 /// one table. On the other logs keys begin with the name of the context.
 fn role_of_slices(stack: &Stack, context: &str) -> String {
     match stack.context(context).map(|context| context.log) {
-        Some(Log::Aggregate | Log::Document) => {
+        Some(LogKind::Aggregates | LogKind::Documents) => {
             let words = context.split('-').map(|word| word[..1].to_uppercase() + &word[1..]);
             format!("{}Role", words.collect::<String>())
         }
@@ -50,9 +51,9 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
 /// The partition keys, or their beginnings, to which a role is limited, and whether all of its statements are.
 fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
-        Log::Dcb => None,
-        Log::Aggregate => Some(format!("{}#*", context.name)),
-        Log::Document => Some(format!("{}-*", context.name)),
+        LogKind::Dcb => None,
+        LogKind::Aggregates => Some(format!("{}#*", context.name)),
+        LogKind::Documents => Some(format!("{}-*", context.name)),
     };
     let contexts = stack.contexts.iter();
     let of_role = contexts.filter(|context| role_of_slices(stack, context.name) == role);

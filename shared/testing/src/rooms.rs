@@ -6,9 +6,9 @@ use std::path::Path;
 
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_stack::{ContextInfo, Members, Stack};
 #[cfg(test)]
-use ringfence_stack::{FunctionInfo, Log};
+use ringfence_stack::FunctionInfo;
+use ringfence_stack::{ContextInfo, Members, Stack};
 
 use crate::functions::{entries, model, serving};
 use crate::schemas;
@@ -168,7 +168,7 @@ fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
                   \nimpl Function for Sweep {\n    const NAME: &'static str = \"sweep\";\n}\n";
     let mut context = ContextInfo {
         name: "rooms",
-        log: Log::Dcb,
+        log: ringfence::LogKind::Dcb,
         event_types: vec![],
         slices: vec![],
         views: vec![],

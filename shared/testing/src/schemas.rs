@@ -86,8 +86,8 @@ pub(crate) fn updates() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::Catalog;
-    use ringfence_stack::{ContextInfo, Log};
+    use ringfence::{Catalog, LogKind};
+    use ringfence_stack::ContextInfo;
 
     use super::*;
 
@@ -95,7 +95,7 @@ mod tests {
         let event_types = event_types.iter().map(|name| (*name).into()).collect();
         let (slices, views, functions) = (vec![], vec![], vec![]);
         let context =
-            ContextInfo { name: "rooms", log: Log::Dcb, event_types, slices, views, functions };
+            ContextInfo { name: "rooms", log: LogKind::Dcb, event_types, slices, views, functions };
         let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
         Stack { catalog, contexts: vec![context] }
     }

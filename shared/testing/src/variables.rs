@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Aggregates, Context, Dcb, Slice};
-use ringfence_document_log::OfDocument;
+use ringfence::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
+use ringfence_logs::Log;
 use ringfence_stack::{Function, MemberList, Members, Visitor};
 use ringfence_topic::PublishEvents;
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
@@ -17,15 +17,7 @@ use crate::template::{binary, check_none};
 struct Read(BTreeMap<&'static str, VariableNames>);
 
 impl Visitor for Read {
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
-    }
-
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
-    }
-
-    fn document_slice<S: OfDocument>(&mut self) {
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 

@@ -3,9 +3,7 @@
 use std::fmt::Debug;
 
 use ringfence::kit::{BEGIN_MS, assert_same, fail};
-use ringfence::{BoundaryId, Context, Metadata, NewEvent, SequencedEvent, escape};
-use ringfence_aggregate_log::AggregateKey;
-
+use ringfence::{BoundaryId, LogKind, Metadata, NewEvent, SequencedEvent, escape};
 use serde_json::Value;
 
 use crate::{View, fold};
@@ -32,52 +30,29 @@ impl GivenEvents {
         self
     }
 
-    /// Further events of an aggregate of the context `C`, now. Panics if the context can't have such an aggregate. As in
-    /// the table, a payload does not repeat the aggregate's id.
+    /// Further events of a stream, now: of an aggregate `<context>#<id>`, or of a document `<context>-<id>`. As in the
+    /// tables, a payload does not repeat the field that names the stream.
     #[must_use]
     #[track_caller]
-    pub fn of_aggregate<C: Context>(
-        mut self,
-        id: &str,
-        events: impl IntoIterator<Item = NewEvent>,
-    ) -> Self {
-        let key = AggregateKey::new(C::NAME, id);
-        let key = key.unwrap_or_else(|error| fail("the aggregate's id", error));
-        let partition = BoundaryId::stored(key.to_string());
-        for NewEvent { event_type, tags, mut data } in events {
-            if let (Value::Object(fields), [tag]) = (&mut data, &tags[..]) {
+    pub fn of_stream(mut self, name: &str, events: impl IntoIterator<Item = NewEvent>) -> Self {
+        let (kind, partition, of) = match (name.split_once('#'), name.split_once('-')) {
+            (Some((context, _)), _) => (LogKind::Aggregates, name.to_owned(), context),
+            (None, Some((context, _))) => (LogKind::Documents, escape(name), context),
+            (None, None) => panic!("{name:?} is neither <context>#<id> nor <context>-<id>"),
+        };
+        let partition = BoundaryId::stored(partition);
+        for mut event in events {
+            if let (Value::Object(fields), [tag]) = (&mut event.data, &event.tags[..]) {
                 fields.remove(&*tag.key);
             }
             let before = self.events.iter().filter(|event| event.partition == partition).count();
             self.events.push(SequencedEvent {
                 partition: partition.clone(),
-                slot: before as u64 + 1,
-                at: self.now_ms,
-                rest: 0,
-                event_type: event_type.into_owned(),
-                context: C::NAME.to_owned(),
+                slot: kind.first_slot() + before as u64,
+                context: of.to_owned(),
                 tags: Vec::new(),
-                data,
-                metadata: Metadata::default(),
+                ..sequenced(before, self.now_ms, event)
             });
-        }
-        self
-    }
-
-    /// Further events of a document of this context, now, with the payloads that the log stores.
-    #[must_use]
-    pub fn of_document(
-        mut self,
-        context: &str,
-        id: &str,
-        events: impl IntoIterator<Item = NewEvent>,
-    ) -> Self {
-        let partition = BoundaryId::stored(escape(&format!("{context}-{id}")));
-        for event in events {
-            let slot = self.events.iter().filter(|event| event.partition == partition).count();
-            let (partition, context) = (partition.clone(), context.to_owned());
-            let event = sequenced(slot, self.now_ms, event);
-            self.events.push(SequencedEvent { partition, slot: slot as u64, context, ..event });
         }
         self
     }

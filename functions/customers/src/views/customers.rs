@@ -109,24 +109,24 @@ fn a_row_shows_all_changes_of_a_customer() {
         active,
     };
     given([])
-        .of_aggregate::<crate::Customers>("ada", events![registered("ada")])
-        .of_aggregate::<crate::Customers>(
-            "bob",
+        .of_stream("customers#ada", events![registered("ada")])
+        .of_stream(
+            "customers#bob",
             events![CustomerRegistered { name: "Bob".to_owned(), ..registered("bob") }],
         )
-        .of_aggregate::<crate::Customers>(
-            "ada",
+        .of_stream(
+            "customers#ada",
             events![
                 PointsSent { customer_id: customer_id(), to: id("bob"), points: 30 },
                 CustomerRenamed { customer_id: customer_id(), name: "Ada L.".to_owned() },
                 EmailChanged { customer_id: customer_id(), email: id("l@example.com") },
             ],
         )
-        .of_aggregate::<crate::Customers>(
-            "bob",
+        .of_stream(
+            "customers#bob",
             events![PointsReceived { customer_id: id("bob"), from: id("ada"), points: 30 }],
         )
-        .of_aggregate::<crate::Customers>("bob", events![deactivated("bob")])
+        .of_stream("customers#bob", events![deactivated("bob")])
         .then::<Customers>([
             ("ada", customer("Ada L.", "l@example.com", 70, true)),
             ("bob", customer("Bob", "ada@example.com", 130, false)),
@@ -139,19 +139,7 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
     use crate::facts::registered;
     use ringfence_views::kit::given;
 
-    /// Another context, with event types of the same names.
-    struct Others;
-
-    impl Context for Others {
-        const NAME: &'static str = "others";
-        type Log = Aggregates;
-
-        fn catalog() -> Result<Catalog, CatalogError> {
-            Catalog::of_streams(Self::NAME, [])
-        }
-    }
-
     let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };
     let events = events![registered("eve"), renamed];
-    given([]).of_aggregate::<Others>("eve", events).then::<Customers>([]);
+    given([]).of_stream("others#eve", events).then::<Customers>([]);
 }

@@ -1,9 +1,9 @@
 //! The cases of slices, in memory and on DynamoDB.
 
 use futures::executor::block_on;
-use ringfence::kit::{InMemory, OnEvents, check_in_memory};
+use ringfence::kit::check_in_memory;
 use ringfence::prelude::*;
-use ringfence::{Slice, SliceError};
+use ringfence::{OnEvents, Slice, SliceError};
 use ringfence_aggregate_log::AggregateLog;
 
 use crate::customers::{
@@ -17,8 +17,9 @@ async fn check<S: Slice>() {
     for case in S::cases() {
         let (table, clock) = in_process();
         let log = AggregateLog::new(table, catalog(), clock.clone());
-        case.check(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
-        assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
+        let on = OnEvents::new(log, catalog(), 0);
+        case.check(&on, |now_ms| clock.set(now_ms)).await;
+        assert!(on.log().table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
     }
 }
 
@@ -44,7 +45,7 @@ async fn cases_hold_on_dynamodb() {
 #[should_panic(expected = "case at shared/aggregate-log/tests/aggregate-log/cases.rs")]
 fn a_case_that_does_not_hold_names_its_place() {
     let case = given(events![registered("ada")]).when(add("ada", &[1])).then_nothing();
-    block_on(Aggregates::check(&case));
+    block_on(case.check_in_memory());
 }
 
 /// Its events have two tags.

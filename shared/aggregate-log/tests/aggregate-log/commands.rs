@@ -7,11 +7,10 @@ use futures::TryStreamExt;
 use futures::future::{join, join_all};
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, BoundaryId, Consistency, Decisions, EventLog, HandleError, LogError,
-    Metadata, Plan, SequencedEvent, Slice, StoreError, Tag, handle,
+    Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
+    SequencedEvent, Slice, StoreError, Tag, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
-use ringfence_dcb_log::Rehearsal;
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 use tokio::sync::Barrier;
@@ -353,33 +352,4 @@ async fn a_gap_of_more_than_100_000_versions_is_an_error_that_names_the_event() 
     };
     assert_eq!(event, "CUSTOMERS#bob/100003");
     assert_eq!(source.to_string(), "versions 2 and more are missing before it");
-}
-
-#[tokio::test]
-async fn a_rehearsal_says_what_would_be_written_and_writes_nothing() {
-    let (stack, log) = filled(5).await;
-    // A gap is no event that the decision rests on.
-    log.table().push_event(&customer("ada"), PushPlace::Forced(4), added(0)).await.expect("pushed");
-    assert_eq!(read(&log, "ada").await.len(), 4);
-    stack.operations();
-    let rehearsal = Rehearsal::of(&log);
-    let (catalog, command, envelope) = (catalog(), transfer("bob", 5), envelope(None));
-    let handled = handle(&rehearsal, &catalog, &Decisions::new(0), &command, &envelope).await;
-    assert_eq!(accepted(&handled.expect("it would be")), ["CUSTOMERS#ada 5", "CUSTOMERS#bob 2"]);
-    let rehearsed = rehearsal.end();
-    let actions = rehearsed.intent.expect("a request").actions;
-    let said: Vec<_> = actions.into_iter().map(|action| (action.item, action.requires)).collect();
-    let free = |item: &str, version: u64| {
-        (format!("{item} {version}"), Some(format!("version {version} is free")))
-    };
-    assert_eq!(said, [free("CUSTOMERS#ada", 5), free("CUSTOMERS#bob", 2)]);
-    assert_eq!(rehearsed.events.len(), 4);
-    let requests = ["Query", "Query", "TransactGetItems"];
-    assert_eq!(stack.operations(), requests, "what it compares with is a look");
-    // An answer that needs no look has seen what it read.
-    let (rehearsal, command) = (Rehearsal::of(&log), add("ada", &[]));
-    handle(&rehearsal, &catalog, &Decisions::new(0), &command, &envelope).await.expect("nothing");
-    let seen = rehearsal.end().seen.expect("a read");
-    let ada = BoundaryId::stored("CUSTOMERS#ada");
-    assert_eq!((seen.prefix(&ada).map(|it| it.slot), stack.operations().len()), (Some(4), 1));
 }

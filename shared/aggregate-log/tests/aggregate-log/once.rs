@@ -4,18 +4,16 @@ use std::sync::Arc;
 
 use futures::future::join;
 use ringfence::prelude::*;
-use ringfence::{
-    Decisions, Envelope, HandleError, Handled, LogError, Metadata, Outcome, Slice, handle,
-};
+use ringfence::{Decisions, Envelope, HandleError, Handled, LogError, Metadata, Slice, handle};
 use ringfence_aggregate_log::{AggregateLog, PushPlace, Range};
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use crate::customers::{
-    Customers, Points, PointsAdded, Spend, add, added, catalog, customer, points, register,
+    Customers, Points, PointsAdded, add, added, catalog, customer, points, register,
 };
-use crate::stack::{NOW_MS, Stack, accepted, code, events, run_with};
+use crate::stack::{NOW_MS, Stack, accepted, events, run_with};
 
 /// Adds points to customers.
 #[derive(Clone, Debug, Command)]
@@ -274,22 +272,6 @@ async fn a_repeat_whose_aggregate_is_read_in_part_is_not_answered() {
     let failed = run_with(&log, &command, &keyed("k")).await;
     assert!(matches!(failed, Err(HandleError::Log(LogError::Store(_)))), "{failed:?}");
     assert_eq!(places(&run(&log, &command, "k").await), repeated("ada 1, bob 1"));
-}
-
-#[tokio::test]
-async fn a_rejection_that_left_an_event_is_repeated_under_its_key() {
-    let (stack, log) = filled(1).await;
-    let spend = || Spend { customer_id: "ada".to_owned(), points: 5 };
-    let rejected = run(&log, &spend(), "k").await;
-    assert_eq!((code(&rejected), rejected.repeated), ("TooFew", false));
-    assert_eq!(stack.operations(), ["Query", "PutItem"]);
-    log.table().push_event(&customer("ada"), PushPlace::End, added(9)).await.expect("pushed");
-    // By now it could be spent. Under the key, the answer stays, with what it left.
-    let again = run(&log, &spend(), "k").await;
-    assert_eq!((&again.outcome, again.repeated), (&rejected.outcome, true));
-    let Outcome::Rejected { events, .. } = &again.outcome else { panic!("{again:?}") };
-    assert_eq!((events.len(), events[0].slot), (1, 2));
-    assert_eq!(places(&run(&log, &spend(), "l").await), first("ada 4"));
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_dynamo::{Intent, Usage};
+use ringfence_logs::ReadBoundary;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -32,20 +33,6 @@ pub struct Explanation {
     pub conflicts: Vec<String>,
     /// How often it was decided.
     pub attempts: u32,
-}
-
-/// A boundary that is read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadBoundary {
-    /// The boundary: of the DCB log a tag, a set of tags or a type, of the other logs a stream.
-    pub boundary: String,
-    /// How it is read.
-    pub by: String,
-    /// The types on which the decision depends; of a stream all.
-    pub types: Vec<String>,
-    /// What was seen of it.
-    pub seen: String,
 }
 
 /// An event that was read.

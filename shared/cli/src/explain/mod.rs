@@ -14,9 +14,10 @@ use crate::out::Output;
 use crate::send::{check, text};
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
-pub use explanation::{Explanation, ReadBoundary, Writing, Written};
+pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
-pub use slices::{OfSlice, Shape, Slices};
+pub use ringfence_logs::ReadBoundary;
+pub use slices::{OfSlice, Slices};
 
 #[derive(Args)]
 #[command(after_help = "\

@@ -4,7 +4,9 @@ use std::fmt;
 
 use ringfence::visible;
 
-use super::explanation::{Explanation, ReadBoundary, Writing, Written};
+use ringfence_logs::ReadBoundary;
+
+use super::explanation::{Explanation, Writing, Written};
 
 /// Most events that a text names.
 const EVENTS_MAX: usize = 20;

@@ -1,30 +1,29 @@
-//! Cases of the DCB log and the aggregate log in memory: as they are, in other orders, and twice under a key.
+//! Cases on a log of events in memory: as they are, in other orders, and twice under a key.
 
-use super::{
-    on_events::{OnEvents, catalog},
-    once, orders,
-    run::InMemory,
-    same::fail,
-};
-use crate::{Aggregates, Dcb, MemoryLog, Slice, case::Case, check};
+use super::{orders, run::check_each, same::fail};
+use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, case::Case, check};
 
-macro_rules! in_memory {
-    ($($log:ident),*) => {$(
-        impl<S: Slice> InMemory<S> for $log {
-            async fn check(case: &Case<S>) {
-                let catalog = catalog::<S::Context>();
-                let log = MemoryLog::new(catalog.clone());
-                // The log in memory takes the time from the envelope.
-                case.check(&OnEvents { log: &log, set_clock: |_| {} }).await;
-                orders::check(case, &catalog, log.events());
-                once::check(case, &catalog).await;
-            }
-
-            fn check_slice() {
-                check::<S>(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
-            }
-        }
-    )*};
+/// The catalog of a context. Panics if it contradicts itself.
+pub fn catalog<C: Context>() -> Catalog {
+    C::catalog().unwrap_or_else(|error| fail(format!("the catalog of {}", C::NAME), error))
 }
 
-in_memory!(Dcb, Aggregates);
+impl<S: Slice> Case<S> {
+    /// Runs the case on a log of events in memory, in other orders of its facts too, and twice under an idempotency
+    /// key. Panics as [`Case::check`] does.
+    pub async fn check_in_memory(&self) {
+        let catalog = catalog::<S::Context>();
+        let on = || OnEvents::new(MemoryLog::new(catalog.clone()), catalog.clone(), 0);
+        let first = on();
+        // The log in memory takes the time from the envelope.
+        self.check(&first, |_| {}).await;
+        orders::check(self, &catalog, first.log().events());
+        self.check_once(&on(), |_| {}).await;
+    }
+}
+
+/// Checks a slice on a log of events as its function does when it starts, and runs each of its cases in memory.
+pub fn check_in_memory<S: Slice>() {
+    check::<S>(&catalog::<S::Context>()).unwrap_or_else(|error| fail(S::NAME, error));
+    check_each::<S>(async |case| case.check_in_memory().await);
+}

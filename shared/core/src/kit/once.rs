@@ -3,30 +3,30 @@
 
 use serde_json::{Value, json};
 
-use super::{on_events::OnEvents, same::assert_same};
-use crate::{Catalog, Decisions, Envelope, Handled, MemoryLog, Outcome, Slice, case::Case, handle};
+use super::same::assert_same;
+use crate::{Envelope, Handled, OnLog, Outcome, Slice, case::Case};
 
-/// Runs the command twice under a key, on a log with the case's facts. Panics if the repeat takes effect too, or
-/// if the command writes what a repeat would not find.
-pub(super) async fn check<S: Slice>(case: &Case<S>, catalog: &Catalog) {
-    let log = MemoryLog::new(catalog.clone());
-    case.prepare(&OnEvents { log: &log, set_clock: |_| {} }).await;
-    let idempotency_key = Some("key".to_owned());
-    let envelope =
-        Envelope { context: case.context.clone(), idempotency_key, ..Envelope::default() };
-    let run = async || {
-        let handled = handle(&log, catalog, &Decisions::new(0), &case.command, &envelope).await;
-        handled.unwrap_or_else(|error| case.fail("with an idempotency key", error))
-    };
-    let first = run().await;
-    let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
-    let repeated = !events.is_empty();
-    let what = format!("case at {}: its repeat under an idempotency key", case.at);
-    assert_same(what, &json(&Handled { repeated, ..first }), &json(&run().await));
+impl<S: Slice> Case<S> {
+    /// Runs the command twice under an idempotency key, on an empty log to which the case's facts are added. Panics if
+    /// the repeat takes effect too, or if the command writes what a repeat would not find.
+    pub async fn check_once(&self, on: &impl OnLog<S>, set_clock: impl Fn(u64)) {
+        self.prepare(on, set_clock).await;
+        let (context, idempotency_key) = (self.context.clone(), Some("key".to_owned()));
+        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
+        let run = async || {
+            let handled = on.handle(&self.command, &envelope).await;
+            handled.unwrap_or_else(|error| self.fail("with an idempotency key", error))
+        };
+        let first = run().await;
+        let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
+        let repeated = !events.is_empty();
+        let what = format!("case at {}: its repeat under an idempotency key", self.at);
+        assert_same(what, &json(&Handled { repeated, ..first }), &json(&run().await));
+    }
 }
 
 fn json(handled: &Handled) -> Value {
-    let Handled { outcome, attempts, repeated, conflicts } = handled;
+    let Handled { outcome, attempts, repeated, conflicts, .. } = handled;
     let (rejection, events) = match outcome {
         Outcome::Accepted(events) => (None, events),
         Outcome::Rejected { rejected, events } => (Some(&rejected.rejection), events),

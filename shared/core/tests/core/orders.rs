@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::executor::block_on;
-use ringfence::{kit::InMemory, prelude::*};
+use ringfence::prelude::*;
 
 use crate::shop::{GuestId, Opened, RoomId, Rooms, booked, cleaned};
 
@@ -88,7 +88,7 @@ pub(crate) fn named(name: impl ToString) -> [Opened; 1] {
 /// Runs the case. The orders of cleanings that were decided on, and why it fails.
 pub(crate) fn run(case: Case<Name>) -> (Vec<Vec<u32>>, Option<String>) {
     DECIDED.take();
-    let check = || block_on(<Dcb as InMemory<Name>>::check(&case));
+    let check = || block_on(case.check_in_memory());
     let failed = catch_unwind(AssertUnwindSafe(check)).err();
     let failed = failed.map(|why| *why.downcast::<String>().expect("a text"));
     (DECIDED.take().into_iter().collect(), failed)

@@ -147,12 +147,12 @@ fn what_no_read_returns_is_refused() {
         catalog().unwrap().filing(&booked).unwrap_err().to_string(),
         "tag guestId makes a boundary of 2037 bytes, limit 2036"
     );
-    // The name of a stream has no key, and its id is not repeated.
+    // The name of a stream has no key, so its tag says it, and its id is not repeated.
     let schema = EventSchema { tags: Booked::SCHEMA.tags[..1].to_vec().into(), ..Booked::SCHEMA };
     let rooms = Catalog::of_streams("rooms", [schema]).unwrap();
     let tags = vec![Tag::new("roomId", "x:#".repeat(1_000))];
     let error = rooms.filing(&NewEvent { tags, ..booked }).unwrap_err().to_string();
-    assert_eq!(error, "tag of rooms makes a boundary of 3006 bytes, limit 2036");
+    assert_eq!(error, "tag roomId makes a boundary of 3006 bytes, limit 2036");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use futures::executor::block_on;
 use ringfence::{
     AHEAD_MAX_MS, Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError,
     LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Tag, handle,
-    kit::{BEGIN_MS, InMemory, check_in_memory},
+    kit::{BEGIN_MS, check_in_memory},
     prelude::*,
 };
 use serde::Serialize;
@@ -171,7 +171,7 @@ fn an_event_far_ahead_hides_the_time_of_a_nearer_one_in_its_boundary() {
     let facts = facts.and(events![booked("r1", "g2")]);
     let case = facts.when(measure()).at(BEGIN_MS - 1_000);
     let case = case.then_rejected(Rejection::Future { code: "Future" });
-    block_on(<Dcb as InMemory<Measure>>::check(&case));
+    block_on(case.check_in_memory());
     let before_all = BEGIN_MS - AHEAD_MAX_MS - 1;
     assert_eq!(TIMES.take(), [before_all, BEGIN_MS - 1_000].into());
 }

@@ -71,7 +71,7 @@ async fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since()
     assert!(!first.repeated);
     stack.accept(rename("Lantern")).await;
     let again = accept(&stack, &add("p1"), "k").await;
-    assert_eq!(again, Handled { repeated: true, ..first });
+    assert_eq!(again, Handled { repeated: true, written: vec![], ..first });
     assert_eq!(stack.count("ProductAdded").await, 1);
     assert_eq!(code(&stack.run(&add("p1")).await), "ProductAlreadyExists");
 
@@ -80,7 +80,7 @@ async fn a_repeat_gets_the_events_of_the_first_run_whatever_was_appended_since()
     // Once the pair is recorded, the command alone would append nothing; once it is revoked, an event.
     for _ in 0..2 {
         let again = accept(&stack, &record("o1"), "k").await;
-        assert_eq!(again, Handled { repeated: true, ..first.clone() });
+        assert_eq!(again, Handled { repeated: true, written: vec![], ..first.clone() });
         stack.accept(revoke("o1")).await;
     }
     assert_eq!(stack.count("DemandRecorded").await, 1);
@@ -142,7 +142,7 @@ async fn a_record_counts_until_the_store_deletes_it_whatever_a_clock_says() {
     let stack = shop().await;
     let first = accept(&stack, &record("o1"), "k").await;
     stack.clock.set(AHEAD_MS);
-    let repeat = || Handled { repeated: true, ..first.clone() };
+    let repeat = || Handled { repeated: true, written: vec![], ..first.clone() };
     // To an answer that appends nothing, and to an append. The answer's record is read strongly: a replica may lag.
     stack.wire.forget();
     assert_eq!(accept(&stack, &record("o1"), "k").await, repeat());
@@ -171,7 +171,10 @@ async fn an_event_that_the_decision_does_not_consume_is_a_record_as_well() {
     stack.accept(add("p1")).await;
     let stock = StockProduct { product_id: id("p1") };
     let first = accept(&stack, &stock, "k").await;
-    assert_eq!(accept(&stack, &stock, "k").await, Handled { repeated: true, ..first });
+    assert_eq!(
+        accept(&stack, &stock, "k").await,
+        Handled { repeated: true, written: vec![], ..first }
+    );
     // Also in a tail, and if the first read shows nothing.
     stack.wire.inject("Query", 0, stale());
     let late = run(&stack, &stock, "k").await.expect("an answer");
@@ -187,7 +190,7 @@ async fn an_index_that_shows_an_event_without_its_key_hides_no_record() {
     stack.wire.inject("Query", 0, stale());
     let again = accept(&stack, &order("o1"), "k").await;
     let conflicts = again.conflicts.clone();
-    assert_eq!(again, Handled { repeated: true, attempts: 2, conflicts, ..first });
+    assert_eq!(again, Handled { repeated: true, written: vec![], attempts: 2, conflicts, ..first });
 }
 
 /// Runs the commands with these keys on one handler that keeps its decisions, and then on another one: which
@@ -236,7 +239,7 @@ async fn a_repeat_on_a_warm_handler_that_has_not_seen_the_first_run_finds_it_in_
     let first = accept(&stack, &self::rename("Lantern"), "k").await;
     let again = rename("Lantern", &with_key("k")).await;
     let conflicts = again.conflicts.clone();
-    assert_eq!(again, Handled { repeated: true, attempts: 2, conflicts, ..first });
+    assert_eq!(again, Handled { repeated: true, written: vec![], attempts: 2, conflicts, ..first });
     // So it does where the command would have nothing to change.
     stack.seed(events![renamed("Torch")]).await;
     rename("Torch", &envelope()).await;
@@ -323,8 +326,14 @@ async fn a_repeat_after_the_tokens_ten_minutes_takes_no_effect() {
     assert!(stack.wire.is_spent() && !added.repeated && !recorded.repeated);
     // The same commands again, by writers that know nothing of the first.
     stack.clock.set(LATER_MS);
-    assert_eq!(accept(&stack, &add("p1"), "k").await, Handled { repeated: true, ..added });
-    assert_eq!(accept(&stack, &record("o1"), "k").await, Handled { repeated: true, ..recorded });
+    assert_eq!(
+        accept(&stack, &add("p1"), "k").await,
+        Handled { repeated: true, written: vec![], ..added }
+    );
+    assert_eq!(
+        accept(&stack, &record("o1"), "k").await,
+        Handled { repeated: true, written: vec![], ..recorded }
+    );
     let counts = (stack.count("ProductAdded").await, stack.count("DemandRecorded").await);
     assert_eq!(counts, (1, 1));
     stack.check_fences().await;

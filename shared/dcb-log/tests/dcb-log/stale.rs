@@ -1,11 +1,7 @@
 //! Reads that no emulator makes: stale ones, lagging indexes, reads that get no answer.
 
 use ringfence::kit::id;
-use ringfence::{
-    BoundaryId, Change, Decisions, Envelope, EventLog, HandleError, LogError, StoreError, events,
-    handle,
-};
-use ringfence_dcb_log::{Rehearsal, Rehearsed};
+use ringfence::{Change, Envelope, EventLog, HandleError, LogError, StoreError, events};
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
@@ -55,62 +51,6 @@ async fn an_append_decided_on_a_stale_read_conflicts_and_is_decided_again() {
     assert_eq!(code(&again), "ProductAlreadyExists");
     assert_eq!(again.expect("it is rejected").attempts, 2);
     assert_eq!(stack.count("ProductAdded").await, 1);
-}
-
-#[tokio::test]
-async fn a_rehearsal_meets_the_conflict_and_names_the_event() {
-    let stack = shop().await;
-    stack.accept(add()).await;
-    stack.wire.inject("Query", 0, stale());
-    let (log, envelope) = (stack.log(), envelope());
-    let rehearsal = Rehearsal::of(&log);
-    let none = Decisions::new(0);
-    let handled = handle(&rehearsal, &stack.catalog, &none, &add(), &envelope).await;
-    assert_eq!(code(&handled), "ProductAlreadyExists");
-    let Rehearsed { conflicts, intent, events, .. } = rehearsal.end();
-    let told: Vec<_> = conflicts.iter().map(ToString::to_string).collect();
-    assert_eq!(told, ["productId:p1 has ProductAdded in slot 1, which was free"]);
-    assert_eq!(events.into_values().collect::<Vec<_>>(), ["ProductAdded"]);
-    assert_eq!(intent, None, "a rejection writes nothing");
-    let handled = handled.expect("it is rejected");
-    assert_eq!(
-        (handled.attempts, handled.conflicts),
-        (2, vec![BoundaryId::tag("productId", "p1")])
-    );
-    assert_eq!(stack.count("ProductAdded").await, 1);
-}
-
-/// A stale read lacks that the pair was recorded and revoked, so the first of two appends conflicts.
-#[tokio::test]
-async fn a_rehearsal_that_meets_a_conflict_costs_what_the_command_costs() {
-    let stack = shop().await;
-    let (product_id, order_id) = (id("p1"), id("o1"));
-    let command = RecordDemand::Record { product_id, order_id };
-    stack.accept(command.clone()).await;
-    let (product_id, order_id) = (id("p1"), id("o1"));
-    stack.accept(RecordDemand::Revoke { product_id, order_id }).await;
-    let (log, envelope, none) = (stack.log(), envelope(), Decisions::new(0));
-
-    stack.wire.inject("Query", 0, stale());
-    let before = log.meter().snapshot();
-    let rehearsal = Rehearsal::of(&log);
-    let rehearsed = handle(&rehearsal, &stack.catalog, &none, &command, &envelope).await;
-    let usage = log.meter().snapshot().since(&before);
-    let Rehearsed { looks, conflicts, intent, .. } = rehearsal.end();
-    assert_eq!((looks.reads, conflicts.len()), (2, 1), "each append was looked at");
-
-    stack.wire.inject("Query", 0, stale());
-    let before = log.meter().snapshot();
-    let real = handle(&log, &stack.catalog, &none, &command, &envelope).await;
-    let spent = log.meter().snapshot().since(&before);
-    let [rehearsed, real] = [rehearsed, real].map(|handled| handled.expect("it is accepted"));
-    assert_eq!((rehearsed.attempts, &rehearsed), (2, &real));
-    assert_eq!(usage.reads - looks.reads, spent.reads);
-    assert!((usage.total().read - looks.total().read - spent.total().read).abs() < f64::EPSILON);
-    // The command also pays for the append that is refused, which reaches no index.
-    let intent = intent.expect("it appends");
-    let refused: f64 = intent.actions.iter().map(|action| intent.units_of(action)).sum();
-    assert!((refused + intent.units() - spent.total().write).abs() < f64::EPSILON);
 }
 
 #[tokio::test]

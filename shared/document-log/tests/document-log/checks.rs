@@ -1,19 +1,16 @@
 //! What a function refuses when it starts: contexts and slices in which an event or a command does not name one
 //! document. And what a slice may do with its document.
 
+use ringfence::Envelope;
 use ringfence::prelude::*;
-use ringfence::{Envelope, Handled, Outcome, Rejected};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
     Documents, MemoryStore, Store, handle,
 };
 use ringfence_dynamo::Clock;
 
-use crate::basket::{
-    Added, Basket, Event as Stored, State as Items, add, baskets, some_cache, state,
-};
+use crate::basket::{Added, Basket, Event as Stored, State as Items, add, baskets, state};
 use crate::on_both;
-use crate::slices::Rejection;
 use crate::stack::{NOW_MS, log};
 
 #[derive(Event)]
@@ -159,7 +156,7 @@ fn of_context<C: Context<Log = Documents<Shelf>>>() -> String {
     category.err().map(|error| error.to_string()).unwrap_or_default()
 }
 
-fn of_slice<S: ringfence_document_log::OfDocument>() -> String {
+fn of_slice<S: Slice<State = Shelf, Context: Context<Log = Documents<Shelf>>>>() -> String {
     let category: Result<_, CategoryError> = Category::of::<S>(memory(), Cache::none());
     category.err().map(|error| error.to_string()).unwrap_or_default()
 }
@@ -196,11 +193,6 @@ enum Act {
         #[tag(partition)]
         basket_id: String,
     },
-    /// Is rejected, and leaves one thing the first time.
-    Leave {
-        #[tag(partition)]
-        basket_id: String,
-    },
 }
 
 impl Slice for Act {
@@ -208,28 +200,20 @@ impl Slice for Act {
     type Context = Basket;
     type State = Items;
     type Writes = Added;
-    type Rejection = Rejection;
+    type Rejection = Never;
 
-    fn decide(&self, _: &Items, context: &CommandContext) -> Result<Vec<Added>, Rejection> {
+    fn decide(&self, _: &Items, context: &CommandContext) -> Result<Vec<Added>, Never> {
         let (basket_id, quantity) = match self {
             Self::Stray { .. } => ("another".to_owned(), 1),
             Self::Count { basket_id } => (basket_id.clone(), context.now_ms - NOW_MS),
-            Self::Leave { .. } => return Err(Rejection::BasketClosed),
         };
         let quantity = quantity.try_into().expect("a few milliseconds");
         Ok(vec![Added { basket_id, sku: 1, quantity }])
-    }
-
-    fn leaves(&self, _: &Rejection, items: &Items, _: &CommandContext) -> Vec<Added> {
-        let Self::Leave { basket_id } = self else { return vec![] };
-        let left = || Added { basket_id: basket_id.clone(), sku: 7, quantity: 1 };
-        if items.items.contains_key(&7) { vec![] } else { vec![left()] }
     }
 }
 
 on_both![
     an_event_of_another_document_is_not_written,
-    a_rejection_leaves_events_once_and_a_repeat_is_rejected_alike,
     a_decision_is_not_made_before_the_events_that_it_read,
 ];
 
@@ -250,28 +234,6 @@ async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
     let error = category.transact("a", load, &Envelope::default(), decide).await;
     let error = error.expect_err("its catalog lacks it").to_string();
     assert!(error.contains("add Wrapped::SCHEMA"), "{error}");
-}
-
-async fn a_rejection_leaves_events_once_and_a_repeat_is_rejected_alike<S: Store + Clone>(store: S) {
-    let warm = baskets(log(store.clone()), AccessStrategy::Unoptimized, some_cache());
-    let cold = baskets(log(store), AccessStrategy::Unoptimized, Cache::none());
-    let leave = Act::Leave { basket_id: "a".to_owned() };
-    let sent = async |category, key: Option<&str>| {
-        let idempotency_key = key.map(str::to_owned);
-        let envelope = Envelope { idempotency_key, ..Envelope::default() };
-        let Handled { outcome, repeated, .. } =
-            handle(category, &leave, &envelope).await.expect("it is settled");
-        let Outcome::Rejected { rejected, events } = outcome else { panic!("{outcome:?}") };
-        assert_eq!(rejected, Rejected::of(&Rejection::BasketClosed));
-        (repeated, events.into_iter().map(|event| event.slot).collect::<Vec<_>>())
-    };
-    assert_eq!(sent(&warm, Some("k")).await, (false, vec![0]));
-    for category in [&warm, &cold] {
-        assert_eq!(sent(category, Some("k")).await, (true, vec![0]));
-        assert_eq!(sent(category, Some("other")).await, (false, vec![]));
-        assert_eq!(sent(category, None).await, (false, vec![]));
-    }
-    assert_eq!(state(&cold, "a").await.total(), 1);
 }
 
 async fn a_decision_is_not_made_before_the_events_that_it_read<S: Store + Clone>(store: S) {

@@ -1,11 +1,9 @@
 //! Slices on baskets, and their cases: in memory, and on DynamoDB however the state is stored.
 
 use futures::executor::block_on;
-use ringfence::LogOf;
-use ringfence::kit::{InMemory, check_in_memory};
 use ringfence::prelude::*;
-use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{Cache, DocumentLog, OfDocument, TipLimits};
+use ringfence_document_log::kit::{self, check_in_memory};
+use ringfence_document_log::{Cache, DocumentLog, TipLimits};
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 
@@ -103,14 +101,14 @@ impl Slice for Ensure {
 }
 
 /// Runs each case on a table of its own, in every access, with calves of one event and without calves.
-async fn check<S: OfDocument<Context = Basket, State = State>>() {
+async fn check<S: Slice<Context = Basket, State = State>>() {
     for limits in [events_max(1), TipLimits::default()] {
         for access in accesses() {
             for case in S::cases() {
                 let (stack, clock) = (Stack::start().await, Clock::fixed(NOW_MS));
                 let log = DocumentLog::new(stack.store(), clock.clone()).with_limits(limits);
                 let category = baskets(log, access(), Cache::none());
-                case.check(&OnDocuments { category: &category, clock }).await;
+                case.check(&category, |now_ms| clock.set(now_ms)).await;
             }
         }
     }
@@ -118,8 +116,8 @@ async fn check<S: OfDocument<Context = Basket, State = State>>() {
 
 #[test]
 fn cases_hold_in_memory() {
-    check_in_memory::<Add>();
-    check_in_memory::<Ensure>();
+    check_in_memory::<Add, _>();
+    check_in_memory::<Ensure, _>();
 }
 
 #[tokio::test]
@@ -133,5 +131,5 @@ async fn cases_hold_on_dynamodb_however_the_state_is_stored() {
 fn a_case_that_does_not_hold_names_its_place() {
     let command = Add { basket_id: "a".to_owned(), sku: 1 };
     let case = given([Event::Closed.of("a")]).when(command).then([one("a", 1)]);
-    block_on(<LogOf<Add> as InMemory<Add>>::check(&case));
+    block_on(kit::check(&case));
 }

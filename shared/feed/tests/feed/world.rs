@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::kit::id;
 use ringfence::{
-    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, NewEvent, SequencedEvent,
-    id_type,
+    Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, LogKind, NewEvent,
+    SequencedEvent, id_type,
 };
 use ringfence_aggregate_log::{AggregateTable, event_of_image};
 use ringfence_dcb_log::DcbLog;
@@ -16,7 +16,7 @@ use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_dynamo::wire::{Director, Wire};
 use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
 use ringfence_feed::{
-    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, LogKind, Logs, Partition, Until,
+    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Logs, Partition, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;

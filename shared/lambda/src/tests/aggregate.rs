@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use futures::{TryStreamExt, future::join};
+use futures::TryStreamExt;
 use lambda_runtime::Context;
 use ringfence::{
     Cause, Command, CommandContext, Context as _, FilingError, HandleError, LimitExceeded,
-    LimitKind, LogError, Never, Slice, TopicEvent,
+    LimitKind, LogError, Never, OnEvents, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateKey, AggregateLog, AggregateTable, Range,
@@ -16,16 +16,14 @@ use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, CodecError};
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
-use tokio::sync::Barrier;
 
 use super::customers::{
     ChangeEmail, CustomerId, CustomerRenamed, Customers, Points, RegisterCustomer, RenameCustomer,
     TransferPoints,
 };
 use super::{NOW_MS, parts, topic_event};
-use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
-use crate::handler::Explain;
+use crate::unsettled::problem;
 
 /// How often a request is sent before it is given up.
 const SENDS: usize = ringfence_dynamo::ATTEMPTS_MAX as usize;
@@ -52,11 +50,11 @@ fn shop() -> Shop {
 
 impl Shop {
     /// A function that keeps this many decisions.
-    fn function<C: Slice>(&self, decisions: usize) -> Function<OnEvents<C, AggregateLog>> {
+    fn function<C: Slice>(&self, decisions: usize) -> Function<C, OnEvents<C, AggregateLog>> {
         let (catalog, clock) = (Customers::catalog().unwrap(), Clock::fixed(NOW_MS));
         let log = AggregateLog::new(self.table.clone(), catalog.clone(), clock.clone());
-        let handler = OnEvents::new(log, catalog, decisions);
-        Function::new(handler, clock, self.table.meter().clone())
+        let on = OnEvents::new(log, catalog, decisions);
+        Function::new(on, clock, self.table.meter().clone())
     }
 
     async fn invoke<C: Slice>(&self, payload: Value) -> Invoked {
@@ -128,22 +126,10 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert!(metadata.get("slice").is_none());
 }
 
-#[tokio::test]
-async fn a_warm_function_appends_without_a_read() {
-    let shop = shop();
-    shop.register("ada").await;
-    let function = shop.function::<RenameCustomer>(1);
-    for (name, requests) in [("Eve", 2), ("Ida", 1), ("Eve", 1)] {
-        let payload = rename(name).to_string();
-        let line = function.invoke(&payload, &Context::default()).await.line;
-        assert_eq!((line.outcome, &line.json()["requests"]), ("accepted", &json!(requests)));
-    }
-}
-
 #[test]
 fn a_refusal_of_the_log_names_its_limit() {
     let check = |error: LogError, status: u16, said: &str| {
-        let document = HandleError::from(error).problem("r").document();
+        let document = problem(&HandleError::from(error), "r").document();
         assert_eq!(document["status"], status, "{document}");
         assert!(document.to_string().contains(said), "{document}");
     };
@@ -189,60 +175,6 @@ async fn rejections_are_problem_documents() {
     let detail = "name: must have at most 200 bytes, has 201";
     assert_eq!((status, &body["detail"]), (400, &json!(detail)));
     assert_eq!(shop.events("ada").await.len(), 1);
-}
-
-#[tokio::test]
-async fn a_repeat_under_a_key_is_answered_from_the_events() {
-    let shop = shop();
-    shop.register("ada").await;
-    let (status, first) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
-    assert_eq!((status, first.get("repeated")), (200, None));
-    // What has happened since changes nothing about the answer.
-    shop.post::<RenameCustomer>(rename("Ida"), "l").await;
-    let (status, again) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;
-    assert_eq!((status, &again["repeated"]), (200, &json!(true)));
-    assert_eq!(again["events"], first["events"]);
-    assert_eq!(shop.events("ada").await.len(), 3);
-
-    let (status, body) = shop.post::<RenameCustomer>(rename("Bob"), "k").await;
-    assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
-    // The same key in another slice is another key.
-    let email = json!({ "customerId": "ada", "email": "a@b.c" });
-    let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
-    assert_eq!((status, body.get("repeated")), (200, None), "{body}");
-}
-
-#[tokio::test]
-async fn a_repeated_transfer_names_both_events() {
-    let shop = shop();
-    shop.register("ada").await;
-    shop.register("bob").await;
-    let transfer = || json!({ "from": "bob", "to": "ada", "points": 60 });
-    let (status, first) = shop.post::<TransferPoints>(transfer(), "k").await;
-    assert_eq!((status, first["events"].as_array().map(Vec::len)), (200, Some(2)), "{first}");
-    // Decided again, it would be rejected: 40 points are left.
-    let (status, again) = shop.post::<TransferPoints>(transfer(), "k").await;
-    assert_eq!((status, &again["events"]), (200, &first["events"]));
-    assert_eq!(again["repeated"], true);
-}
-
-#[tokio::test]
-async fn of_two_commands_with_one_key_one_takes_effect_and_both_are_answered_with_it() {
-    let shop = shop();
-    shop.register("ada").await;
-    // Both have read before either writes.
-    let barrier = Arc::new(Barrier::new(2));
-    for pass in 0..2 {
-        shop.wire.inject("PutItem", pass, Fault::Meet(barrier.clone()));
-    }
-    let client = || shop.post::<RenameCustomer>(rename("Eve"), "k");
-    let ((one, first), (other, second)) = join(client(), client()).await;
-    assert!(shop.wire.is_spent());
-    assert_eq!((one, other), (200, 200), "{first} {second}");
-    assert_eq!(first["events"], second["events"]);
-    let repeated = [&first, &second].map(|answer| answer.get("repeated").is_some());
-    assert_eq!(repeated.iter().filter(|repeated| **repeated).count(), 1, "{first} {second}");
-    assert_eq!(shop.events("ada").await.len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Mutex, time::Duration};
 
 use lambda_runtime::Context;
-use ringfence::{Envelope, HandleError, Handled, Outcome};
+use ringfence::{Envelope, HandleError, Handled, NewEvent, OnLog, Outcome};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::json;
 use tokio::time::Instant;
@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::shop::RecordDemand;
 use super::{NOW_MS, topic_event};
 use crate::function::Function;
-use crate::handler::Handler;
 
 /// A slice whose log answers never or at once, and the deadlines that it was given.
 #[derive(Default)]
@@ -20,10 +19,7 @@ struct Waiting {
     deadlines: Mutex<Vec<Option<u64>>>,
 }
 
-impl Handler for Waiting {
-    type Slice = RecordDemand;
-    type Error = HandleError;
-
+impl OnLog<RecordDemand> for Waiting {
     async fn handle(&self, _: &RecordDemand, envelope: &Envelope) -> Result<Handled, HandleError> {
         self.deadlines.lock().unwrap().push(envelope.deadline_ms);
         if !self.answers {
@@ -34,11 +30,16 @@ impl Handler for Waiting {
             attempts: 1,
             repeated: false,
             conflicts: vec![],
+            written: vec![],
         })
+    }
+
+    async fn add(&self, _: Vec<NewEvent>, _: &Envelope) -> Result<(), HandleError> {
+        unreachable!("a function adds nothing")
     }
 }
 
-fn function(answers: bool) -> Function<Waiting> {
+fn function(answers: bool) -> Function<RecordDemand, Waiting> {
     let waiting = Waiting { answers, ..Waiting::default() };
     Function::new(waiting, Clock::running(NOW_MS), Meter::default())
 }
@@ -62,7 +63,7 @@ async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_th
     let answer = invoked.answer.unwrap();
     assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
     assert_eq!((invoked.line.outcome, invoked.line.duration_ms), ("outcome-unknown", 2_750));
-    assert_eq!(*function.handler().deadlines.lock().unwrap(), [Some(NOW_MS + 2_750)]);
+    assert_eq!(*function.on().deadlines.lock().unwrap(), [Some(NOW_MS + 2_750)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -77,5 +78,5 @@ async fn a_deadline_in_the_past_does_not_count() {
     let function = function(true);
     let invoked = function.invoke(&demand(), &until(NOW_MS)).await;
     assert_eq!(invoked.answer.unwrap(), json!({ "accepted": true, "events": [] }));
-    assert_eq!(*function.handler().deadlines.lock().unwrap(), [None]);
+    assert_eq!(*function.on().deadlines.lock().unwrap(), [None]);
 }

@@ -2,31 +2,31 @@
 
 use std::sync::Mutex;
 
-use ringfence::{Envelope, HandleError, Handled, Outcome};
+use ringfence::{Envelope, HandleError, Handled, NewEvent, OnLog, Outcome};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
 use super::shop::RecordDemand;
 use super::{NOW_MS, http, invoke, request, topic_event};
 use crate::function::Function;
-use crate::handler::Handler;
 
 /// A slice that accepts everything, and the envelopes that it was given.
 #[derive(Default)]
 struct Given(Mutex<Vec<Envelope>>);
 
-impl Handler for Given {
-    type Slice = RecordDemand;
-    type Error = HandleError;
-
+impl OnLog<RecordDemand> for Given {
     async fn handle(&self, _: &RecordDemand, envelope: &Envelope) -> Result<Handled, HandleError> {
         self.0.lock().unwrap().push(envelope.clone());
         let outcome = Outcome::Accepted(vec![]);
-        Ok(Handled { outcome, attempts: 1, repeated: false, conflicts: vec![] })
+        Ok(Handled { outcome, attempts: 1, repeated: false, conflicts: vec![], written: vec![] })
+    }
+
+    async fn add(&self, _: Vec<NewEvent>, _: &Envelope) -> Result<(), HandleError> {
+        unreachable!("a function adds nothing")
     }
 }
 
-fn function() -> Function<Given> {
+fn function() -> Function<RecordDemand, Given> {
     Function::new(Given::default(), Clock::fixed(NOW_MS), Meter::default())
 }
 
@@ -35,14 +35,14 @@ fn demand() -> Value {
 }
 
 /// The envelope of the only command.
-fn only(function: &Function<Given>) -> Envelope {
-    let mut given = function.handler().0.lock().unwrap();
+fn only(function: &Function<RecordDemand, Given>) -> Envelope {
+    let mut given = function.on().0.lock().unwrap();
     assert_eq!(given.len(), 1);
     given.remove(0)
 }
 
 /// The principal that the decision is given, which is also the one that its events carry.
-fn principal(function: &Function<Given>) -> Option<String> {
+fn principal(function: &Function<RecordDemand, Given>) -> Option<String> {
     let Envelope { context, metadata, .. } = only(function);
     assert_eq!(metadata.text("principal"), context.principal.as_deref());
     context.principal
@@ -125,5 +125,5 @@ fn an_event_of_another_context_with_the_same_type_name_leads_to_nothing() {
     assert_eq!(refused.error_type, "malformed");
     let said = r#"record-demand does not react to OrderPlaced of "wishes""#;
     assert!(refused.error_message.contains(said), "{}", refused.error_message);
-    assert!(function.handler().0.lock().unwrap().is_empty());
+    assert!(function.on().0.lock().unwrap().is_empty());
 }

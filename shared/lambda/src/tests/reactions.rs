@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, BoundaryId, Cause, Change, Command, CommandContext, CommandRecord, Conflict,
-    Consistency, Context, Envelope, EventLog, EventRef, LogError, MemoryLog, Plan, Reads, Seen,
-    SequencedEvent, Slice, State, StoreError, TopicEvent, kit::id,
+    Consistency, Context, Envelope, EventLog, EventRef, LogError, MemoryLog, OnEvents, Plan, Reads,
+    Seen, SequencedEvent, Slice, State, StoreError, TopicEvent, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde::Serialize;
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::shop::{self, Money, PriceChanged, ProductAdded, ProductId, euros};
 use super::{NOW_MS, invoke, topic_event};
-use crate::events::OnEvents;
 use crate::function::{Function, Invoked};
 
 /// A log on which other writers are always faster for one product.
@@ -131,21 +130,21 @@ impl Slice for Reprice {
     }
 }
 
-struct Shop(Function<OnEvents<Reprice, Contended>>);
+struct Shop(Function<Reprice, OnEvents<Reprice, Contended>>);
 
 impl Shop {
     /// A shop with these products, each for one euro.
     fn with(products: &[&str]) -> Self {
         let catalog = shop::Shop::catalog().unwrap();
         let log = Contended { log: MemoryLog::new(catalog.clone()), product: Mutex::default() };
-        let handler = OnEvents::new(log, catalog, 0);
-        let shop = Self(Function::new(handler, Clock::fixed(NOW_MS), Meter::default()));
+        let on = OnEvents::new(log, catalog, 0);
+        let shop = Self(Function::new(on, Clock::fixed(NOW_MS), Meter::default()));
         products.iter().for_each(|product| shop.add(product));
         shop
     }
 
     fn log(&self) -> &Contended {
-        self.0.handler().log()
+        self.0.on().log()
     }
 
     fn add(&self, product: &str) {

@@ -3,7 +3,7 @@
 use ringfence::NewEvent;
 use ringfence_dynamo::wire::Fault;
 use ringfence_views::{
-    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, ViewRead, View,
+    BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, View, ViewRead,
 };
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, sized, view, wiped};

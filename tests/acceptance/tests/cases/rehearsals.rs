@@ -1,28 +1,18 @@
 //! A rehearsal says what a command would do and cost, and writes nothing.
 
-use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{Case, OnEvents};
-use ringfence::{
-    Aggregates, Catalog, Context, Dcb, Decisions, Envelope, HandleError, Handled, Slice, handle,
-};
-use ringfence_aggregate_log::{AggregateLog, AggregateTable};
-use ringfence_dcb_log::{DcbLog, Rehearsal, Rehearse};
-use ringfence_document_log::kit::OnDocuments;
-use ringfence_document_log::{Cache, Category, DocumentLog, DynamoStore, OfDocument, TipLimits};
-use ringfence_dynamo::{Clock, Intent, Usage};
+use ringfence::kit::Case;
+use ringfence::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
+use ringfence_dynamo::{Intent, Usage};
 use ringfence_local::template::Template;
 use ringfence_local::workspace_root;
+use ringfence_logs::{InTable, Log, Rehearsed};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;
-use ringfence_testing::Dynamo;
+use ringfence_testing::{Dynamo, table_of, tips_of};
 use stack::Shop;
-
-const EVENTS: &str = "EventTable";
-const AGGREGATES: &str = "AggregateTable";
-const DOCUMENTS: &str = "DocumentTable";
 
 /// How the text of a repeat's outcome ends.
 const REPEATED: &str = " true";
@@ -37,10 +27,13 @@ struct Course {
 }
 
 impl Course {
-    fn rehearsed(outcome: String, usage: &Usage, looks: &Usage, intent: Option<&Intent>) -> Self {
-        let read_requests = usage.reads - looks.reads;
-        let read_units = usage.total().read - looks.total().read;
-        Self { outcome, read_requests, read_units, write_units: intent.map_or(0.0, Intent::units) }
+    fn rehearsed(Rehearsed { handled, usage, looks, intent, .. }: Rehearsed) -> Self {
+        Self {
+            outcome: told(handled),
+            read_requests: usage.reads - looks.reads,
+            read_units: usage.total().read - looks.total().read,
+            write_units: intent.as_ref().map_or(0.0, Intent::units),
+        }
     }
 
     /// The writes of a repeat are refused. A rehearsal does not price these.
@@ -74,16 +67,8 @@ struct Checks<'t> {
 }
 
 impl Visitor for Checks<'_> {
-    fn dcb_slice<S: Slice<Context: Context<Log = Dcb>>>(&mut self) {
-        self.all.push(on_dcb::<S>(self.template).boxed_local());
-    }
-
-    fn aggregate_slice<S: Slice<Context: Context<Log = Aggregates>>>(&mut self) {
-        self.all.push(on_aggregates::<S>(self.template).boxed_local());
-    }
-
-    fn document_slice<S: OfDocument>(&mut self) {
-        self.all.push(on_documents::<S>(self.template).boxed_local());
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        self.all.push(on_log::<S>(self.template).boxed_local());
     }
 }
 
@@ -107,94 +92,32 @@ fn writes_nothing(dynamo: &Dynamo, slice: &str) {
     }
 }
 
-fn told(handled: Result<Handled, impl std::fmt::Display>) -> String {
+fn told(handled: Result<Handled, HandleError>) -> String {
     match handled {
         Ok(Handled { outcome, repeated, .. }) => format!("{outcome:?} {repeated}"),
         Err(error) => error.to_string(),
     }
 }
 
-async fn on_dcb<S: Slice>(template: &Template) {
-    on_events::<S, _>(template, EVENTS, |client, catalog, clock| {
-        DcbLog::new(client, EVENTS, catalog, clock)
-    })
-    .await;
-}
-
-async fn on_aggregates<S: Slice>(template: &Template) {
-    on_events::<S, _>(template, AGGREGATES, |client, catalog, clock| {
-        AggregateLog::new(AggregateTable::new(client, AGGREGATES, clock.clone()), catalog, clock)
-    })
-    .await;
-}
-
-async fn on_events<S: Slice, L: Rehearse>(
-    template: &Template,
-    table: &'static str,
-    open: impl Fn(Client, Catalog, Clock) -> L,
-) {
-    let catalog = S::Context::catalog().expect("the catalog is free of contradictions");
-    for (n, case) in S::cases().iter().enumerate() {
-        let dynamo = Dynamo::with(template, &[table]);
-        let clock = dynamo.clock.clone();
-        let log = open(dynamo.client.clone(), catalog.clone(), clock.clone());
-        case.prepare(&OnEvents { log: &log, set_clock: |now_ms| clock.set(now_ms) }).await;
-        for envelope in envelopes(case) {
-            dynamo.wire.forget();
-            let (none, before) = (Decisions::new(0), log.meter().snapshot());
-            let rehearsal = Rehearsal::of(&log);
-            let handled = handle(&rehearsal, &catalog, &none, case.command(), &envelope).await;
-            let usage = log.meter().snapshot().since(&before);
-            writes_nothing(&dynamo, S::NAME);
-            let end = rehearsal.end();
-            let rehearsed =
-                Course::rehearsed(told(handled), &usage, &end.looks, end.intent.as_ref());
-
-            let before = log.meter().snapshot();
-            let handled: Result<_, HandleError> =
-                handle(&log, &catalog, &none, case.command(), &envelope).await;
-            let real = Course::real(told(handled), &log.meter().snapshot().since(&before));
-            assert_eq!(rehearsed, real, "{}, case {n}, {envelope:?}", S::NAME);
-        }
-    }
-}
-
-/// With Tips that calve at their usual size, and after each event.
-async fn on_documents<S: OfDocument>(template: &Template) {
-    use ringfence_document_log::{DocumentRehearsal, handle};
-
-    let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
+async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
+    let log = LogOf::<S>::KIND;
     let cases = S::cases();
-    let cases = cases.iter().enumerate();
-    let both =
-        cases.flat_map(|(n, case)| [TipLimits::default(), each].map(|limits| (n, case, limits)));
-    for (n, case, limits) in both {
-        let dynamo = Dynamo::with(template, &[DOCUMENTS]);
-        let clock = dynamo.clock.clone();
-        let store = DynamoStore::new(dynamo.client.clone(), DOCUMENTS);
-        let category = |store| {
-            let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
-            Category::of::<S>(log, Cache::none()).expect(S::NAME)
-        };
-        let real = category(store.clone());
-        let on = OnDocuments { category: &real, clock: clock.clone() };
-        case.prepare(&on).await;
+    let with_tips = |n| tips_of(log).into_iter().map(move |tips| (n, tips));
+    for (n, tips) in (0..cases.len()).flat_map(with_tips) {
+        let (case, dynamo) = (&cases[n], Dynamo::with(template, &[table_of(log)]));
+        let (client, clock) = (dynamo.client.clone(), dynamo.clock.clone());
+        let table = InTable { tips, ..InTable::new(client, table_of(log), clock) };
+        let (real, meter) = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
+        case.prepare(&real, |now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {
             dynamo.wire.forget();
-            let before = store.meter().snapshot();
-            let log = DocumentLog::new(DocumentRehearsal::of(store.clone()), clock.clone());
-            let rehearsal = Category::of::<S>(log.with_limits(limits), Cache::none());
-            let rehearsal = rehearsal.expect(S::NAME);
-            let handled = handle(&rehearsal, case.command(), &envelope).await;
-            let usage = store.meter().snapshot().since(&before);
+            let end = LogOf::<S>::rehearse(&table, case.command(), &envelope).await;
             writes_nothing(&dynamo, S::NAME);
-            let end = rehearsal.log().store().rehearsed();
-            let rehearsed =
-                Course::rehearsed(told(handled), &usage, &end.looks, end.intent.as_ref());
+            let rehearsed = Course::rehearsed(end.expect(S::NAME));
 
-            let before = store.meter().snapshot();
-            let handled = handle(&real, case.command(), &envelope).await;
-            let course = Course::real(told(handled), &store.meter().snapshot().since(&before));
+            let before = meter.snapshot();
+            let handled = real.handle(case.command(), &envelope).await;
+            let course = Course::real(told(handled), &meter.snapshot().since(&before));
             assert_eq!(rehearsed, course, "{}, case {n}, {envelope:?}", S::NAME);
         }
     }

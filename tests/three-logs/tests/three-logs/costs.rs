@@ -3,17 +3,16 @@
 //! Events are as small as the domain makes them, without metadata, and no idempotency key is given.
 //! An existing account has a hundred events.
 
-use std::num::NonZeroUsize;
-
 use ringfence::kit::id;
 use ringfence::{
-    Append, Context, Decisions, Envelope, EventLog, Never, NewEvent, Outcome, Slice, handle,
+    Append, Context, Envelope, EventLog, LogKind, LogName, LogOf, Never, NewEvent, OnLog, Outcome,
+    Slice,
 };
 use ringfence_aggregate_log::{self as aggregates, AggregateKey, Push, PushPlace, Version};
-use ringfence_dcb_log::Rehearse as _;
-use ringfence_document_log::{self as documents, Cache, Load, OfDocument};
+use ringfence_document_log::{Cache, Load};
 use ringfence_dynamo::Meter;
-use ringfence_three_logs::{account::Account, aggregate, dcb, document};
+use ringfence_logs::Log;
+use ringfence_three_logs::{aggregate, dcb, document};
 
 use crate::stack::Stack;
 
@@ -59,89 +58,39 @@ async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<C
     cost(used.reads, used.writes, units.read, units.write)
 }
 
-/// The cost on a log of events, of which each account has a hundred.
-async fn on_events<S: Slice>(
-    (log, meter): (&impl EventLog, &Meter),
+/// The cost on a log on which each account has a hundred events.
+async fn on<S: Slice<Context: Context<Log: Log<S>>>>(
     accounts: &[&str],
     warm: bool,
     command: S,
     accepts: bool,
 ) -> Option<Cost> {
-    let envelope = Envelope::default();
-    let catalog = S::Context::catalog().expect("free of contradictions");
+    let (stack, envelope, log) = (Stack::start().await, Envelope::default(), LogOf::<S>::KIND);
+    let (on, meter) = LogOf::<S>::open(stack.table(log), usize::from(warm)).expect(S::NAME);
+    // An append has at most a hundred actions. In a document, it decides which events are in the Tip.
+    let at_once = if log == LogKind::Documents { 1 } else { 50 };
     for account in accounts {
-        // An append has at most a hundred actions.
-        for events in dcb::facts::history_of(account, &DEPOSITS).chunks(50) {
-            let events = events.to_vec();
-            let append = Append { events, seen: None, record: None, envelope: &envelope };
-            log.append(append).await.expect("appended");
+        for events in dcb::facts::history_of(account, &DEPOSITS).chunks(at_once) {
+            on.add(events.to_vec(), &envelope).await.expect("appended");
         }
     }
-    let decisions = Decisions::new(usize::from(warm));
     let run = async || {
-        let handled = handle(log, &catalog, &decisions, &command, &envelope).await;
-        let handled = handled.expect("settled");
+        let handled = on.handle(&command, &envelope).await.expect("settled");
         assert_eq!(matches!(handled.outcome, Outcome::Accepted(_)), accepts);
         assert_eq!(handled.attempts, 1);
     };
     if warm {
         run().await;
     }
-    metered(meter, run()).await
-}
-
-async fn on_dcb<S: Slice>(
-    accounts: &[&str],
-    warm: bool,
-    command: S,
-    accepts: bool,
-) -> Option<Cost> {
-    let stack = Stack::start().await;
-    let log = stack.dcb();
-    on_events((&log, log.meter()), accounts, warm, command, accepts).await
-}
-
-async fn on_aggregates<S: Slice>(
-    accounts: &[&str],
-    warm: bool,
-    command: S,
-    accepts: bool,
-) -> Option<Cost> {
-    let stack = Stack::start().await;
-    let log = stack.aggregates();
-    on_events((&log, log.meter()), accounts, warm, command, accepts).await
-}
-
-async fn on_documents<S: OfDocument<Context = document::Accounts, State = Account>>(
-    accounts: &[&str],
-    warm: bool,
-    command: S,
-    accepts: bool,
-) -> Option<Cost> {
-    let stack = Stack::start().await;
-    let seeder = stack.documents(Cache::of(NonZeroUsize::MIN));
-    let envelope = Envelope::default();
-    for account in accounts {
-        for event in document::facts::history(&DEPOSITS) {
-            let decide = |_: &_| Ok::<_, ()>(vec![event.clone()]);
-            seeder.transact(account, Load::Cached, &envelope, decide).await.expect("appended");
-        }
-    }
-    let category = if warm { seeder } else { stack.documents(Cache::none()) };
-    let run = async {
-        let handled = documents::handle(&category, &command, &envelope).await.expect("settled");
-        assert_eq!(matches!(handled.outcome, Outcome::Accepted(_)), accepts);
-        assert_eq!(handled.attempts, 1);
-    };
-    metered(category.log().store().meter(), run).await
+    metered(&meter, run()).await
 }
 
 async fn open() -> [Option<Cost>; 3] {
     let account_id = || id("ada");
     [
-        on_dcb(&[], false, dcb::open::Open { account_id: account_id() }, true).await,
-        on_aggregates(&[], false, aggregate::open::Open { account_id: account_id() }, true).await,
-        on_documents(&[], false, document::open::Open { account_id: account_id() }, true).await,
+        on(&[], false, dcb::open::Open { account_id: account_id() }, true).await,
+        on(&[], false, aggregate::open::Open { account_id: account_id() }, true).await,
+        on(&[], false, document::open::Open { account_id: account_id() }, true).await,
     ]
 }
 
@@ -151,9 +100,9 @@ async fn withdraw(warm: bool, amount: u32, accepts: bool) -> [Option<Cost>; 3] {
     let on_aggregate_log = aggregate::withdraw::Withdraw { account_id: account_id(), amount };
     let on_document_log = document::withdraw::Withdraw { account_id: account_id(), amount };
     [
-        on_dcb(&accounts, warm, on_dcb_log, accepts).await,
-        on_aggregates(&accounts, warm, on_aggregate_log, accepts).await,
-        on_documents(&accounts, warm, on_document_log, accepts).await,
+        on(&accounts, warm, on_dcb_log, accepts).await,
+        on(&accounts, warm, on_aggregate_log, accepts).await,
+        on(&accounts, warm, on_document_log, accepts).await,
     ]
 }
 
@@ -163,8 +112,8 @@ async fn transfer() -> [Option<Cost>; 3] {
     let on_aggregate_log =
         aggregate::transfer::Transfer { from: id("ada"), to: id("bob"), amount: 1 };
     [
-        on_dcb(&accounts, false, on_dcb_log, true).await,
-        on_aggregates(&accounts, false, on_aggregate_log, true).await,
+        on(&accounts, false, on_dcb_log, true).await,
+        on(&accounts, false, on_aggregate_log, true).await,
         None,
     ]
 }
@@ -208,7 +157,7 @@ async fn open_five() -> [Option<Cost>; 3] {
     };
     [
         metered(dcb.meter(), on_dcb).await,
-        metered(aggregates.meter(), on_aggregates).await,
+        metered(aggregates.table().meter(), on_aggregates).await,
         metered(category.log().store().meter(), on_documents).await,
     ]
 }

@@ -1,13 +1,14 @@
 //! A DynamoDB in this process with a table for each log.
 
 use aws_sdk_dynamodb::Client;
-use ringfence::Context;
+use ringfence::{Context, LogKind};
 use ringfence_aggregate_log::{AggregateLog, AggregateTable};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Cache, Category, Document, DocumentLog, DynamoStore};
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
+use ringfence_logs::InTable;
 use ringfence_three_logs::account::Account;
 use ringfence_three_logs::{aggregate, dcb, document};
 
@@ -31,6 +32,16 @@ impl Stack {
         }
         let client = Wire::default().client(dynamo.endpoint());
         Self { _dynamo: dynamo, client, clock: Clock::fixed(ringfence::kit::BEGIN_MS) }
+    }
+
+    /// The table of a log.
+    pub(crate) fn table(&self, log: LogKind) -> InTable {
+        let name = match log {
+            LogKind::Dcb => "events",
+            LogKind::Aggregates => "aggregates",
+            LogKind::Documents => "documents",
+        };
+        InTable::new(self.client.clone(), name, self.clock.clone())
     }
 
     pub(crate) fn dcb(&self) -> DcbLog {

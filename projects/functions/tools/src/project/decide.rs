@@ -39,7 +39,7 @@ pub struct Slices {
 }
 
 impl Visitor for Slices {
-    fn dcb_slice<S: Slice>(&mut self) {
+    fn slice<S: Slice>(&mut self) {
         self.decide.insert(S::NAME, |log, catalog, data, envelope| {
             async move {
                 let command = serde_path_to_error::deserialize(data);

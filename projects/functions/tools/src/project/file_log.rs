@@ -100,8 +100,7 @@ mod tests {
     use futures::executor::block_on;
     use projects::Projects;
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
-    use ringfence::kit::{Came, CaseLog, CaseResult, Fact, OnEvents};
-    use ringfence::{CommandContext, Slice, events};
+    use ringfence::{HandleError, Handled, OnEvents, OnLog, Slice, events};
     use ringfence_stack::{MemberList, Visitor};
 
     use super::super::cache::Cache;
@@ -137,35 +136,35 @@ mod tests {
     }
 
     /// Cases on a file. Facts of other projects are not in it, and the commands are decided alike.
-    struct OnFile<'l>(OnEvents<'l, MemoryLog, fn(u64)>);
+    struct OnFile<'l, S: Slice>(OnEvents<S, &'l MemoryLog>);
 
-    impl<S: Slice> CaseLog<S> for OnFile<'_> {
-        fn set_clock(&self, _: u64) {}
-
-        async fn add(&self, fact: &Fact) -> CaseResult<()> {
-            match About::of(&fact.event.data).project {
-                Some(project) if project.to_string() == "shop" => {
-                    CaseLog::<S>::add(&self.0, fact).await
-                }
-                _ => Ok(()),
-            }
+    impl<S: Slice> OnLog<S> for OnFile<'_, S> {
+        async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
+            self.0.handle(command, envelope).await
         }
 
-        async fn run(&self, command: &S, context: &CommandContext) -> CaseResult<Came> {
-            self.0.run(command, context).await
+        async fn add(&self, events: Vec<NewEvent>, envelope: &Envelope) -> Result<(), HandleError> {
+            let is_of_shop = |event: &NewEvent| {
+                About::of(&event.data).project.is_some_and(|of| of.to_string() == "shop")
+            };
+            match events.iter().all(is_of_shop) {
+                true => self.0.add(events, envelope).await,
+                false => Ok(()),
+            }
         }
     }
 
     struct Cases(Slices);
 
     impl Visitor for Cases {
-        fn dcb_slice<S: Slice>(&mut self) {
+        fn slice<S: Slice>(&mut self) {
             for case in S::cases() {
                 let root = tempfile::tempdir().unwrap();
                 let folder = shop(&root);
                 let folder = folder.write().unwrap();
                 let mut log = open(&folder, &self.0);
-                block_on(case.check(&OnFile(OnEvents { log: &log.memory, set_clock: |_| {} })));
+                let on = OnFile(OnEvents::new(&log.memory, self.0.catalog().clone(), 0));
+                block_on(case.check(&on, |_| {}));
                 log.keep().unwrap();
                 // What is decided next rests on the file alone.
                 let events = log.memory.events().into_iter();

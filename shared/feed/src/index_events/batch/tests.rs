@@ -5,11 +5,11 @@ use std::sync::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::FutureExt;
-use ringfence::BoundaryId;
+use ringfence::{BoundaryId, LogKind};
 use ringfence_dynamo::Failure;
 
 use super::*;
-use crate::{FeedError, IndexError, LogKind, StreamError};
+use crate::{FeedError, IndexError, StreamError};
 
 /// Fails partitions according to their names.
 struct ByName;

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 id_type!(CartId, "names a cart");
 id_type!(ProductId, "names a product");
-id_type!(CustomerId, "names a customer");
 
 /// Units of one product in a cart.
 const QUANTITY_MAX: u32 = 99;
@@ -22,16 +21,6 @@ pub(crate) struct ItemAdded {
     quantity: u32,
 }
 
-#[derive(Clone, Debug, PartialEq, Event)]
-#[tag(partition, key = "cartId", value = cart_id)]
-pub(crate) struct CheckedOut {
-    #[tag(skip)]
-    cart_id: CartId,
-    #[tag(skip)]
-    customer_id: CustomerId,
-    items: BTreeMap<ProductId, u32>,
-}
-
 pub(crate) struct Carts;
 
 impl Context for Carts {
@@ -39,7 +28,7 @@ impl Context for Carts {
     type Log = Documents<Cart>;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        Catalog::new(Self::NAME, [ItemAdded::SCHEMA, CheckedOut::SCHEMA])
+        Catalog::new(Self::NAME, [ItemAdded::SCHEMA])
     }
 }
 
@@ -96,26 +85,5 @@ impl Slice for AddToCart {
             return Err(Rejection::QuantityOutOfRange { product_id, quantity: sum });
         }
         Ok(vec![ItemAdded { cart_id, product_id, quantity }])
-    }
-}
-
-#[derive(Clone, Debug, Command)]
-pub(crate) struct CheckOut {
-    #[tag(partition)]
-    cart_id: CartId,
-    #[tag(skip)]
-    customer_id: CustomerId,
-}
-
-impl Slice for CheckOut {
-    const NAME: &'static str = "check-out";
-    type Context = Carts;
-    type State = Cart;
-    type Writes = CheckedOut;
-    type Rejection = Never;
-
-    fn decide(&self, Cart(items): &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Never> {
-        let Self { cart_id, customer_id } = self.clone();
-        Ok(vec![CheckedOut { cart_id, customer_id, items: items.clone() }])
     }
 }

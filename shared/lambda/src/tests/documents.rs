@@ -1,27 +1,25 @@
 //! Slices of carts on streams in memory, invoked as Lambda invokes them.
 
-mod carts;
-
-use std::{
-    future::ready,
-    sync::{Arc, Mutex},
-};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
 
 use futures::{FutureExt, TryStreamExt, future::BoxFuture};
 use lambda_runtime::Context;
-use ringfence::{Consistency, SequencedEvent};
+use ringfence::{Consistency, Envelope, SequencedEvent, Slice};
 use ringfence_document_log::{
-    Batch, Direction, ItemPage, ItemQuery, MemoryStore, StreamName, Streams, Write,
+    Batch, Cache, Category, Direction, DocumentLog, ItemPage, ItemQuery, MemoryStore, Store,
+    StreamName, Streams, Write,
 };
-use ringfence_dynamo::{Failure, Item};
+use ringfence_dynamo::{Clock, Failure, Item, Meter};
 use serde_json::{Value, json};
 
-use super::*;
-use crate::tests::request;
-use carts::{AddToCart, CheckOut};
+use super::carts::{AddToCart, Cart, Carts};
+use super::{NOW_MS, request};
+use crate::function::Function;
 
-const NOW_MS: u64 = 1_719_100_800_000;
-const CACHED: usize = 10;
+const CACHED: NonZeroUsize = NonZeroUsize::new(10).unwrap();
+
+type OnFar<S> = Function<S, Category<Cart, Far>>;
 
 /// What becomes of writes.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -32,8 +30,6 @@ enum Weather {
     Taken,
     /// They take effect, but their answers are lost.
     Silent,
-    /// They take effect, but nothing can be read.
-    Blind,
 }
 
 /// Streams in memory, reached through a network.
@@ -52,10 +48,6 @@ impl Store for Far {
         stream: &'a StreamName,
         consistency: Consistency,
     ) -> BoxFuture<'a, Result<Option<Batch>, Failure>> {
-        if *self.1.lock().unwrap() == Weather::Blind {
-            let source = "nothing can be read".into();
-            return ready(Err(Failure::Permanent { source })).boxed();
-        }
         self.0.tip(stream, consistency)
     }
 
@@ -67,7 +59,7 @@ impl Store for Far {
         let weather = *self.1.lock().unwrap();
         async move {
             match weather {
-                Weather::Fair | Weather::Blind => self.0.write(write).await,
+                Weather::Fair => self.0.write(write).await,
                 Weather::Taken => Err(Failure::Condition(None)),
                 Weather::Silent => {
                     let _ = self.0.write(write).await;
@@ -91,20 +83,18 @@ impl Store for Far {
     }
 }
 
-fn on<C: OfDocument>(far: &Far) -> Function<OnDocuments<C, Far>> {
-    function(far.clone(), Clock::fixed(NOW_MS), Meter::default(), CACHED).unwrap()
+fn on<S: Slice<State = Cart, Context = Carts>>(far: &Far) -> OnFar<S> {
+    let log = DocumentLog::new(far.clone(), Clock::fixed(NOW_MS));
+    let category = Category::of::<S>(log, Cache::of(CACHED)).unwrap();
+    Function::new(category, Clock::fixed(NOW_MS), Meter::default())
 }
 
-async fn direct<C: OfDocument>(function: &Function<OnDocuments<C, Far>>, payload: Value) -> Value {
+async fn direct<S: Slice<State = Cart>>(function: &OnFar<S>, payload: Value) -> Value {
     function.invoke(&payload.to_string(), &Context::default()).await.answer.unwrap()
 }
 
 /// Status and body of the answer to a request with this key and body.
-async fn http(
-    function: &Function<OnDocuments<AddToCart, Far>>,
-    key: Option<&str>,
-    body: &str,
-) -> (u64, Value) {
+async fn http(function: &OnFar<AddToCart>, key: Option<&str>, body: &str) -> (u64, Value) {
     let headers = key.map_or_else(|| json!({}), |key| json!({ "idempotency-key": key }));
     let answer = direct(function, request(body, headers)).await;
     let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
@@ -175,36 +165,6 @@ async fn the_surroundings_of_a_command_are_in_its_events() {
     assert_eq!(events[0].context, "carts");
 }
 
-#[tokio::test]
-async fn a_repeat_is_answered_with_the_events_of_the_first() {
-    let far = Far::default();
-    let (warm, other) = (on::<AddToCart>(&far), on::<AddToCart>(&far));
-    http(&warm, None, &lamps(1)).await;
-    let first = http(&other, Some("k"), &lamps(2)).await;
-    assert_eq!(first, (200, json!({ "accepted": true, "events": [added(1)] })));
-    // The state of the warm function is older than the first send, so the conflict brings the events.
-    let repeated = (200, json!({ "accepted": true, "events": [added(1)], "repeated": true }));
-    assert_eq!(http(&warm, Some("k"), &lamps(2)).await, repeated);
-    assert_eq!(http(&on(&far), Some("k"), &lamps(2)).await, repeated, "cold");
-    let (status, body) = http(&warm, Some("k"), &lamps(3)).await;
-    assert_eq!((status, &body["code"]), (422, &json!("IdempotencyKeyReused")));
-    assert_eq!(events(&far).await.len(), 2);
-    // In another slice the same key is another one.
-    let command = json!({ "cartId": "cart-1", "customerId": "ada" });
-    let check_out = json!({ "command": command, "commandId": "k" });
-    let answer = direct(&on::<CheckOut>(&far), check_out).await;
-    assert_eq!(
-        (&answer["events"][0]["type"], answer.get("repeated")),
-        (&json!("CheckedOut"), None)
-    );
-    let events = events(&far).await;
-    assert_eq!(events[0].data, json!({ "productId": "lamp", "quantity": 1 }));
-    assert_eq!(
-        events[2].data,
-        json!({ "cartId": "cart-1", "customerId": "ada", "items": { "lamp": 3 } })
-    );
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_command_that_gets_no_answer_can_be_repeated() {
     let far = Far::default();
@@ -220,15 +180,4 @@ async fn a_command_that_gets_no_answer_can_be_repeated() {
     let (status, body) = http(&carts, Some("k"), &lamps(1)).await;
     assert_eq!((status, &body["repeated"]), (200, &json!(true)));
     assert_eq!(events(&far).await.len(), 1);
-}
-
-#[tokio::test]
-async fn a_warm_function_appends_without_a_read() {
-    let far = Far::default();
-    let carts = on::<AddToCart>(&far);
-    http(&carts, None, &lamps(1)).await;
-    far.set(Weather::Blind);
-    let answer = http(&carts, None, &lamps(1)).await;
-    assert_eq!(answer, (200, json!({ "accepted": true, "events": [added(1)] })));
-    assert_eq!(http(&on(&far), None, &lamps(1)).await.0, 500, "a cold one reads");
 }

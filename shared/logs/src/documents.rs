@@ -1,0 +1,125 @@
+//! The document log.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+
+use futures::TryStreamExt;
+use ringfence::{Context, Envelope, OnLog, SequencedEvent, Slice};
+use ringfence_document_log::{
+    Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
+    DynamoStore, MemoryStore, Store, decode, handle, kit,
+};
+use ringfence_dynamo::{Clock, Meter};
+
+use crate::rehearsal::{ReadBoundary, Rehearsed};
+use crate::{BoxError, InTable, Log, Shape};
+
+/// How a document is read, in words.
+const BY_TIP: &str = "its Tip, and the calves that the state needs";
+
+fn store(table: &InTable) -> DynamoStore {
+    DynamoStore::new(table.client.clone(), &*table.name)
+}
+
+/// The documents of a slice's context in a store, with room for this many of them in memory.
+fn category<S, D, T: Store>(
+    store: T,
+    clock: Clock,
+    kept: usize,
+) -> Result<Category<D, T>, CategoryError>
+where
+    S: Slice<State = D, Context: Context<Log = Documents<D>>>,
+    D: Document,
+{
+    let cache = NonZeroUsize::new(kept).map_or_else(Cache::none, Cache::of);
+    Category::of::<S>(DocumentLog::new(store, clock), cache)
+}
+
+impl<S, D> Log<S> for Documents<D>
+where
+    S: Slice<State = D, Context: Context<Log = Self>>,
+    D: Document,
+{
+    const TABLE: &'static str = "DOCUMENT_TABLE";
+    type Memory = MemoryStore;
+
+    fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {
+        let store = store(&table);
+        let meter = store.meter().clone();
+        let category = category::<S, D, _>(store, table.clock, kept)?;
+        Ok((category.with_limits(table.tips), meter))
+    }
+
+    fn memory() -> Result<Self::Memory, BoxError> {
+        Ok(MemoryStore::default())
+    }
+
+    fn in_memory(
+        memory: Self::Memory,
+        clock: Clock,
+        kept: usize,
+    ) -> Result<impl OnLog<S> + 'static, BoxError> {
+        Ok(category::<S, D, _>(memory, clock, kept)?)
+    }
+
+    fn check_in_memory() {
+        kit::check_in_memory::<S, D>();
+    }
+
+    async fn rehearse(
+        table: &InTable,
+        command: &S,
+        envelope: &Envelope,
+    ) -> Result<Rehearsed, BoxError> {
+        let store = store(table);
+        let meter = store.meter().clone();
+        let category = category::<S, D, _>(DocumentRehearsal::of(store), table.clock.clone(), 0)?;
+        let category = category.with_limits(table.tips);
+        let handled = handle(&category, command, envelope).await.map_err(Into::into);
+        let end = category.log().store().rehearsed();
+        let stream = category.id(&command.tags());
+        let stream = category.stream(&stream).map(|stream| stream.partition());
+        let boundary = stream.map_or_else(|_| String::new(), |stream| stream.to_string());
+        let now = |version: &u64| format!("{boundary} was at version {version} by then");
+        Ok(Rehearsed {
+            handled,
+            events: Vec::new(),
+            intent: end.intent,
+            conflicts: end.conflicts.iter().map(now).collect(),
+            usage: meter.snapshot(),
+            looks: end.looks,
+            reads: vec![ReadBoundary {
+                by: BY_TIP.to_owned(),
+                types: Vec::new(),
+                seen: end.version.map_or_else(|| "nothing".to_owned(), |n| format!("version {n}")),
+                boundary,
+            }],
+        })
+    }
+
+    async fn verify(table: &InTable) -> Result<Vec<String>, BoxError> {
+        let log = DocumentLog::new(store(table), table.clock.clone());
+        let (envelope, mut wrong) = (Envelope::default(), Vec::new());
+        let mut streams = log.streams(&envelope);
+        while let Some(listed) = streams.try_next().await? {
+            match listed {
+                Ok(head) => {
+                    let report = log.verify(&head.stream, &envelope).await?;
+                    let said = report.problems.iter().map(|it| format!("{}: {it}", head.stream));
+                    wrong.extend(said);
+                }
+                Err(item) => wrong.push(item.to_string()),
+            }
+        }
+        Ok(wrong)
+    }
+
+    fn depends_on() -> BTreeMap<Shape, String> {
+        BTreeMap::from([(Shape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
+    }
+
+    fn read(event: &SequencedEvent) -> Option<Result<(), serde_json::Error>> {
+        let is_read = event.context == S::Context::NAME && !event.partition.is_of_dcb_log();
+        is_read.then(|| decode::<S::Context, D>(event).map(drop))
+    }
+}

@@ -1,0 +1,205 @@
+//! The logs of events: the DCB log and the aggregate log.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ringfence::{
+    Access, Aggregates, Catalog, Consistency, Context, Counts, Dcb, Decisions, Envelope, Extent,
+    MemoryLog, OnEvents, OnLog, Read, Reads, ReadsOf, SequencedEvent, Slice, handle,
+};
+use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
+use ringfence_dcb_log::{DcbLog, VerifyOptions};
+use ringfence_dynamo::{Clock, Meter};
+use serde::de::Error as _;
+use serde_json::Error;
+
+use crate::rehearsal::{ReadBoundary, Rehearsal, Rehearse, Rehearsed};
+use crate::{BoxError, InTable, Log, Shape};
+
+fn dcb_log(table: &InTable, catalog: Catalog) -> DcbLog {
+    DcbLog::new(table.client.clone(), &*table.name, catalog, table.clock.clone())
+}
+
+fn aggregate_log(table: &InTable, catalog: Catalog) -> AggregateLog {
+    let InTable { client, name, clock, .. } = table;
+    let table = AggregateTable::new(client.clone(), &**name, clock.clone());
+    AggregateLog::new(table, catalog, clock.clone())
+}
+
+/// The catalog of a slice's context. It fails if the slice can't be on the log.
+fn catalog<S: Slice>() -> Result<Catalog, BoxError> {
+    let catalog = S::Context::catalog()?;
+    ringfence::check::<S>(&catalog)?;
+    Ok(catalog)
+}
+
+/// What both logs have in common, and what they have not: the variable with the table, how it is opened and verified,
+/// and what a slice depends on and reads.
+macro_rules! log {
+    ($log:ident, $table:literal, $open:ident, $verify:ident, $depends_on:ident, $read:ident) => {
+        impl<S: Slice> Log<S> for $log {
+            const TABLE: &'static str = $table;
+            type Memory = Arc<MemoryLog>;
+
+            fn open(
+                table: InTable,
+                kept: usize,
+            ) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {
+                let catalog = catalog::<S>()?;
+                let log = $open(&table, catalog.clone());
+                let meter = Rehearse::meter(&log).clone();
+                Ok((OnEvents::new(log, catalog, kept), meter))
+            }
+
+            fn memory() -> Result<Self::Memory, BoxError> {
+                Ok(Arc::new(MemoryLog::new(S::Context::catalog()?)))
+            }
+
+            fn in_memory(
+                memory: Self::Memory,
+                _: Clock,
+                kept: usize,
+            ) -> Result<impl OnLog<S> + 'static, BoxError> {
+                Ok(OnEvents::new(memory, catalog::<S>()?, kept))
+            }
+
+            fn check_in_memory() {
+                ringfence::kit::check_in_memory::<S>();
+            }
+
+            async fn rehearse(
+                table: &InTable,
+                command: &S,
+                envelope: &Envelope,
+            ) -> Result<Rehearsed, BoxError> {
+                let catalog = catalog::<S>()?;
+                let log = $open(table, catalog.clone());
+                Ok(rehearsed(&log, &catalog, command, envelope).await)
+            }
+
+            async fn verify(table: &InTable) -> Result<Vec<String>, BoxError> {
+                $verify($open(table, S::Context::catalog()?)).await
+            }
+
+            fn depends_on() -> BTreeMap<Shape, String> {
+                $depends_on::<S>()
+            }
+
+            fn read(event: &SequencedEvent) -> Option<Result<(), Error>> {
+                $read::<S>(event)
+            }
+        }
+    };
+}
+
+log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, read_dcb);
+log!(Aggregates, "AGGREGATE_TABLE", aggregate_log, verify_aggregates, by_stream, read_aggregate);
+
+async fn verify_dcb(log: DcbLog) -> Result<Vec<String>, BoxError> {
+    let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
+    let report = log.verify_fences(&options).await?;
+    Ok(if report.in_order() { Vec::new() } else { vec![format!("{report:?}")] })
+}
+
+async fn verify_aggregates(log: AggregateLog) -> Result<Vec<String>, BoxError> {
+    let report = log.table().verify(&|_| {}).await?;
+    Ok(report.wrong.iter().map(ToString::to_string).collect())
+}
+
+/// The boundaries of the plans of all commands.
+fn by_plans<S: Slice>() -> BTreeMap<Shape, String> {
+    let catalog = S::Context::catalog().ok();
+    let plans = catalog.and_then(|catalog| ringfence::plans::<S>(&catalog).ok());
+    let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
+    let strong = S::CONSISTENCY == Consistency::Strong;
+    let shape = |read: &Read| Some((Shape::of(&read.boundary)?, by(&read.access, strong)));
+    reads.filter_map(shape).collect()
+}
+
+fn by_stream<S: Slice>() -> BTreeMap<Shape, String> {
+    let stream = Shape::Stream(S::Context::NAME.to_owned());
+    BTreeMap::from([(stream, by(&Access::Partition, true))])
+}
+
+fn read_dcb<S: Slice>(event: &SequencedEvent) -> Option<Result<(), Error>> {
+    let is_read = event.partition.is_of_dcb_log() && is_of_slice::<S>(event);
+    is_read.then(|| ReadsOf::<S>::decode(event).map(drop))
+}
+
+fn read_aggregate<S: Slice>(event: &SequencedEvent) -> Option<Result<(), Error>> {
+    let is_of_context = event.context == S::Context::NAME && event.partition.as_str().contains('#');
+    (is_of_context && is_of_slice::<S>(event)).then(|| {
+        // The payload need not repeat the aggregate's id.
+        let catalog = S::Context::catalog().map_err(Error::custom)?;
+        ReadsOf::<S>::decode(&whole(event.clone(), &catalog)).map(drop)
+    })
+}
+
+fn is_of_slice<S: Slice>(event: &SequencedEvent) -> bool {
+    ReadsOf::<S>::TYPES.contains(&&*event.event_type)
+}
+
+/// The command on the log as it is.
+async fn rehearsed<S: Slice, L: Rehearse>(
+    log: &L,
+    catalog: &Catalog,
+    command: &S,
+    envelope: &Envelope,
+) -> Rehearsed {
+    let rehearsal = Rehearsal::of(log);
+    let before = log.meter().snapshot();
+    let none = Decisions::new(0);
+    let handled = handle(&rehearsal, catalog, &none, command, envelope).await;
+    let notes = rehearsal.end();
+    let strong = notes.strong || log.reads_strongly();
+    let how = |read: &Read| {
+        let extent = notes.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
+        ReadBoundary {
+            boundary: read.boundary.to_string(),
+            by: by(&read.access, strong),
+            types: read.types.iter().map(ToString::to_string).collect(),
+            seen: extent.map_or_else(String::new, seen),
+        }
+    };
+    let reads = notes.plan.iter().flat_map(|plan| &plan.reads).map(how).collect();
+    let id = |place: ringfence::Place| format!("{}/{}", place.partition, place.slot);
+    Rehearsed {
+        handled,
+        reads,
+        events: notes.events.into_iter().map(|(place, name)| (id(place), name)).collect(),
+        intent: notes.intent,
+        conflicts: notes.conflicts.iter().map(ToString::to_string).collect(),
+        usage: log.meter().snapshot().since(&before),
+        looks: notes.looks,
+    }
+}
+
+/// How a boundary is read, in words.
+fn by(access: &Access, strong: bool) -> String {
+    let of_table = if strong { ", strongly consistent" } else { ", eventually consistent" };
+    match access {
+        Access::Partition => format!("its partition{of_table}"),
+        Access::TagIndex(tag) => format!("the index tag_{}", tag.key),
+        Access::CompositeIndex(_) => "the index tag_composite".to_owned(),
+        Access::TagItems(_) => format!("the tag's copies of events{of_table}"),
+        Access::TypeItems(_) => format!("the type's copies of events{of_table}"),
+    }
+}
+
+/// What was seen of a boundary, in words.
+fn seen(extent: &Extent) -> String {
+    let counted = |counts: &Counts| {
+        let all: Vec<_> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+        all.join(", ")
+    };
+    match extent {
+        Extent::Prefix(prefix) => match (&prefix.fenced, prefix.slot) {
+            (Some(counts), _) => counted(counts),
+            (None, 0) => "nothing".to_owned(),
+            (None, 1) => "slot 1".to_owned(),
+            (None, last) => format!("slots 1 to {last}"),
+        },
+        Extent::Fence { counts, .. } => counted(counts),
+    }
+}

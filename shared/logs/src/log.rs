@@ -1,0 +1,70 @@
+//! What every log is.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use ringfence::{Envelope, LogName, OnLog, SequencedEvent, Slice};
+use ringfence_dynamo::{Clock, Meter};
+
+use crate::{InTable, Rehearsed, Shape};
+
+/// Why a slice can't be on a log, or a table can't be checked.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// A log, by its name, with a slice of a context that is on it.
+pub trait Log<S: Slice>: LogName {
+    /// The variable of a function that has the name of the log's table.
+    const TABLE: &'static str;
+    /// Its events in memory; clones share them.
+    type Memory: Clone;
+
+    /// The slice on the log in a table, and what counts its requests. It keeps up to `kept` decisions or documents as
+    /// long as it is warm; with 0 it keeps none.
+    ///
+    /// # Errors
+    /// The slice can't be on the log.
+    fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError>;
+
+    /// An empty log of the slice's context in memory.
+    ///
+    /// # Errors
+    /// The context contradicts itself.
+    fn memory() -> Result<Self::Memory, BoxError>;
+
+    /// The slice on the log in memory, with what [`Log::open`] has in a table. Its clock is `clock`, or, on a log of
+    /// events, that of each envelope.
+    ///
+    /// # Errors
+    /// The slice can't be on the log.
+    fn in_memory(
+        memory: Self::Memory,
+        clock: Clock,
+        kept: usize,
+    ) -> Result<impl OnLog<S> + 'static, BoxError>;
+
+    /// Checks the slice as its function does when it starts, and runs each of its cases in memory. Panics with the place
+    /// of a case that fails.
+    fn check_in_memory();
+
+    /// What the command would do now on the log in a table. Nothing is written.
+    ///
+    /// # Errors
+    /// The slice can't be on the log.
+    fn rehearse(
+        table: &InTable,
+        command: &S,
+        envelope: &Envelope,
+    ) -> impl Future<Output = Result<Rehearsed, BoxError>> + Send;
+
+    /// What is wrong in a table, a line for each fault.
+    ///
+    /// # Errors
+    /// The table can't be read.
+    fn verify(table: &InTable) -> impl Future<Output = Result<Vec<String>, BoxError>>;
+
+    /// The shapes of the boundaries on which decisions of the slice can depend, each with how it is read.
+    fn depends_on() -> BTreeMap<Shape, String>;
+
+    /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
+    fn read(event: &SequencedEvent) -> Option<Result<(), serde_json::Error>>;
+}

@@ -1,0 +1,40 @@
+//! Boundaries that differ in the values of their tags alone.
+
+use std::fmt;
+
+use ringfence::{Boundary, BoundaryId, Tag};
+
+/// What boundaries have in common that differ in the values of their tags alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shape {
+    /// Of the DCB log: the keys of its tags and whether they are one tag, a partition of several, or a set; or the
+    /// type.
+    Boundary(String),
+    /// A stream of this context.
+    Stream(String),
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Boundary(keys) if keys.starts_with('$') || keys == "dcb" => f.write_str(keys),
+            Self::Boundary(keys) => write!(f, "{keys}:…"),
+            Self::Stream(context) => write!(f, "a stream of {context}"),
+        }
+    }
+}
+
+impl Shape {
+    /// The shape of a boundary of the DCB log; `None` if the text is not the id of a boundary.
+    pub fn of(boundary: &BoundaryId) -> Option<Self> {
+        let keys = |tags: &[Tag], between: &str| {
+            tags.iter().map(|tag| &*tag.key).collect::<Vec<_>>().join(between)
+        };
+        Some(Self::Boundary(match boundary.decode()? {
+            Boundary::Tag(tag) => tag.key.into_owned(),
+            Boundary::CompositePartition(tags, _) => keys(&tags, "+"),
+            Boundary::Composite(tags) => keys(&tags, "#"),
+            Boundary::Tagless | Boundary::EventType(_) => boundary.to_string(),
+        }))
+    }
+}
