@@ -1,8 +1,11 @@
-//! The same cases on all three logs, in memory and on an embedded DynamoDB; the costs of the slices; and the page
-//! that shows code and costs.
+//! What every log promises; the same cases on all three logs, in memory and on an embedded DynamoDB; the costs of the
+//! slices; and the page that shows code and costs.
+
+#![expect(clippy::duplicate_mod, reason = "the promises are the same on each log")]
 
 mod costs;
 mod nested;
 mod page;
+mod promises;
 mod same;
 mod stack;

@@ -1,0 +1,35 @@
+//! The promises on the aggregate log.
+
+type Tested = ringfence::Aggregates;
+
+#[path = "suite.rs"]
+mod suite;
+#[path = "world.rs"]
+mod world;
+
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
+use ringfence_dynamo::Clock;
+use ringfence_logs::Log;
+use serde_json::json;
+
+use world::{Fill, NOW_MS, Tabled, envelope, fill, run};
+
+/// Castore can leave versions out.
+#[tokio::test(start_paused = true)]
+async fn a_gap_is_no_event_on_which_a_rehearsed_decision_rests() {
+    let (world, clock) = (Tabled::new(), Clock::fixed(NOW_MS));
+    run(&world::World::handler(&world, clock.clone(), 0), &fill(&["x"]), None).await;
+    let table = AggregateTable::new(world.table.client.clone(), "table", clock.clone());
+    let shelf = AggregateKey::new("shelves", "a").expect("a key");
+    let put = NewAggregateEvent {
+        event_type: "Put".to_owned(),
+        payload: Some(json!({ "thing": "y", "decidedMs": NOW_MS })),
+        metadata: None,
+        timestamp_ms: None,
+    };
+    table.push_event(&shelf, PushPlace::Forced(4), put).await.expect("pushed");
+    let (command, envelope) = (fill(&["z"]), envelope(&clock, None));
+    let rehearsed = <Tested as Log<Fill>>::rehearse(&world.table, &command, &envelope).await;
+    let events = rehearsed.expect("a slice of the log").events.into_iter().map(|(id, _)| id);
+    assert_eq!(events.collect::<Vec<_>>(), ["shelves#a/1", "shelves#a/4"]);
+}
