@@ -263,7 +263,7 @@ struct Ends {
 }
 
 /// The event as the table has it. The aggregate's key has its id, so the payload does not repeat the field that it
-/// comes from. A computed tag comes from no field.
+/// comes from.
 fn stored(
     event: &NewEvent,
     schema: Option<&EventSchema>,
@@ -271,12 +271,8 @@ fn stored(
     at: u64,
 ) -> crate::NewAggregateEvent {
     let mut payload = event.data.clone();
-    let is_field = schema.is_some_and(|schema| schema.tags.iter().all(|tag| !tag.computed));
-    if let (Value::Object(fields), [tag]) = (&mut payload, &event.tags[..])
-        && is_field
-        && fields.get(&*tag.key).is_some_and(|value| *value == *tag.value)
-    {
-        fields.remove(&*tag.key);
+    if let (Some(schema), [tag]) = (schema, &event.tags[..]) {
+        schema.leave_out_id(&tag.value, &mut payload);
     }
     let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
     let metadata = envelope.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));

@@ -94,6 +94,19 @@ impl NewEvent {
     }
 }
 
+impl EventSchema {
+    /// Leaves out of a payload what the name of the event's stream says: the field that is marked `#[tag(partition)]`, if
+    /// its JSON is the id of the stream. A computed tag leaves out no field.
+    pub fn leave_out_id(&self, id: &str, data: &mut Value) {
+        let Some(fields) = data.as_object_mut() else { return };
+        for tag in self.tags.iter().filter(|tag| tag.partition && !tag.computed) {
+            if fields.get(&*tag.key).and_then(Value::as_str) == Some(id) {
+                fields.remove(&*tag.key);
+            }
+        }
+    }
+}
+
 /// The event without its place.
 impl From<SequencedEvent> for NewEvent {
     fn from(event: SequencedEvent) -> Self {

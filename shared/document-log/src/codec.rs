@@ -7,19 +7,11 @@ use serde_json::{Error, Map, Value};
 /// Type and payload of an event or unfold.
 pub(crate) type Stored = (String, Option<Value>);
 
-/// The type and payload of an event of the stream with this id, as they are stored: without the field of the partition
-/// tag, if its JSON is the id, so that [`whole`] gives it back. A tag that is computed leaves out no field. Nothing is
-/// stored as payload if no field is left.
+/// The type and payload of an event of the stream with this id, as they are stored: without the field that names
+/// the stream, which [`whole`] gives back. Nothing is stored as payload if no field is left.
 pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Result<Stored, Error> {
     let mut data = readable(&event.data)?;
-    if let Some(fields) = data.as_object_mut() {
-        let of_field = schema.tags.iter().filter(|tag| tag.partition && !tag.computed);
-        for tag in of_field {
-            if fields.get(&*tag.key).and_then(Value::as_str) == Some(id) {
-                fields.remove(&*tag.key);
-            }
-        }
-    }
+    schema.leave_out_id(id, &mut data);
     let is_empty = data.is_null() || data.as_object().is_some_and(Map::is_empty);
     Ok((event.event_type.clone().into_owned(), (!is_empty).then_some(data)))
 }

@@ -25,9 +25,9 @@ const OF_STREAM: &str = "    let event = || NewEvent {
         data: json!({}),
     };
     given([])
-        .of_stream(\"__stream__a\", [event()])
-        .of_stream(\"__stream__b\", [event()])
-        .of_stream(\"__stream__a\", [event()])";
+        .stored(\"__stream__a\", [event()])
+        .stored(\"__stream__b\", [event()])
+        .stored(\"__stream__a\", [event()])";
 
 /// Plans a view of the event `on`.
 pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Result<()> {

@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 
-use ringfence::kit::{BEGIN_MS, assert_same, fail};
-use ringfence::{BoundaryId, LogKind, Metadata, NewEvent, SequencedEvent, escape};
+use ringfence::kit::{BEGIN_MS, assert_same, catalog, fail};
+use ringfence::{
+    BoundaryId, Context, LogKind, LogName, Metadata, NewEvent, SequencedEvent, escape,
+};
 use serde_json::Value;
 
 use crate::{View, fold};
@@ -30,21 +32,42 @@ impl GivenEvents {
         self
     }
 
-    /// Further events of a stream, now: of an aggregate `<context>#<id>`, or of a document `<context>-<id>`. As in the
-    /// tables, a payload does not repeat the field that names the stream.
+    /// Further events of the stream with this id of the context `C`, now. Their payloads are as the log stores them: without
+    /// the field that names the stream. Panics if the context has no streams.
     #[must_use]
     #[track_caller]
-    pub fn of_stream(mut self, name: &str, events: impl IntoIterator<Item = NewEvent>) -> Self {
+    pub fn of_stream<C: Context>(
+        self,
+        id: &str,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Self {
+        let name = match C::Log::KIND {
+            LogKind::Dcb => panic!("{} is on the DCB log, which has no streams: use and", C::NAME),
+            LogKind::Aggregates => format!("{}#{id}", C::NAME),
+            LogKind::Documents => format!("{}-{id}", C::NAME),
+        };
+        let catalog = catalog::<C>();
+        let stored = events.into_iter().map(|mut event| {
+            if let Some(schema) = catalog.schema(&event.event_type) {
+                schema.leave_out_id(id, &mut event.data);
+            }
+            event
+        });
+        self.stored(&name, stored)
+    }
+
+    /// Further events of a stream, now, with payloads as they are stored: of an aggregate `<context>#<id>`, or of a
+    /// document `<context>-<id>`.
+    #[must_use]
+    #[track_caller]
+    pub fn stored(mut self, name: &str, events: impl IntoIterator<Item = NewEvent>) -> Self {
         let (kind, partition, of) = match (name.split_once('#'), name.split_once('-')) {
             (Some((context, _)), _) => (LogKind::Aggregates, name.to_owned(), context),
             (None, Some((context, _))) => (LogKind::Documents, escape(name), context),
             (None, None) => panic!("{name:?} is neither <context>#<id> nor <context>-<id>"),
         };
         let partition = BoundaryId::stored(partition);
-        for mut event in events {
-            if let (Value::Object(fields), [tag]) = (&mut event.data, &event.tags[..]) {
-                fields.remove(&*tag.key);
-            }
+        for event in events {
             let before = self.events.iter().filter(|event| event.partition == partition).count();
             self.events.push(SequencedEvent {
                 partition: partition.clone(),
@@ -93,5 +116,55 @@ pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> SequencedEvent {
         tags: event.tags,
         data: event.data,
         metadata: Metadata::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence::{Event as _, prelude::*};
+    use serde_json::json;
+
+    use super::GivenEvents;
+
+    struct Carts;
+
+    impl Context for Carts {
+        const NAME: &'static str = "carts";
+        type Log = Aggregates;
+
+        fn catalog() -> Result<Catalog, CatalogError> {
+            Catalog::of_streams(Self::NAME, [ItemAdded::SCHEMA, CheckedOut::SCHEMA])
+        }
+    }
+
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct ItemAdded {
+        #[tag(partition)]
+        cart_id: String,
+        quantity: u32,
+    }
+
+    /// Its readers need the cart's id.
+    #[derive(Clone, Debug, PartialEq, Event)]
+    #[tag(partition, key = "cartId", value = cart_id)]
+    struct CheckedOut {
+        #[tag(skip)]
+        cart_id: String,
+    }
+
+    #[test]
+    fn a_payload_of_a_stream_lacks_the_field_that_names_it_as_in_the_log() {
+        let cart_id = || "a".to_owned();
+        let events = events![
+            ItemAdded { cart_id: cart_id(), quantity: 2 },
+            CheckedOut { cart_id: cart_id() }
+        ];
+        let GivenEvents { events, .. } = super::given([]).of_stream::<Carts>("a", events);
+        let found: Vec<_> = events.iter().map(|event| (event.id(), event.data.clone())).collect();
+        let expected = [
+            ("carts#a/1".to_owned(), json!({ "quantity": 2 })),
+            ("carts#a/2".to_owned(), json!({ "cartId": "a" })),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -109,24 +109,24 @@ fn a_row_shows_all_changes_of_a_customer() {
         active,
     };
     given([])
-        .of_stream("customers#ada", events![registered("ada")])
-        .of_stream(
-            "customers#bob",
+        .of_stream::<crate::Customers>("ada", events![registered("ada")])
+        .of_stream::<crate::Customers>(
+            "bob",
             events![CustomerRegistered { name: "Bob".to_owned(), ..registered("bob") }],
         )
-        .of_stream(
-            "customers#ada",
+        .of_stream::<crate::Customers>(
+            "ada",
             events![
                 PointsSent { customer_id: customer_id(), to: id("bob"), points: 30 },
                 CustomerRenamed { customer_id: customer_id(), name: "Ada L.".to_owned() },
                 EmailChanged { customer_id: customer_id(), email: id("l@example.com") },
             ],
         )
-        .of_stream(
-            "customers#bob",
+        .of_stream::<crate::Customers>(
+            "bob",
             events![PointsReceived { customer_id: id("bob"), from: id("ada"), points: 30 }],
         )
-        .of_stream("customers#bob", events![deactivated("bob")])
+        .of_stream::<crate::Customers>("bob", events![deactivated("bob")])
         .then::<Customers>([
             ("ada", customer("Ada L.", "l@example.com", 70, true)),
             ("bob", customer("Bob", "ada@example.com", 130, false)),
@@ -141,5 +141,5 @@ fn events_of_the_same_type_in_other_streams_are_ignored() {
 
     let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };
     let events = events![registered("eve"), renamed];
-    given([]).of_stream("others#eve", events).then::<Customers>([]);
+    given([]).stored("others#eve", events).then::<Customers>([]);
 }
