@@ -15,7 +15,7 @@ pub struct CommandContext {
     pub now_ms: u64,
     /// Names this command.
     pub command_id: String,
-    /// Who gives it, if known.
+    /// The principal that gives it, if known.
     pub principal: Option<String>,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Broken<L> {
     pub(crate) log: L,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) clock: Clock,
-    /// Who hears of snapshots that are read. Without it none are kept.
+    /// The weather of snapshots. Without it no snapshot is kept.
     pub(crate) snapshots: Option<Arc<Weather>>,
     /// The claims that commands of work name, by the ids of the commands.
     pub(crate) claims: BTreeMap<String, ClaimId>,

@@ -79,7 +79,7 @@ fn check_rejection(rejection: &impl Serialize) -> Value {
 }
 
 impl<S: Slice> When<S> {
-    /// Says who gives the command.
+    /// Sets the principal that gives the command.
     #[must_use]
     pub fn by(mut self, principal: &str) -> Self {
         self.context.principal = Some(principal.to_owned());

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A text in a file, of which a part is replaced.
+/// A text in a file. A part of it is replaced.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     before: String,

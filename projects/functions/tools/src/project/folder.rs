@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `events.jsonl` | the events of the project, a line each: a copy in the order of the index, or the log of a local project |
 //! | `events.jsonl.torn` | what was cut off at the end of the events, because an append had broken off |
-//! | `pull.json` | how far the index was read behind the last line |
+//! | `pull.json` | how far the index was read after the last line |
 //! | `outbox.jsonl` | commands that wait to be sent |
 //! | `conflicts/` | commands that were rejected, one file each |
-//! | `lock` | who reads and who writes |
-//! | `push.lock` | who sends what waits |
+//! | `lock` | the lock of readers and writers |
+//! | `push.lock` | the lock of the program that sends what waits |
 //!
 //! The folder may come from elsewhere, as a part of a repository. So no link in it is followed: it could lead to any
 //! file of the user.

@@ -39,7 +39,7 @@ pub(crate) struct Standing {
     pub(crate) traces: BTreeMap<String, Trace>,
 }
 
-/// Another version may fold events otherwise. The number behind the program's version grows with each change of what
+/// Another version may fold events otherwise. The number after the program's version grows with each change of what
 /// the views fold.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
 
@@ -51,7 +51,7 @@ impl Standing {
         ensure!(
             version == VERSION,
             "version {version} has compacted the copy, and this is version {VERSION}, which may read events otherwise: \
-             `ringfence project reconstruct` writes the copy anew"
+             `ringfence project reconstruct` writes a new copy"
         );
         Ok(serde_json::from_value(standing)?)
     }
@@ -128,7 +128,7 @@ impl Standing {
     }
 }
 
-/// Who gave a command, or the command of an event, by its payload.
+/// The agent that gave a command, or the command of an event, by its payload.
 pub(crate) fn agent(data: &Value) -> Option<AgentId> {
     data.get("agent")?.as_str()?.parse().ok()
 }
