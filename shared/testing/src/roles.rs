@@ -296,7 +296,7 @@ fn a_wrong_role_is_reported_with_what_to_write() {
 fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     let context = ContextInfo {
         name: "carts",
-        log: Log::Aggregate,
+        log: ringfence::LogKind::Aggregates,
         event_types: vec![],
         slices: vec![],
         views: vec![],
