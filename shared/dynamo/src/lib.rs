@@ -17,7 +17,7 @@ mod send;
 mod size;
 mod table;
 mod trust;
-#[cfg(feature = "test-util")]
+#[cfg(any(test, feature = "test-util"))]
 pub mod wire;
 
 pub use client::{client_from_env, client_of, open, sdk_config, sdk_config_of};

@@ -336,3 +336,39 @@ fn a_refused_request_counts_as_if_it_had_been_carried_out() {
     let gets = [&cancelled, &throttled()].map(refused_gets);
     assert!((gets[0] - 6.0).abs() < f64::EPSILON && gets[1] == 0.0, "{gets:?}");
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use aws_sdk_dynamodb::types::AttributeValue;
+    use serde_json::json;
+
+    use super::*;
+    use crate::wire::Wire;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_never_processed_fails_and_what_is_missing_is_no_item() {
+        let answer = |operation: &str, _: &[u8]| {
+            let key = json!({ "id": { "S": "a" } });
+            let answer = match operation {
+                "BatchGetItem" => json!({ "UnprocessedKeys": { "events": { "Keys": [key] } } }),
+                "BatchWriteItem" => {
+                    json!({ "UnprocessedItems": { "events": [{ "DeleteRequest": { "Key": key } }] } })
+                }
+                _ => json!({ "Responses": [{ "Item": {} }, {}, { "Item": key }] }),
+            };
+            (200, answer.to_string().into_bytes())
+        };
+        let table = Table::new(Wire::default().client_of(Arc::new(answer)), "events");
+        let key = Item::from([("id".to_owned(), AttributeValue::S("a".into()))]);
+        let mut keys = vec![key.clone()];
+        let gave_up = table.get_some(Retry::default().attempts_max(2), &mut keys, true).await;
+        assert_eq!((gave_up.unwrap_err().attempts, keys.len()), (2, 1));
+        let all = [key.clone(), key.clone()];
+        assert!(matches!(table.delete_some(&all[..1]).await, Err(Failure::Throttled { .. })));
+        assert_eq!(table.delete_some(&all).await.unwrap(), 1);
+        let found = table.get_together(&[&all[..], &all[..1]].concat()).await.unwrap();
+        assert_eq!(found, [None, None, Some(key)]);
+    }
+}
