@@ -1,12 +1,18 @@
 //! Batches of records that Lambda delivers from a stream.
 
+use lambda_runtime::Diagnostic;
 use serde_json::{Value, json};
 
+use crate::problem::Problem;
+
 /// The records of a batch, or an error if the payload is not a batch.
-pub fn records(payload: &mut Value) -> Result<Vec<Value>, &'static str> {
+pub fn records(payload: &mut Value) -> Result<Vec<Value>, Diagnostic> {
     match payload.get_mut("Records").map(Value::take) {
         Some(Value::Array(records)) => Ok(records),
-        _ => Err("the payload has no Records, so it is not a batch of a stream"),
+        _ => {
+            let why = "has no list of Records, so it is not a batch of a stream";
+            Err(Problem::malformed("payload", why).diagnostic())
+        }
     }
 }
 
@@ -28,10 +34,13 @@ mod tests {
 
     #[test]
     fn a_payload_that_is_no_batch_is_refused() {
-        assert_eq!(records(&mut json!({ "Records": [1] })), Ok(vec![json!(1)]));
+        assert_eq!(records(&mut json!({ "Records": [1] })).expect("a batch"), [json!(1)]);
         for mut payload in [json!({}), json!({ "Records": 1 }), json!([]), json!("x"), json!(null)]
         {
-            assert!(records(&mut payload).is_err());
+            let refused = records(&mut payload).expect_err("no batch");
+            assert_eq!(refused.error_type, "malformed");
+            let message = "payload: has no list of Records, so it is not a batch of a stream";
+            assert_eq!(refused.error_message, message);
         }
     }
 

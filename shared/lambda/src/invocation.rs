@@ -105,7 +105,7 @@ fn direct(text: &str) -> Result<Given, Problem> {
     let Some(command) = json.remove("command") else {
         return Ok(Given::Command(Ok(json.into()), Box::default()));
     };
-    let surroundings: Surroundings = typed(json.into())?;
+    let surroundings: Surroundings = typed("", json.into())?;
     surroundings.check()?;
     let command = match command.is_object() {
         true => Ok(command),
@@ -115,7 +115,7 @@ fn direct(text: &str) -> Result<Given, Problem> {
 }
 
 fn http(text: &str) -> Result<Given, Problem> {
-    let request: ApiGatewayV2httpRequest = typed(trusted(text)?)?;
+    let request: ApiGatewayV2httpRequest = typed("", trusted(text)?)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
     // Set after the check: the principal is from the authorizer, and an ARN can be long.
@@ -126,7 +126,7 @@ fn http(text: &str) -> Result<Given, Problem> {
 
 fn event_of(text: &str) -> Result<Given, Problem> {
     let mut json = trusted(text)?;
-    let event = typed(json["detail"].take())?;
+    let event = typed("detail", json["detail"].take())?;
     Ok(Given::Event(Box::new(event), json["source"].as_str().unwrap_or_default().to_owned()))
 }
 
@@ -134,7 +134,7 @@ impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
         match payload.read()? {
             Given::Command(command, surroundings) => {
-                Ok(Self::Command(command.and_then(typed), surroundings))
+                Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }
             Given::Event(event, source) => Self::event(event, &source),
         }

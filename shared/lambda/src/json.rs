@@ -22,10 +22,13 @@ pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     members.into_iter().find_map(|(key, value)| (key == name).then(|| value.get()))
 }
 
-/// Reads a value as a `T`.
-pub(crate) fn typed<T: DeserializeOwned>(json: Value) -> Result<T, Problem> {
+/// Reads a value as a `T`. It is the whole body, or what the payload has at `place`.
+pub(crate) fn typed<T: DeserializeOwned>(place: &str, json: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(json).map_err(|error| {
-        let (field, message) = plain(&path(error.path()), &error.inner().to_string());
+        let inside = path(error.path());
+        let parts = [place, &inside].into_iter().filter(|part| !part.is_empty());
+        let path = parts.collect::<Vec<_>>().join(".");
+        let (field, message) = plain(&path, &error.inner().to_string());
         Problem::malformed(&field, message)
     })
 }

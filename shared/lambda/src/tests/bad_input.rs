@@ -32,6 +32,20 @@ fn check<S: Slice>(command: &str, expected: &str) {
 }
 
 #[test]
+fn what_is_wrong_with_an_event_is_named_by_its_place_in_the_payload() {
+    let event = |detail: &str| format!(r#"{{"detail-type":"Priced","detail":{detail}}}"#);
+    for (detail, expected) in [
+        ("null", "detail: must be an object, is null"),
+        ("5", "detail: must be an object, is 5"),
+        (r#"{"id":"a"}"#, "detail.type: is missing"),
+        (r#"{"id":1}"#, "detail.id: must be a text, is 1"),
+    ] {
+        let problem = parsed::<Reprice>(&event(detail)).expect(detail);
+        assert_eq!((problem.status, problem.detail()), (400, expected), "{detail}");
+    }
+}
+
+#[test]
 fn a_refusal_says_in_plain_words_what_is_wrong() {
     let product = |price: &str| format!(r#"{{"productId":"lamp","price":{price}}}"#);
     for (price, expected) in [
