@@ -221,7 +221,10 @@ impl AggregateLog {
 
     fn draft<'a>(&self, append: Append<'a>) -> Result<Draft<'a>, LogError> {
         let Append { events, seen, record, envelope } = append;
-        assert!(record.is_none(), "a slice whose events are no record does not start on this log");
+        assert!(
+            record.is_none(),
+            "`handle` refuses a slice whose events are no record on a log of streams"
+        );
         Ok(Draft { effect: Effect::new(&self.catalog, events, seen, 0)?, seen, envelope })
     }
 

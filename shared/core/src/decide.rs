@@ -9,8 +9,8 @@ use futures::{Stream, TryStreamExt, future::ready};
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
     Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, LogError, Name,
-    NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, State, StoreError,
-    Writes,
+    NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, SliceError, State,
+    StoreError, Writes,
     cache::{Model, OutOfOrder, Recalled},
     shapes::plan,
 };
@@ -42,6 +42,9 @@ pub enum HandleError {
     /// The command can't be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// The slice does not fit its log, as [`check`](crate::check) says; nothing is written.
+    #[error(transparent)]
+    Slice(#[from] SliceError),
     /// The slice decided on an event that can't be read back; nothing is written.
     #[error(transparent)]
     Event(#[from] EventError),
@@ -97,6 +100,10 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let (marks, item) = match record.is_some() && decisions.events_are_record(catalog) {
         true => (record.as_ref(), None),
+        // A log of streams has no item for it.
+        false if catalog.is_of_streams() && record.is_some() => {
+            return Err(SliceError::NoRecord { slice: S::NAME }.into());
+        }
         false => (None, record.as_ref()),
     };
     check_size(&plan, item.is_some())?;

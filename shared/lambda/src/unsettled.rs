@@ -13,6 +13,7 @@ pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
         HandleError::Plan(error @ PlanError::Nothing) => Problem::malformed("tags", error),
         HandleError::Plan(_)
         | HandleError::Event(_)
+        | HandleError::Slice(_)
         | HandleError::Unread { .. }
         | HandleError::Leaves { .. } => Problem::internal(request_id),
         HandleError::Log(error) => of_log(error, request_id),

@@ -3,14 +3,14 @@
 use futures::executor::block_on;
 use ringfence::kit::check_in_memory;
 use ringfence::prelude::*;
-use ringfence::{OnEvents, Slice, SliceError};
+use ringfence::{HandleError, OnEvents, Slice, SliceError};
 use ringfence_aggregate_log::AggregateLog;
 
 use crate::customers::{
     AddPoints, Customers, Deactivate, Points, PointsAdded, Register, Spend, Transfer, add, catalog,
-    points, registered,
+    envelope, points, registered,
 };
-use crate::stack::in_process;
+use crate::stack::{accepted, in_process, run, run_with};
 
 /// Runs each case in memory, and on a table of its own, which is checked afterwards.
 async fn check<S: Slice>() {
@@ -74,11 +74,19 @@ impl Slice for GiveAll {
     }
 }
 
-#[test]
-fn events_and_commands_that_do_not_name_their_aggregates_are_refused_at_the_start() {
+#[tokio::test]
+async fn events_and_commands_that_do_not_name_their_aggregates_are_refused() {
     let declared = Catalog::of_streams("CUSTOMERS", [CardGiven::SCHEMA]).map(drop);
     let event_type = "CardGiven".into();
     assert_eq!(declared, Err(CatalogError::NotOfOneStream { event_type }));
     let slice = ringfence::check::<GiveAll>(&catalog());
-    assert_eq!(slice, Err(SliceError::NoRecord { slice: "give-all" }));
+    let refused = SliceError::NoRecord { slice: "give-all" };
+    assert_eq!(slice, Err(refused.clone()));
+    // A slice that nobody has checked is refused under a key.
+    let (table, clock) = in_process();
+    let log = AggregateLog::new(table, catalog(), clock);
+    let give = GiveAll { customer_ids: vec!["ada".to_owned()] };
+    assert_eq!(accepted(&run(&log, &give, None).await), ["CUSTOMERS#ada 1"]);
+    let error = run_with(&log, &give, &envelope(Some("k"))).await.expect_err("it has no record");
+    assert!(matches!(&error, HandleError::Slice(found) if *found == refused), "{error:?}");
 }
