@@ -82,6 +82,16 @@ pub enum CatalogError {
         /// The type.
         event_type: Name,
     },
+    /// Contexts read events of each other, or a context lists itself.
+    #[error(
+        "the contexts {} read events of each other, so each needs the catalog of the other first. Make them one \
+         context, or let one of them react to events of the other instead of reading them",
+        contexts.join(", ")
+    )]
+    Circle {
+        /// Their names. Each reads the next one; the last is the first again.
+        contexts: Vec<&'static str>,
+    },
     /// A type read as a composite has a tag that an event may lack or have twice.
     #[error("{0} is read as a composite: each of its tags needs exactly one value")]
     CompositeNotSingle(Name),

@@ -9,8 +9,15 @@ use crate::{MemberList, Members, Visitor};
 /// reads.
 ///
 /// # Errors
-/// They contradict each other, or have other tags than the log of the context allows.
+/// They contradict each other, have other tags than the log of the context allows, or are of contexts that read each
+/// other.
 pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
+    // The catalog of a context asks for those of the contexts that it reads, so a circle would never end.
+    let mut reading = Reading { path: vec![C::NAME], circle: None };
+    MemberList::walk::<C>(&mut reading);
+    if let Some(contexts) = reading.circle {
+        return Err(CatalogError::Circle { contexts });
+    }
     let mut declared = Declared { schemas: Vec::new(), others: Vec::new() };
     MemberList::walk::<C>(&mut declared);
     let own = C::Log::KIND.catalog(C::NAME, declared.schemas)?;
@@ -20,6 +27,28 @@ pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
     }
     declared.others.push(Ok(own));
     Catalog::compose(declared.others.into_iter().collect::<Result<Vec<_>, _>>()?)
+}
+
+/// Follows which context reads which.
+struct Reading {
+    /// The contexts on the way to the list that is walked; each reads the next one.
+    path: Vec<&'static str>,
+    /// The first circle; it begins and ends with the same context.
+    circle: Option<Vec<&'static str>>,
+}
+
+impl Visitor for Reading {
+    fn reads<C: Context + Members>(&mut self) {
+        let begin = self.path.iter().position(|name| *name == C::NAME);
+        self.path.push(C::NAME);
+        match begin {
+            Some(begin) => {
+                self.circle.get_or_insert_with(|| self.path[begin..].to_vec());
+            }
+            None => MemberList::walk::<C>(self),
+        }
+        self.path.pop();
+    }
 }
 
 struct Declared {
@@ -47,7 +76,7 @@ impl Visitor for Declared {
         self.add(&[E::SCHEMA]);
     }
 
-    fn reads<C: Context>(&mut self) {
+    fn reads<C: Context + Members>(&mut self) {
         self.others.push(C::catalog());
     }
 }

@@ -7,6 +7,8 @@
 
 mod catalog;
 mod stack;
+#[cfg(test)]
+mod tests;
 mod visit;
 
 pub use catalog::catalog;

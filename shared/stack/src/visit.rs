@@ -26,7 +26,7 @@ pub trait Visitor {
     /// A type of events that no slice of the context writes.
     fn event<E: Event>(&mut self) {}
     /// A context whose events slices of the context read.
-    fn reads<C: Context>(&mut self) {}
+    fn reads<C: Context + Members>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
     /// A function that is not a slice.
@@ -62,7 +62,7 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     }
 
     /// Lists a context whose events slices of this context read.
-    pub fn reads<C: Context>(&mut self) -> &mut Self {
+    pub fn reads<C: Context + Members>(&mut self) -> &mut Self {
         self.0.reads::<C>();
         self
     }
