@@ -64,7 +64,7 @@ impl Stack {
     /// What `M` lists.
     ///
     /// # Errors
-    /// Two contexts contradict each other.
+    /// A context contradicts itself, or two contexts each other.
     pub fn of<M: Members>() -> Result<Self, CatalogError> {
         let mut found = Found { catalogs: Vec::new(), contexts: Vec::new() };
         MemberList::walk::<M>(&mut found);
@@ -129,7 +129,8 @@ impl Visitor for Found {
         let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
         let name = C::NAME;
         self.contexts.push(ContextInfo { name, log, event_types, slices, views, functions });
-        if log == LogKind::Dcb {
+        // The stack's catalog is that of the DCB log. A contradiction on another log is an error all the same.
+        if log == LogKind::Dcb || catalog.is_err() {
             self.catalogs.push(catalog);
         }
     }

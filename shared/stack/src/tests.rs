@@ -2,14 +2,39 @@
 
 use ringfence::prelude::*;
 
-use crate::{ListedContext, MemberList, Members, Stack, Visitor, catalog};
+use crate::{ListedContext, MemberList, Members, Stack, Visitor, catalog, catalog_of_streams};
 
+/// It has two tags, so it is in no single stream.
+#[derive(Event)]
+struct GuestMoved {
+    #[tag(partition)]
+    room_id: String,
+    guest_id: String,
+}
+
+/// On the aggregate log.
+struct Stays;
 /// It reads events of the guests.
 struct Rooms;
 /// It reads events of the rooms.
 struct Guests;
 /// It reads events of the rooms, and nothing reads its own.
 struct Bills;
+
+impl Context for Stays {
+    const NAME: &'static str = "stays";
+    type Log = Aggregates;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog_of_streams::<Self>()
+    }
+}
+
+impl Members for Stays {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.event::<GuestMoved>();
+    }
+}
 
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
@@ -63,6 +88,12 @@ impl<C: Context<Log: ListedContext<C>> + Members> Members for Only<C> {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<C>();
     }
+}
+
+#[test]
+fn a_stack_has_no_context_whose_catalog_contradicts_itself() {
+    let event_type = "GuestMoved".into();
+    assert_eq!(Stack::of::<Only<Stays>>().err(), Some(CatalogError::NotOfOneStream { event_type }));
 }
 
 #[test]
