@@ -58,10 +58,8 @@ impl State for Demand {
 
 impl Slice for RecordProductDemand {
     const NAME: &'static str = "record-product-demand";
-    const REACTS_TO: &'static [Cause] = &[
-        Cause { context: "ordering", event_type: "OrderPlaced" },
-        Cause { context: "ordering", event_type: "OrderCancelled" },
-    ];
+    const REACTS_TO: &'static [Cause] =
+        &[Cause::named("ordering", "OrderPlaced"), Cause::named("ordering", "OrderCancelled")];
     type Context = ProductCatalog;
     type State = Demand;
     type Writes = Written;
@@ -79,7 +77,7 @@ impl Slice for RecordProductDemand {
         })
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let command: fn(ProductId, OrderId) -> Self = match event.event_type.as_str() {
             "OrderPlaced" => |product_id, order_id| Self::RecordDemand { product_id, order_id },
             _ => |product_id, order_id| Self::RevokeDemand { product_id, order_id },

@@ -77,7 +77,7 @@ impl State for Placing {
 
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
-    const REACTS_TO: &'static [Cause] = &[Cause { context: "carts", event_type: "CheckedOut" }];
+    const REACTS_TO: &'static [Cause] = &[Cause::named("carts", "CheckedOut")];
     type Context = Ordering;
     type State = Placing;
     type Writes = OrderPlaced;
@@ -104,7 +104,7 @@ impl Slice for PlaceOrder {
         Ok(vec![OrderPlaced { order_id, customer_id, product_ids, quantities }])
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let CheckedOut { cart_id, customer_id, items } = CheckedOut::deserialize(&event.data)?;
         let product_ids = items.keys().cloned().collect();
         Ok(vec![Self { order_id: cart_id, customer_id, product_ids, quantities: items }])
@@ -196,9 +196,12 @@ fn a_cart_that_is_checked_out_becomes_an_order_with_its_quantities() {
         product_ids: vec![id("lamp-1")],
         quantities: [(id("lamp-1"), NonZeroU32::MIN.saturating_add(1))].into(),
     };
-    assert_eq!(PlaceOrder::react(&event).expect("a cart"), vec![order]);
+    let react = |event: &TopicEvent| {
+        PlaceOrder::react(&PlaceOrder::REACTS_TO[0].current(event).expect("version 1"))
+    };
+    assert_eq!(react(&event).expect("a cart"), vec![order]);
     event.data["items"]["desk-1"] = 0.into();
-    assert!(PlaceOrder::react(&event).is_err(), "a quantity of 0 is refused");
+    assert!(react(&event).is_err(), "a quantity of 0 is refused");
 }
 
 #[test]

@@ -39,8 +39,7 @@ impl State for Synced {
 
 impl Slice for SyncCatalogProduct {
     const NAME: &'static str = "sync-catalog-product";
-    const REACTS_TO: &'static [Cause] =
-        &[Cause { context: ProductCatalog::NAME, event_type: ProductAdded::NAME }];
+    const REACTS_TO: &'static [Cause] = &[Cause::of::<ProductAdded>(ProductCatalog::NAME)];
     type Context = Ordering;
     type State = Synced;
     type Writes = CatalogProductSynced;
@@ -59,7 +58,7 @@ impl Slice for SyncCatalogProduct {
         }
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let Product { product_id, name, price } = Product::deserialize(&event.data)?;
         Ok(vec![Self { product_id, name, price }])
     }

@@ -8,8 +8,8 @@ use projects::views::project_claims::ProjectClaims;
 use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Append, Appended, Catalog, CommandContext, Consistency, Context, Envelope, EventLog, NewEvent,
-    Plan, Query, QueryItem, Tag, events,
+    Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
+    NewEvent, Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::Fault;
@@ -70,7 +70,8 @@ impl World {
         }
         let clock = Clock::system();
         let index = Index::new(client.clone(), "IndexTable");
-        let projector = Projector::new(client, index, "ViewTable", clock.clone());
+        let projector =
+            Projector::new(client, index, "ViewTable", Catalogs::default(), clock.clone());
         let round = project_views::ring(&projector, &self.views, LONG, &clock).await;
         assert_eq!(round.unfinished, Vec::<String>::new());
         self.dynamo.wire.forget();

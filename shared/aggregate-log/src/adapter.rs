@@ -29,7 +29,7 @@ impl AggregateTable {
     }
 
     /// The aggregate, folded from its events up to `max_version` if there is one, as the slices of its context fold it,
-    /// whose catalog this is. Events that the state does not read are passed over.
+    /// whose catalog this is: each in the newest shape of its type. Events that the state does not read are passed over.
     ///
     /// # Errors
     /// As [`AggregateTable::get_events`], and an event that the state can't decode.
@@ -46,7 +46,7 @@ impl AggregateTable {
             aggregate.version = event.version;
             let event = SequencedEvent::from(event);
             if S::Reads::TYPES.contains(&&*event.event_type) {
-                let event = whole(event, catalog);
+                let event = catalog.current(whole(event, catalog))?;
                 let read = S::Reads::decode(&event);
                 let read =
                     read.map_err(|source| AggregateError::undecodable(event.id(), source))?;

@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use ringfence::{BoundaryId, Change, LimitExceeded, LogError, StoreError};
+use ringfence::{
+    BoundaryId, Change, CurrentError, LimitExceeded, LogError, NewerVersion, StoreError,
+};
 use ringfence_dynamo::CodecError;
 
 use crate::{AggregateKey, KeyError, Version};
@@ -62,6 +64,9 @@ pub enum AggregateError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
+    /// An event has a version that this program does not know.
+    #[error(transparent)]
+    NewerVersion(#[from] NewerVersion),
     /// A request failed for good or too often.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -73,6 +78,15 @@ impl AggregateError {
         source: impl Into<Box<dyn Error + Send + Sync>>,
     ) -> Self {
         Self::Undecodable { what: what.into(), source: source.into() }
+    }
+}
+
+impl From<CurrentError> for AggregateError {
+    fn from(error: CurrentError) -> Self {
+        match error {
+            CurrentError::Newer(newer) => newer.into(),
+            CurrentError::Upcast { event, source } => Self::undecodable(event, source),
+        }
     }
 }
 
@@ -94,6 +108,7 @@ impl From<AggregateError> for LogError {
             }
             AggregateError::Limit(limit) => Self::Limit(limit),
             AggregateError::Store(error) => Self::Store(error),
+            AggregateError::NewerVersion(newer) => Self::NewerVersion(newer),
             AggregateError::Unstorable { source, .. } => {
                 Self::Unstorable { field: source.path, reason: source.problem.to_string() }
             }

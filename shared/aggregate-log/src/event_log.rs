@@ -7,7 +7,7 @@ use futures::future::{BoxFuture, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter};
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
-    Envelope, EventLog, EventRef, EventSchema, LogError, NewEvent, Plan, Read, Seen,
+    Envelope, EventLog, EventRef, EventSchema, LogError, Metadata, NewEvent, Plan, Read, Seen,
     SequencedEvent, StoreError, Target, earliest_ms, own_ms,
 };
 use ringfence_dynamo::{Action, Clock, Intent, Item, Retry};
@@ -147,6 +147,7 @@ impl AggregateLog {
                 context: self.catalog.context(&event_type).unwrap_or_default().to_owned(),
                 event_type: event_type.into_owned(),
                 tags,
+                version: schema.map_or(1, |schema| schema.upcasts.version()),
                 data,
                 metadata: envelope.metadata.clone(),
             });
@@ -279,7 +280,9 @@ fn stored(
     }
     let is_empty = |json: &Value| json.as_object().is_some_and(serde_json::Map::is_empty);
     let metadata = envelope.metadata.iter().map(|(key, value)| (key.to_owned(), value.clone()));
-    let metadata = Value::Object(metadata.collect());
+    let schema = schema.and_then(|of| Metadata::schema(&of.name, of.upcasts.version()));
+    let schema = schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema));
+    let metadata = Value::Object(metadata.chain(schema).collect());
     crate::NewAggregateEvent {
         event_type: event.event_type.clone().into_owned(),
         payload: Some(payload).filter(|payload| !is_empty(payload)),

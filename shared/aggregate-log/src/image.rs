@@ -29,6 +29,8 @@ impl From<&AggregateEvent> for EventRef {
 impl From<AggregateEvent> for SequencedEvent {
     /// The store is its context, the aggregate its partition.
     fn from(event: AggregateEvent) -> Self {
+        let metadata = event.metadata.unwrap_or_default();
+        let (metadata, version) = Metadata::foreign(metadata, &event.event_type);
         Self {
             partition: BoundaryId::stored(event.key.to_string()),
             slot: event.version.number(),
@@ -37,8 +39,9 @@ impl From<AggregateEvent> for SequencedEvent {
             event_type: event.event_type,
             context: event.key.store().to_owned(),
             tags: Vec::new(),
+            version,
             data: event.payload.unwrap_or_default(),
-            metadata: Metadata::foreign(event.metadata.unwrap_or_default()),
+            metadata,
         }
     }
 }

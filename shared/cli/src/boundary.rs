@@ -170,6 +170,7 @@ pub async fn look(
         Subject::Aggregate(key) => of_aggregate(lists, logs, &key, limit).await?,
         Subject::Document(stream) => of_document(lists, logs, &stream, limit).await?,
     };
+    look.events = look.events.into_iter().map(|event| lists.shown(event)).collect();
     if commands.are_known() {
         look.conflicts = Some(conflicts(commands, &look.boundaries).await?);
     }

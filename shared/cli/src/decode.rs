@@ -79,7 +79,7 @@ impl Decoded {
             let why = "the context does not declare the type".to_owned();
             failures.insert(failure(None, why), BTreeSet::from([context.name]));
         } else {
-            for Unreadable { reader, field, why } in readers.unreadable(event) {
+            for Unreadable { reader, field, why } in readers.unreadable(&stack.catalogs, event) {
                 failures.entry(failure(field, why.to_string())).or_default().insert(reader);
             }
         }

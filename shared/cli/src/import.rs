@@ -207,5 +207,5 @@ fn check(recorded: &ForeignEvent, lists: &Lists, log: &DcbLog, clock: &Clock) ->
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
-    lists.readers.check(&event)
+    lists.readers.check(&lists.stack.catalogs, &event)
 }

@@ -1,6 +1,7 @@
 //! The lists of the stack that a command line is for.
 
 use anyhow::Result;
+use ringfence::{Current, SequencedEvent};
 use ringfence_stack::{Members, Stack};
 
 use crate::explain::Slices;
@@ -24,5 +25,13 @@ impl Lists {
     pub fn of<M: Members>() -> Result<Self> {
         let (stack, slices) = (Stack::of::<M>()?, Slices::of::<M>());
         Ok(Self { stack, slices, readers: Readers::of::<M>() })
+    }
+
+    /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not
+    /// know how to make that.
+    #[must_use]
+    pub fn shown(&self, event: SequencedEvent) -> SequencedEvent {
+        let current = self.stack.catalogs.current(&event).map(Current::into_event);
+        current.unwrap_or(event)
     }
 }

@@ -39,10 +39,11 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    async fn projector(&self) -> Result<Projector> {
+    async fn projector(&self, lists: &Lists) -> Result<Projector> {
         let client = self.dynamo.client().await?;
         let index = self.index.index(client.clone());
-        Ok(Projector::new(client, index, &self.views.view_table, Clock::system()))
+        let catalogs = lists.stack.catalogs.clone();
+        Ok(Projector::new(client, index, &self.views.view_table, catalogs, Clock::system()))
     }
 
     fn definitions(&self, lists: &Lists) -> Result<Vec<Definition>> {
@@ -54,7 +55,7 @@ impl Arguments {
 }
 
 pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let projector = arguments.projector().await?;
+    let projector = arguments.projector(lists).await?;
     let mut parked = Vec::new();
     for view in arguments.definitions(lists)? {
         let rows = projector.parked(&view).await?;
@@ -65,7 +66,7 @@ pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
 }
 
 pub(crate) async fn retry(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let projector = arguments.projector().await?;
+    let projector = arguments.projector(lists).await?;
     let (mut shown, mut parked) = (0, Vec::new());
     for view in arguments.definitions(lists)? {
         let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));

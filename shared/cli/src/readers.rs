@@ -2,18 +2,22 @@
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use anyhow::{Context as _, Result};
-use ringfence::{Context, LogOf, Reads, SequencedEvent, Slice, TopicEvent};
+use ringfence::{
+    Catalogs, Cause, Context, Current, CurrentError, LogOf, NewerVersion, Reads, SequencedEvent,
+    Slice, TopicEvent,
+};
 use ringfence_logs::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
+use serde::de::Error as _;
 use serde_json::Error;
 
-type Read = fn(&SequencedEvent) -> Result<(), Error>;
+/// Reads an event; `None` if it does not read events like this one.
+type Read = fn(&Current<'_>) -> Option<Result<(), Error>>;
 
 /// A slice or a view.
 struct Reader {
     name: &'static str,
-    reads: fn(&SequencedEvent) -> bool,
     read: Read,
 }
 
@@ -37,49 +41,77 @@ impl Readers {
     }
 
     /// Fails if a slice or a view that reads events of this type can't read this one.
-    pub(crate) fn check(&self, event: &SequencedEvent) -> Result<()> {
-        for Reader { name, read, .. } in self.0.iter().filter(|reader| (reader.reads)(event)) {
-            read(event).with_context(|| format!("{name} can't read {}", event.event_type))?;
+    pub(crate) fn check(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Result<()> {
+        let event = catalogs.current(event)?;
+        for Reader { name, read } in &self.0 {
+            read(&event)
+                .unwrap_or(Ok(()))
+                .with_context(|| format!("{name} can't read {}", event.event_type))?;
         }
         Ok(())
     }
 
-    /// The readers of events like this one that can't read it.
-    pub(crate) fn unreadable(&self, event: &SequencedEvent) -> Vec<Unreadable> {
-        let readers = self.0.iter().filter(|reader| (reader.reads)(event));
-        let unreadable = readers.filter_map(|Reader { name, read, .. }| {
-            let why = read(event).err()?;
-            let field = field(event, *read, &why);
+    /// The readers of events like this one that can't read it. If its newest shape can't be made, nothing can read it,
+    /// and the catalog is named instead.
+    pub(crate) fn unreadable(
+        &self,
+        catalogs: &Catalogs,
+        event: &SequencedEvent,
+    ) -> Vec<Unreadable> {
+        let event = match catalogs.current(event) {
+            Ok(event) => event,
+            Err(error) => {
+                let why = match error {
+                    CurrentError::Newer(NewerVersion { version, known, .. }) => {
+                        format!("version {version}, and {known} is the newest that is known")
+                    }
+                    CurrentError::Upcast { source, .. } => source.to_string(),
+                };
+                let (reader, why) = ("the catalog", Error::custom(why));
+                return vec![Unreadable { reader, field: None, why }];
+            }
+        };
+        let unreadable = self.0.iter().filter_map(|Reader { name, read }| {
+            let why = read(&event)?.err()?;
+            let field = field(catalogs, &event, *read, &why);
             Some(Unreadable { reader: name, field, why })
         });
         unreadable.collect()
     }
 
     fn react<S: Slice>(&mut self) {
-        if S::REACTS_TO.is_empty() {
-            return;
-        }
-        let reads = |event: &SequencedEvent| {
-            let mut causes = S::REACTS_TO.iter();
-            causes.any(|of| of.context == event.context && of.event_type == event.event_type)
+        let read: Read = |event| {
+            let cause = cause::<S>(event)?;
+            let event = TopicEvent::new(SequencedEvent::clone(event));
+            let current = cause.current(&event).map_err(Error::custom);
+            Some(current.and_then(|event| S::react(&event)).map(drop))
         };
-        let read = |event: &SequencedEvent| S::react(&TopicEvent::new(event.clone())).map(drop);
-        self.0.push(Reader { name: S::NAME, reads, read });
+        if !S::REACTS_TO.is_empty() {
+            self.0.push(Reader { name: S::NAME, read });
+        }
     }
+}
+
+/// What of the slice's causes the event is.
+fn cause<S: Slice>(event: &SequencedEvent) -> Option<&'static Cause> {
+    let mut causes = S::REACTS_TO.iter();
+    causes.find(|of| of.context == event.context && of.event_type == event.event_type)
 }
 
 /// The field that an error is about. One that is missing is in its text. One that is wrong is that without which the
 /// event is read, or fails otherwise.
-fn field(event: &SequencedEvent, read: Read, why: &Error) -> Option<String> {
+fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> Option<String> {
     let text = why.to_string();
     if let Some((name, _)) = text.strip_prefix("missing field `").and_then(|it| it.split_once('`'))
     {
         return Some(name.to_owned());
     }
     let fails_alike = |name: &&String| {
-        let mut without = event.clone();
+        let mut without = SequencedEvent::clone(event);
         without.data.as_object_mut().map(|data| data.remove(*name));
-        read(&without).is_err_and(|error| error.to_string() == text)
+        let without = catalogs.current(without);
+        let failed = without.ok().and_then(|event| read(&event)?.err());
+        failed.is_some_and(|error| error.to_string() == text)
     };
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
 }
@@ -92,17 +124,13 @@ fn reads_view<V: View>(event: &SequencedEvent) -> bool {
 
 impl Visitor for Readers {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.0.push(Reader {
-            name: S::NAME,
-            reads: |event| LogOf::<S>::read(event).is_some(),
-            read: |event| LogOf::<S>::read(event).unwrap_or(Ok(())),
-        });
+        self.0.push(Reader { name: S::NAME, read: LogOf::<S>::read });
         self.react::<S>();
     }
 
     fn view<V: View>(&mut self) {
-        let read: Read = |event| V::Reads::decode(event).map(drop);
-        self.0.push(Reader { name: V::NAME, reads: reads_view::<V>, read });
+        let read: Read = |event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
+        self.0.push(Reader { name: V::NAME, read });
     }
 }
 
@@ -179,10 +207,11 @@ mod tests {
                 event_type: "Joined".to_owned(),
                 context: "members".to_owned(),
                 tags: Vec::new(),
+                version: 1,
                 data,
                 metadata: Metadata::default(),
             };
-            let found = readers.unreadable(&event).into_iter();
+            let found = readers.unreadable(&Catalogs::default(), &event).into_iter();
             found.map(|it| (it.reader, it.field)).collect::<Vec<_>>()
         };
         assert_eq!(unreadable(json!({ "name": "Ada" })), []);

@@ -4,7 +4,7 @@
 use anyhow::{Context, Result, bail};
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Metadata, NewEvent};
+use ringfence::{Metadata, Name, NewEvent};
 use ringfence_dynamo::{CodecError, Item, from_attribute};
 use serde_json::{Map, Value};
 
@@ -43,7 +43,7 @@ pub(crate) fn recorded(mut item: Item) -> Result<ForeignEvent> {
     let ms = ms(&id).with_context(|| {
         format!("its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen")
     })?;
-    let event_type = text(&mut item, EVENT)?.into();
+    let event_type: Name = text(&mut item, EVENT)?.into();
     let data = value(&mut item, DATA)?;
     let tags = value(&mut item, TAGS)?;
     let tags = serde_json::from_value(tags).context("attribute tags must be a list of tags")?;
@@ -55,8 +55,16 @@ pub(crate) fn recorded(mut item: Item) -> Result<ForeignEvent> {
         Ok((name, value))
     });
     let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
+    if metadata.contains_key(Metadata::SCHEMA) {
+        bail!(
+            "it has the metadata {:?}, which says in this log which version the payload has: give it another name in \
+             the source",
+            Metadata::SCHEMA
+        );
+    }
+    let (metadata, _) = Metadata::foreign(Value::Object(metadata), &event_type);
     let event = NewEvent { event_type, tags, data };
-    Ok(ForeignEvent { id, ms, event, metadata: Metadata::foreign(Value::Object(metadata)) })
+    Ok(ForeignEvent { id, ms, event, metadata })
 }
 
 fn text(item: &mut Item, name: &str) -> Result<String> {

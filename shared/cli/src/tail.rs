@@ -114,7 +114,8 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         progress::clear();
         for entry in chunk {
             match entry {
-                Ok(entry) => {
+                Ok(Entry { checkpoint, event }) => {
+                    let entry = Entry { checkpoint, event: lists.shown(event) };
                     done.read += 1;
                     done.at = Some(entry.checkpoint);
                     if filter.matches(&entry.event) {
@@ -165,7 +166,7 @@ serialize_as!(Printed, |Printed(Entry { checkpoint, event })| {
 
 /// An event as JSON, for programs that read what a command prints.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {
-    json!({
+    let mut json = json!({
         "id": event.id(),
         "slot": event.slot,
         "recordedAt": event.recorded_at(),
@@ -175,7 +176,11 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
         "tags": event.tags,
         "data": event.data,
         "meta": event.metadata,
-    })
+    });
+    if event.version > 1 {
+        json["schema"] = event.version.into();
+    }
+    json
 }
 
 #[cfg(test)]

@@ -121,7 +121,8 @@ pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let client = dynamo.client().await?;
     let index = index.index(client.clone());
     let end = index.end().await?;
-    let projector = Projector::new(client, index, &views.view_table, Clock::system());
+    let catalogs = lists.stack.catalogs.clone();
+    let projector = Projector::new(client, index, &views.view_table, catalogs, Clock::system());
     let rebuilt = run(&projector, end, &view, *anew, &|told| progress::show(told)).await?;
     let Rebuilt { view, parked, .. } = &rebuilt;
     let status = output.end(&rebuilt, *parked == 0);

@@ -27,7 +27,7 @@ pub(crate) async fn page(
 ) -> Result<Markup, Problem> {
     let around = flow::around(&parameters)?;
     let index = site.index();
-    let entry = entry(&index, &checkpoint).await?;
+    let entry = site.current(entry(&index, &checkpoint).await?);
     let Entry { checkpoint, event } = &entry;
     let flow = Flow::of(&index, &entry, around).await?;
     let pretty = pretty(event);
@@ -83,7 +83,7 @@ pub(crate) async fn payload(
     State(site): State<Arc<Site>>,
     Path(checkpoint): Path<String>,
 ) -> Result<impl IntoResponse, Problem> {
-    let entry = entry(&site.index(), &checkpoint).await?;
+    let entry = site.current(entry(&site.index(), &checkpoint).await?);
     Ok(([(CONTENT_TYPE, "application/json")], pretty(&entry.event)))
 }
 

@@ -84,7 +84,7 @@ pub(crate) async fn page(
                 }
             }
             tbody role="rowgroup" data-live=[live] data-rows-max=(limit) {
-                @for entry in &found.entries { (row(entry)) }
+                @for entry in &found.entries { (row(&site.current(entry.clone()))) }
             }
         }
         p.empty { "No event here." }
@@ -207,7 +207,7 @@ pub(crate) async fn live(
     let sent = entries.ready_chunks(TOGETHER_MAX).flat_map(move |together| {
         let mut failed = None;
         let keep = |entry| match entry {
-            Ok(entry) => Some(entry),
+            Ok(entry) => Some(site.current(entry)),
             Err(error) => {
                 failed = Some(format!("{:#}", anyhow::Error::new(error)));
                 None

@@ -155,6 +155,7 @@ mod tests {
             context: "ordering".to_owned(),
             event_type: "OrderPlaced".to_owned(),
             tags: Vec::new(),
+            version: 1,
             data: Value::Null,
             metadata: Metadata::default(),
         };

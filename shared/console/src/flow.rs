@@ -274,6 +274,7 @@ mod tests {
             event_type: "E".to_owned(),
             context: "c".to_owned(),
             tags: Vec::new(),
+            version: 1,
             data: serde_json::Value::Null,
             metadata,
         };

@@ -11,7 +11,7 @@ use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
 use ringfence_dynamo::Clock;
-use ringfence_feed::{Checkpoints, Index};
+use ringfence_feed::{Checkpoints, Entry, Index};
 use ringfence_views::{Projector, ViewReader};
 
 use crate::job::Jobs;
@@ -155,6 +155,11 @@ impl Site {
         Index::new(self.client.clone(), &self.index_table)
     }
 
+    /// The entry with its event as people are to see it.
+    pub(crate) fn current(&self, Entry { checkpoint, event }: Entry) -> Entry {
+        Entry { checkpoint, event: self.lists.shown(event) }
+    }
+
     /// The rows of the views, if their table is named.
     pub(crate) fn views(&self, index: &Index) -> Option<ViewReader> {
         let table = self.view_table.as_ref()?;
@@ -165,7 +170,8 @@ impl Site {
     /// What folds the views, if their table is named.
     pub(crate) fn projector(&self, index: Index) -> Option<Projector> {
         let table = self.view_table.as_ref()?;
-        Some(Projector::new(self.client.clone(), index, table, Clock::system()))
+        let catalogs = self.lists.stack.catalogs.clone();
+        Some(Projector::new(self.client.clone(), index, table, catalogs, Clock::system()))
     }
 
     /// The checkpoints of all readers, if their table is named.

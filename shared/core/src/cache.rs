@@ -52,6 +52,7 @@ impl<S: Slice> Model<S> {
     pub(crate) fn apply(
         mut self,
         plan: &Plan,
+        catalog: &Catalog,
         record: Option<&CommandRecord>,
         event: &SequencedEvent,
     ) -> Result<Self, LogError> {
@@ -70,7 +71,8 @@ impl<S: Slice> Model<S> {
             }
         }
         if plan.matches(event) {
-            let read = ReadsOf::<S>::decode(event).map_err(|source| LogError::Undecodable {
+            let read = ReadsOf::<S>::decode(&catalog.current(event)?);
+            let read = read.map_err(|source| LogError::Undecodable {
                 event: event.id(),
                 source: source.into(),
             })?;
@@ -94,6 +96,7 @@ impl<S: Slice> Model<S> {
     pub(crate) fn catch_up(
         self,
         plan: &Plan,
+        catalog: &Catalog,
         record: Option<&CommandRecord>,
         event: &SequencedEvent,
     ) -> Result<Result<Self, OutOfOrder>, LogError> {
@@ -101,7 +104,7 @@ impl<S: Slice> Model<S> {
         if late && plan.matches(event) {
             return Ok(Err(OutOfOrder));
         }
-        self.apply(plan, record, event).map(Ok)
+        self.apply(plan, catalog, record, event).map(Ok)
     }
 
     /// Whether it may have taken in events of the command with this key.
@@ -160,6 +163,7 @@ impl<S: Slice> Recalled<S> {
     pub(crate) fn apply(
         mut self,
         plan: &Plan,
+        catalog: &Catalog,
         record: Option<&CommandRecord>,
         event: &SequencedEvent,
     ) -> Result<Result<Self, OutOfOrder>, LogError> {
@@ -171,7 +175,7 @@ impl<S: Slice> Recalled<S> {
             return Ok(Ok(self));
         }
         let Self { model, missing } = self;
-        Ok(model.catch_up(plan, record, event)?.map(|model| Self { model, missing }))
+        Ok(model.catch_up(plan, catalog, record, event)?.map(|model| Self { model, missing }))
     }
 
     /// The model, unless the log lacks an event of the snapshot: the read may be stale, or the table restored.

@@ -1,10 +1,13 @@
 //! The schema of the events, and what follows from it: where each event is filed.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+};
 
 use crate::{
-    BoundaryId, EventSchema, Filing, FilingError, Name, NewEvent, Tag, TagSchema,
-    filing::check_length, tag::is_key,
+    BoundaryId, Current, CurrentError, EventSchema, Filing, FilingError, Name, NewEvent,
+    SequencedEvent, Tag, TagSchema, Upcasts, current::current, filing::check_length, tag::is_key,
 };
 
 /// Every event type of one or more contexts. In a catalog a type name is unique, and a tag key has one
@@ -180,6 +183,28 @@ impl Catalog {
     /// The context that declares a type.
     pub fn context(&self, event_type: &str) -> Option<&str> {
         self.types.get(event_type).map(|(context, _)| &**context)
+    }
+
+    /// The event in the newest shape of its type. Of a type that is not in the catalog, version 1 is known.
+    ///
+    /// # Errors
+    /// The event is of a newer version, or an upcast fails.
+    pub fn current<'e>(
+        &self,
+        event: impl Into<Cow<'e, SequencedEvent>>,
+    ) -> Result<Current<'e>, CurrentError> {
+        let event = event.into();
+        let upcasts = self.upcasts(&event.event_type);
+        current(event, upcasts)
+    }
+
+    /// The newest version of a type, in which its events are written.
+    pub fn version(&self, event_type: &str) -> u32 {
+        self.upcasts(event_type).version()
+    }
+
+    fn upcasts(&self, event_type: &str) -> Upcasts {
+        self.schema(event_type).map_or(Upcasts::NONE, |schema| schema.upcasts)
     }
 
     /// The schemas of all types.

@@ -47,6 +47,14 @@ pub enum SliceError {
         /// The event type.
         event_type: Name,
     },
+    /// A written type is retired.
+    #[error("{slice} writes {event_type}, which is retired: write the type that took its place")]
+    Retired {
+        /// The slice.
+        slice: &'static str,
+        /// The event type.
+        event_type: Name,
+    },
     /// Command and catalog disagree on the scope of a key.
     #[error(
         "{slice}: tag {key} is {catalog} in the catalog, but the command says otherwise; {fix}"
@@ -123,13 +131,16 @@ pub enum SliceError {
 }
 
 fn check_written<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
-    match S::Writes::SCHEMAS.iter().find(|written| catalog.schema(&written.name) != Some(*written))
-    {
-        None => Ok(()),
-        Some(written) => {
-            Err(SliceError::Undeclared { slice: S::NAME, event_type: written.name.clone() })
+    for written in S::Writes::SCHEMAS {
+        let (slice, event_type) = (S::NAME, written.name.clone());
+        if catalog.schema(&written.name) != Some(written) {
+            return Err(SliceError::Undeclared { slice, event_type });
+        }
+        if written.retired {
+            return Err(SliceError::Retired { slice, event_type });
         }
     }
+    Ok(())
 }
 
 fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {

@@ -222,7 +222,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// one can't be used.
     async fn recall(&self) -> Result<Option<Model<S>>, LogError> {
         let Some(snapshots) = S::State::SNAPSHOTS else { return Ok(None) };
-        let id = snapshots.id(S::NAME, self.plan);
+        let id = snapshots.id(S::NAME, self.plan, self.catalog);
         let kept = self.log.snapshot(&id, self.envelope).await?;
         let recalled = kept.and_then(|text| Recalled::<S>::of(&snapshots, &text, self.marks));
         // A newer version of the program may have kept it, with events that this one does not know.
@@ -236,7 +236,8 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         let rest = recalled.seen().rest(self.plan);
         let events = self.read(&rest, S::CONSISTENCY).map_err(Missed::Log);
         let read = events.try_fold(recalled, async |recalled, event| {
-            let taken = recalled.apply(self.plan, self.marks, &event).map_err(Missed::Log)?;
+            let taken =
+                recalled.apply(self.plan, self.catalog, self.marks, &event).map_err(Missed::Log)?;
             taken.map_err(|OutOfOrder| Missed::OutOfOrder)
         });
         match read.await {
@@ -251,14 +252,14 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         if let Some(snapshots) = S::State::SNAPSHOTS
             && let Some(text) = model.snapshot(&snapshots)
         {
-            self.log.keep_snapshot(snapshots.id(S::NAME, self.plan), text);
+            self.log.keep_snapshot(snapshots.id(S::NAME, self.plan, self.catalog), text);
         }
     }
 
     async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
         let events = self.read(self.plan, consistency);
         let read = events.try_fold(Model::empty(self.plan), async |model, event| {
-            model.apply(self.plan, self.marks, &event)
+            model.apply(self.plan, self.catalog, self.marks, &event)
         });
         let mut model = read.await?;
         model.is_current = self.is_look(consistency, &model.seen);
@@ -288,7 +289,8 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
             let tails = model.seen.tails(self.plan, &partitions);
             let missed = self.read(&tails, Consistency::Strong);
             let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
-                let folded = model.catch_up(self.plan, self.marks, &event).map_err(Missed::Log)?;
+                let folded = model.catch_up(self.plan, self.catalog, self.marks, &event);
+                let folded = folded.map_err(Missed::Log)?;
                 folded.map_err(|OutOfOrder| Missed::OutOfOrder)
             });
             match caught_up.await {
@@ -367,8 +369,9 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
                 // Committed is committed. A slice that can't fold what it wrote loses its warm model here, and its
                 // next read fails. A slice that has folded an event far ahead of its clock also loses it, because
                 // its own events sort before that one.
-                let follow =
-                    |model: Model<S>, event| model.catch_up(self.plan, None, event).ok()?.ok();
+                let follow = |model: Model<S>, event| {
+                    model.catch_up(self.plan, self.catalog, None, event).ok()?.ok()
+                };
                 let model = events.iter().try_fold(model, follow);
                 let written = events.into_iter().map(NewEvent::from).collect();
                 Ok(Ok(Decided { outcome, model, repeated: false, written }))

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use crate::{BoundaryId, FilingError, KeyReused, LimitExceeded, Name};
+use crate::{BoundaryId, CurrentError, FilingError, KeyReused, LimitExceeded, Name, NewerVersion};
 
 /// An error with its causes, as one text.
 #[must_use]
@@ -102,6 +102,9 @@ pub enum LogError {
         /// The context, which has declared the type in another version of the program.
         context: String,
     },
+    /// An event that the decision reads has a version that this program does not know; nothing is written.
+    #[error(transparent)]
+    NewerVersion(#[from] NewerVersion),
     /// An append without events; nothing is written.
     #[error(
         "an append has at least one event; whether what was seen is still everything, `verify` says"
@@ -110,6 +113,17 @@ pub enum LogError {
     /// A request failed for good or too often.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl From<CurrentError> for LogError {
+    fn from(error: CurrentError) -> Self {
+        match error {
+            CurrentError::Newer(newer) => newer.into(),
+            CurrentError::Upcast { event, source } => {
+                Self::Undecodable { event, source: source.into() }
+            }
+        }
+    }
 }
 
 /// Why the store of a log did not do what it was asked to. Only [`StoreError::OutcomeUnknown`]

@@ -1,11 +1,13 @@
-//! Events: what a context declares, what a slice reads and writes, what a log returns.
+//! Events: what a context declares, what a slice writes, what a log returns.
 
 use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{BoundaryId, CommandRecord, Metadata, Name, Place, Tag, rfc3339, tag::distinct};
+use crate::{
+    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, Upcasts, rfc3339, tag::distinct,
+};
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
 pub trait Event: Serialize + DeserializeOwned {
@@ -13,6 +15,8 @@ pub trait Event: Serialize + DeserializeOwned {
     const NAME: &'static str;
     /// Name, tags and scopes.
     const SCHEMA: EventSchema;
+    /// What makes its older payloads those of its newest version.
+    const UPCASTS: Upcasts = Upcasts::NONE;
 
     /// The tags of this event, in the order of its fields.
     fn tags(&self) -> Vec<Tag>;
@@ -36,6 +40,10 @@ pub struct EventSchema {
     /// Whether a fence of its partition counts the type. A decision that writes to other partitions, and
     /// reads nothing else of this one, then depends on that fence and not on the partition's other events.
     pub fenced: bool,
+    /// What makes its older payloads those of its newest version, whose number follows from them.
+    pub upcasts: Upcasts,
+    /// Whether it is only read: no slice writes it any more.
+    pub retired: bool,
 }
 
 /// One tag of an event type or a command.
@@ -121,17 +129,12 @@ impl<E: Event> From<E> for NewEvent {
     }
 }
 
-/// The events that a slice reads. Derive it for an enum of type names, each with the fields that
-/// the fold needs.
-pub trait Reads: Sized {
-    /// The type names.
-    const TYPES: &'static [&'static str];
-
-    /// Decodes an event of one of the types.
-    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error>;
-}
-
 /// The events that a slice writes: one event type, or a derived enum of several.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be written by a slice",
+    label = "no event that slices write",
+    note = "derive `Event` for it; a type marked `#[event(retired)]` is only read: write the type that took its place"
+)]
 pub trait Writes: Send {
     /// Their schemas.
     const SCHEMAS: &'static [EventSchema];
@@ -165,7 +168,9 @@ pub struct SequencedEvent {
     pub context: String,
     /// What it is about.
     pub tags: Vec<Tag>,
-    /// The payload.
+    /// The version of its type that the payload has, from 1 on.
+    pub version: u32,
+    /// The payload, as it is stored. [`Catalog::current`](crate::Catalog::current) has it in its newest shape.
     pub data: Value,
     /// What travels beside the payload.
     pub metadata: Metadata,
@@ -190,6 +195,7 @@ impl SequencedEvent {
             event_type: String::new(),
             context: String::new(),
             tags: Vec::new(),
+            version: 1,
             data: Value::Null,
             metadata: Metadata::default(),
         }
@@ -268,6 +274,7 @@ mod tests {
             event_type: "Placed".to_owned(),
             context: "ordering".to_owned(),
             tags: Vec::new(),
+            version: 1,
             data: Value::Null,
             metadata: Metadata::default(),
         }

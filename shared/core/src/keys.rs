@@ -86,6 +86,7 @@ mod tests {
                 event_type: "Renamed".to_owned(),
                 context: "shop".to_owned(),
                 tags: Vec::new(),
+                version: 1,
                 data: Value::Null,
                 metadata,
             };

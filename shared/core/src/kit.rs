@@ -18,6 +18,10 @@ mod same;
 
 use std::{fmt::Display, str::FromStr};
 
+use serde_json::Value;
+
+use crate::Event;
+
 pub use crate::case::Case;
 pub use given::{BEGIN_MS, Given, When, given};
 pub use in_memory::{catalog, check_in_memory};
@@ -34,4 +38,12 @@ macro_rules! events {
 #[track_caller]
 pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
+}
+
+/// The payload of an older version of `E` in the newest shape. Panics if an upcast fails.
+#[track_caller]
+#[must_use]
+pub fn upcast<E: Event>(version: u32, data: Value) -> Value {
+    let upcast = E::UPCASTS.apply(E::NAME, version, data);
+    upcast.unwrap_or_else(|error| fail(format!("{} of version {version}", E::NAME), error))
 }

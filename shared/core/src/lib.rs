@@ -17,7 +17,7 @@
 //!
 //! use ringfence::{
 //!     Append, Catalog, Change, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
-//!     Query, QueryItem, Tag, TagSchema,
+//!     Query, QueryItem, Tag, TagSchema, Upcasts,
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,6 +42,8 @@
 //!         read_as_composite: false,
 //!         read_by_type: false,
 //!         fenced: false,
+//!         upcasts: Upcasts::NONE,
+//!         retired: false,
 //!     })
 //!     .collect();
 //! let catalog = Catalog::new(context, schemas)?;
@@ -102,8 +104,10 @@ mod boundary;
 mod cache;
 mod case;
 mod catalog;
+mod catalogs;
 mod check;
 mod command;
+mod current;
 mod decide;
 mod effect;
 mod error;
@@ -132,22 +136,25 @@ mod state;
 pub mod storable;
 mod tag;
 mod time;
+mod upcast;
 mod value;
 mod visible;
 
 pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Scope};
+pub use catalogs::Catalogs;
 pub use check::{SliceError, check, plans};
 pub use command::{
     CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
     reaction_key,
 };
+pub use current::{Current, CurrentError, NewerVersion, Reads};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target, earliest_ms};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
 pub use event::{
-    Event, EventError, EventRef, EventSchema, NewEvent, Reads, SequencedEvent, TagSchema, Writes,
+    Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema, Writes,
 };
 pub use filing::{Filing, FilingError};
 pub use kind::{Aggregates, Dcb, LogKind, LogName};
@@ -173,14 +180,16 @@ pub use snapshot::Snapshots;
 pub use state::State;
 pub use tag::{Name, Tag, TagValue};
 pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
+pub use upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
 pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use visible::{visible, visible_lines};
 
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{
-        Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Dcb, Event,
-        Never, NewEvent, Reads, Slice, Snapshots, State, TopicEvent, Writes, events,
+        Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
+        Event, FieldError, Fields, Never, NewEvent, Reads, Slice, Snapshots, State, TopicEvent,
+        Writes, events,
         kit::{Case, given, id},
     };
 }

@@ -254,6 +254,7 @@ impl State {
                 context: catalog.context(&event.event_type).unwrap_or_default().to_owned(),
                 event_type: event.event_type.clone().into_owned(),
                 tags: event.tags.clone(),
+                version: catalog.version(&event.event_type),
                 data: event.data.clone(),
                 metadata: envelope.metadata.clone(),
             }

@@ -17,7 +17,7 @@ pub struct Metadata(BTreeMap<String, Value>);
 pub struct MetadataError(String);
 
 /// Attributes of event, fence, index, command and import items.
-const RESERVED: [&str; 19] = [
+const RESERVED: [&str; 20] = [
     "id",
     "position",
     "at",
@@ -37,6 +37,7 @@ const RESERVED: [&str; 19] = [
     "events",
     "expiresAt",
     "eventId",
+    "schema",
 ];
 const RESERVED_PREFIXES: [&str; 2] = ["tag_", "cnt#"];
 
@@ -60,13 +61,24 @@ impl Metadata {
         Ok(())
     }
 
-    /// The metadata of a writer that does not know these keys: the members of an object as they are. If one
-    /// of them has a name that the log itself uses, or if it is not an object, it becomes one value under
-    /// `metadata`.
+    /// The key of the version of an event's payload. In the layout of another program the log keeps it in the metadata.
+    pub const SCHEMA: &str = "schema";
+
+    /// What [`Metadata::SCHEMA`] has in the layout of another program; nothing for version 1. It names the type, so that
+    /// no value that another writer has under this key is taken for it.
     #[must_use]
-    pub fn foreign(value: Value) -> Self {
+    pub fn schema(event_type: &str, version: u32) -> Option<Value> {
+        (version > 1).then(|| serde_json::json!({ event_type: version }))
+    }
+
+    /// The metadata in the layout of another program, and the version of the payload, which is 1 where this crate has
+    /// not marked another one. The members of an object are kept as they are. If one of them has a name that the log
+    /// itself uses, or if it is not an object, it becomes one value under `metadata`.
+    #[must_use]
+    pub fn foreign(mut value: Value, event_type: &str) -> (Self, u32) {
+        let version = Self::take_version(&mut value, event_type);
         let whole = |value| Self(BTreeMap::from([("metadata".to_owned(), value)]));
-        match value {
+        let metadata = match value {
             Value::Null => Self::default(),
             Value::Object(map)
                 if map.keys().any(|key| key.is_empty() || Self::is_reserved(key)) =>
@@ -75,7 +87,20 @@ impl Metadata {
             }
             Value::Object(map) => Self(map.into_iter().collect()),
             value => whole(value),
-        }
+        };
+        (metadata, version)
+    }
+
+    /// Takes the mark of [`Metadata::schema`] away.
+    fn take_version(value: &mut Value, event_type: &str) -> u32 {
+        let version = || {
+            let marked = value.get(Self::SCHEMA)?.as_object().filter(|marked| marked.len() == 1)?;
+            let version = u32::try_from(marked.get(event_type)?.as_u64()?).ok()?;
+            (version > 1).then_some(version)
+        };
+        let Some(version) = version() else { return 1 };
+        value.as_object_mut().and_then(|map| map.remove(Self::SCHEMA));
+        version
     }
 
     /// The value under `key`, if it is text.
@@ -129,11 +154,27 @@ mod tests {
     #[test]
     fn the_metadata_of_another_writer_is_kept() {
         let check = |value: Value, expected: Value| {
-            assert_eq!(serde_json::to_value(Metadata::foreign(value)).unwrap(), expected);
+            let (metadata, version) = Metadata::foreign(value, "Placed");
+            assert_eq!((serde_json::to_value(metadata).unwrap(), version), (expected, 1));
         };
         check(json!(null), json!({}));
         check(json!({ "user": 1 }), json!({ "user": 1 }));
         check(json!({ "id": 1, "a": 2 }), json!({ "metadata": { "id": 1, "a": 2 } }));
         check(json!([1]), json!({ "metadata": [1] }));
+        // Another writer may have any value under the key of the version.
+        for schema in [json!(2), json!("v2"), json!({ "Placed": "2" }), json!({ "Placed": 1 })] {
+            check(json!({ "schema": schema }), json!({ "metadata": { "schema": schema } }));
+        }
+        for schema in [json!({ "Other": 2 }), json!({ "Placed": 2, "Other": 2 })] {
+            check(json!({ "schema": schema }), json!({ "metadata": { "schema": schema } }));
+        }
+    }
+
+    #[test]
+    fn a_version_above_the_first_is_marked_beside_the_metadata() {
+        assert_eq!(Metadata::schema("Placed", 1), None);
+        let marked = json!({ "user": 1, "schema": Metadata::schema("Placed", 3) });
+        let (metadata, version) = Metadata::foreign(marked, "Placed");
+        assert_eq!((serde_json::to_value(metadata).unwrap(), version), (json!({ "user": 1 }), 3));
     }
 }

@@ -1,13 +1,15 @@
 //! One use case, on any log: command, decision, reaction, cases.
 
-use std::{fmt::Display, str::FromStr};
+use std::{borrow::Cow, fmt::Display, str::FromStr};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    BoundaryId, Catalog, CatalogError, CommandContext, Consistency, LogName, Query, Reads,
-    Rejection, SequencedEvent, State, Tag, TagSchema, Writes, case::Case,
+    BoundaryId, Catalog, CatalogError, CommandContext, Consistency, Current, CurrentError, Event,
+    LogName, Query, Reads, Rejection, SequencedEvent, State, Tag, TagSchema, Upcasts, Writes,
+    case::Case,
+    current::{Versioned, current},
 };
 
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
@@ -43,7 +45,10 @@ pub struct TopicEvent {
     pub recorded_at: String,
     /// What it is about.
     pub tags: Vec<Tag>,
-    /// The payload.
+    /// The version of its type that the payload has; absent from one of version 1.
+    #[serde(rename = "schema", default = "first", skip_serializing_if = "is_first")]
+    pub version: u32,
+    /// The payload, as it is stored.
     pub data: Value,
     /// Metadata by key.
     pub meta: crate::Metadata,
@@ -63,6 +68,7 @@ impl TopicEvent {
             recorded_at: event.recorded_at(),
             event_type: event.event_type,
             tags: event.tags,
+            version: event.version,
             data: event.data,
             meta: event.metadata,
             replay: None,
@@ -75,6 +81,28 @@ impl TopicEvent {
     /// The event is of the DCB log, or the id is none of this type.
     pub fn stream_id<T: FromStr<Err: Display>>(&self) -> Result<T, serde_json::Error> {
         BoundaryId::stored(&*self.partition).id_of_stream()
+    }
+}
+
+fn first() -> u32 {
+    1
+}
+
+fn is_first(version: &u32) -> bool {
+    *version == first()
+}
+
+impl Versioned for TopicEvent {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn shape(&self) -> (&str, u32) {
+        (&self.event_type, self.version)
+    }
+
+    fn payload(&mut self) -> (&mut u32, &mut Value) {
+        (&mut self.version, &mut self.data)
     }
 }
 
@@ -107,6 +135,34 @@ pub struct Cause {
     pub context: &'static str,
     /// Its type.
     pub event_type: &'static str,
+    /// The upcasts of the type.
+    pub upcasts: Upcasts,
+}
+
+impl Cause {
+    /// The type `E`, which the context of this name publishes.
+    #[must_use]
+    pub const fn of<E: Event>(context: &'static str) -> Self {
+        Self { context, event_type: E::NAME, upcasts: E::UPCASTS }
+    }
+
+    /// A type by its names, where the crate of its context is not at hand. Version 1 is known; if there are more, the
+    /// slice has upcasts of its own: `Cause { upcasts: Upcasts(&[…]), ..Cause::named(…) }`.
+    #[must_use]
+    pub const fn named(context: &'static str, event_type: &'static str) -> Self {
+        Self { context, event_type, upcasts: Upcasts::NONE }
+    }
+
+    /// The event in the newest shape of its type.
+    ///
+    /// # Errors
+    /// The event is of a newer version, or an upcast fails.
+    pub fn current<'e>(
+        &self,
+        event: &'e TopicEvent,
+    ) -> Result<Current<'e, TopicEvent>, CurrentError> {
+        current(Cow::Borrowed(event), self.upcasts)
+    }
 }
 
 /// One use case. `decide` is pure.
@@ -165,7 +221,7 @@ pub trait Slice: Command + 'static {
     ///
     /// # Errors
     /// The payload does not have the shape of the type.
-    fn react(_event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(_event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         Ok(Vec::new())
     }
 

@@ -1,9 +1,11 @@
 //! Snapshots: states that outlive the handler that folded them (rule 13).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::{Place, Plan, Seen, canonical_json, command::sha256, keys::Keys};
+use crate::{Catalog, Name, Place, Plan, Seen, canonical_json, command::sha256, keys::Keys};
 
 /// How a slice keeps its states in the log. A handler that starts then reads the last state that was kept and
 /// the events after it, instead of all events. It pays where a decision reads hundreds of events: a snapshot costs
@@ -33,7 +35,8 @@ impl<T: Serialize + DeserializeOwned> Snapshots<T> {
 
 impl<T> Snapshots<T> {
     /// The version of the fold; 0 unless given. Raise it with each change of `evolve` or of the state: only
-    /// snapshots of the same version are read. A change of what the slice reads does the same by itself.
+    /// snapshots of the same version are read. A change of what the slice reads does the same by itself, and so does a
+    /// new version of a type of events that it reads.
     #[must_use]
     pub const fn version(self, version: u32) -> Self {
         Self { version, ..self }
@@ -45,8 +48,8 @@ impl<T> Snapshots<T> {
     }
 
     /// The name of the snapshots of this plan: of one query, as the catalog and the slice are now.
-    pub(crate) fn id(&self, slice: &str, plan: &Plan) -> String {
-        format!("snapshot#{slice}#{}", hash(self.version, plan))
+    pub(crate) fn id(&self, slice: &str, plan: &Plan, catalog: &Catalog) -> String {
+        format!("snapshot#{slice}#{}", hash(self.version, plan, catalog))
     }
 
     /// The text of a snapshot; `None` if the state has no JSON.
@@ -78,8 +81,14 @@ impl<T> Snapshots<T> {
 
 // The functions from here on have no type parameter, so that they are compiled once, and not for each slice.
 
-fn hash(version: u32, plan: &Plan) -> String {
-    sha256(&canonical_json(&(version, plan)))
+fn hash(version: u32, plan: &Plan, catalog: &Catalog) -> String {
+    let types = plan.reads.iter().flat_map(|read| &read.types);
+    let versions = types.map(|name| (name, catalog.version(name))).filter(|(_, of)| *of > 1);
+    let versions: BTreeMap<&Name, u32> = versions.collect();
+    sha256(&match versions.is_empty() {
+        true => canonical_json(&(version, plan)),
+        false => canonical_json(&(version, plan, versions)),
+    })
 }
 
 /// A snapshot: the state, what was seen, the place of the last event that was folded, and the keys of the slice's
@@ -103,19 +112,44 @@ fn text(state: &Value, seen: &Seen, last: Option<&Place>, keys: &Keys) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Clause;
+    use crate::{Access, BoundaryId, Clause, EventSchema, Read, Tag, Upcast, Upcasts};
 
     #[test]
-    fn another_slice_version_or_plan_has_snapshots_of_another_name() {
-        let plan = |tags| Plan { clauses: vec![Clause { tags, types: [].into() }], reads: vec![] };
-        let (of_room, of_all) = (plan(vec![crate::Tag::new("roomId", "r1")]), plan(vec![]));
+    fn another_slice_plan_or_version_has_snapshots_of_another_name() {
+        let read = Read {
+            boundary: BoundaryId::tag("roomId", "r1"),
+            access: Access::Partition,
+            types: [Name::from("Booked")].into(),
+            fenced: false,
+            after: 0,
+        };
+        let clause = |tags| Clause { tags, types: [].into() };
+        let plan = |tags| Plan { clauses: vec![clause(tags)], reads: vec![read.clone()] };
+        let (of_room, of_all) = (plan(vec![Tag::new("roomId", "r1")]), plan(vec![]));
+        let catalog = |upcasts: &'static [Upcast]| {
+            let schema = EventSchema {
+                name: "Booked".into(),
+                tags: vec![].into(),
+                separator: '/',
+                read_as_composite: false,
+                read_by_type: false,
+                fenced: false,
+                upcasts: Upcasts(upcasts),
+                retired: false,
+            };
+            Catalog::new("rooms", [schema]).expect("it has one type")
+        };
+        let (first, second) = (catalog(&[]), catalog(&[Ok]));
         let snapshots = Snapshots::<u32>::every(1);
-        let id = snapshots.id("survey", &of_room);
-        assert_eq!(id, Snapshots::<u32>::every(9).id("survey", &of_room));
+        let id = snapshots.id("survey", &of_room, &first);
+        assert_eq!(id, Snapshots::<u32>::every(9).id("survey", &of_room, &first));
+        // A name is stored, so it stays what it was while every type has its first version.
+        assert_eq!(id, format!("snapshot#survey#{}", sha256(&canonical_json(&(0, &of_room)))));
         for other in [
-            snapshots.id("count", &of_room),
-            snapshots.id("survey", &of_all),
-            snapshots.version(1).id("survey", &of_room),
+            snapshots.id("count", &of_room, &first),
+            snapshots.id("survey", &of_all, &first),
+            snapshots.version(1).id("survey", &of_room, &first),
+            snapshots.id("survey", &of_room, &second),
         ] {
             assert_ne!(id, other);
         }

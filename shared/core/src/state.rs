@@ -1,6 +1,6 @@
 //! States: what decisions rest on, folded from events.
 
-use crate::{Reads, SequencedEvent, Snapshots, TYPES_MAX};
+use crate::{Current, Reads, Snapshots, TYPES_MAX};
 
 /// What a decision rests on: the fold of the events that it reads. Slices can share a state, and a tuple of states is
 /// a state: it reads what they read, and each of them folds its own events.
@@ -34,7 +34,7 @@ macro_rules! tuple {
                 types
             };
 
-            fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error> {
+            fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error> {
                 let event_type = event.event_type.as_str();
                 Ok(($(
                     match $name::TYPES.contains(&event_type) {

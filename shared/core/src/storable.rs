@@ -215,6 +215,8 @@ fn shared_bytes(event: &SequencedEvent) -> usize {
     // A list of maps of two texts each.
     let tag = |key: &str, value: &str| 1 + 3 + 1 + text("key", key) + 1 + text("value", value);
     let tags = event.tags.iter().map(|of| tag(&of.key, &of.value));
+    let schema =
+        if event.version > 1 { 1 + 3 + 1 + number("schema", event.version.into()) } else { 0 };
     let rest = if event.rest > 0 { number("rest", event.rest) } else { 0 };
     text("context", &event.context)
         + "data".len()
@@ -224,6 +226,7 @@ fn shared_bytes(event: &SequencedEvent) -> usize {
         + "tags".len()
         + 3
         + tags.chain(metadata).sum::<usize>()
+        + schema
         + rest
 }
 

@@ -28,6 +28,9 @@ const PARTITION: &str = "partition";
 const CONTEXT: &str = "context";
 pub(crate) const DATA: &str = "data";
 pub(crate) const TAGS: &str = "tags";
+/// The version of an event's payload, if it is above 1: the one name in the last element of the tags. Every index
+/// projects the tags, so no read of an event loses its version, and no index has to be made again for it.
+const SCHEMA: &str = Metadata::SCHEMA;
 pub(crate) const RECORDED_AT: &str = "recordedAt";
 /// The id that an imported event had in its first log.
 pub(crate) const EVENT_ID: &str = "eventId";
@@ -93,6 +96,9 @@ pub(crate) fn encode(
         let pair = [("key", text(&*tag.key)), ("value", text(&tag.value))];
         AttributeValue::M(pair.map(|(name, value)| (name.to_owned(), value)).into())
     });
+    let schema = (event.version > 1)
+        .then(|| AttributeValue::M([(SCHEMA.to_owned(), number(event.version.into()))].into()));
+    let tags = tags.chain(schema);
     item.extend([
         (EVENT.to_owned(), text(&event.event_type)),
         (CONTEXT.to_owned(), text(&event.context)),
@@ -178,10 +184,11 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
     let rest = whole(&item, REST).unwrap_or(0);
     let event_type = take_text(&mut item, event_type)?;
     let data = item.remove(DATA).ok_or(DecodeError::Attribute(DATA))?;
-    let tags = match item.remove(TAGS) {
-        Some(AttributeValue::L(tags)) => tags.into_iter().map(tag).collect::<Result<_, _>>()?,
-        _ => return Err(DecodeError::Attribute(TAGS)),
+    let Some(AttributeValue::L(mut tags)) = item.remove(TAGS) else {
+        return Err(DecodeError::Attribute(TAGS));
     };
+    let version = take_version(&mut tags)?;
+    let tags = tags.into_iter().map(tag).collect::<Result<_, _>>()?;
     let context = context(catalog, &mut item, &event_type);
     let mut metadata = Metadata::default();
     for (name, value) in item.into_iter().filter(|(name, _)| !Metadata::is_reserved(name)) {
@@ -189,7 +196,18 @@ pub(crate) fn decode(catalog: &Catalog, mut item: Item) -> Result<SequencedEvent
         metadata.insert(name, value)?;
     }
     let data = from_attribute(DATA, data)?;
-    Ok(SequencedEvent { partition, slot, at, rest, event_type, context, tags, data, metadata })
+    Ok(SequencedEvent {
+        partition,
+        slot,
+        at,
+        rest,
+        event_type,
+        context,
+        tags,
+        version,
+        data,
+        metadata,
+    })
 }
 
 /// [`SequencedEvent::place_only`] of an item: the rest is not decoded.
@@ -210,6 +228,7 @@ pub(crate) fn place_only(catalog: &Catalog, mut item: Item) -> Result<SequencedE
         context: context(catalog, &mut item, &event_type),
         event_type,
         tags: Vec::new(),
+        version: 1,
         data: serde_json::Value::Null,
         metadata,
     })
@@ -263,6 +282,15 @@ fn take_text(item: &mut Item, name: &'static str) -> Result<String, DecodeError>
     }
 }
 
+/// The version that the last element of the tags says, which is taken away.
+fn take_version(tags: &mut Vec<AttributeValue>) -> Result<u32, DecodeError> {
+    let schema = |last: &AttributeValue| Some(last.as_m().ok()?.get(SCHEMA)?.clone());
+    let Some(schema) = tags.last().and_then(schema) else { return Ok(1) };
+    tags.pop();
+    let version = schema.as_n().ok().and_then(|version| version.parse().ok());
+    version.ok_or(DecodeError::Attribute(SCHEMA))
+}
+
 fn tag(value: AttributeValue) -> Result<Tag, DecodeError> {
     let AttributeValue::M(mut tag) = value else {
         return Err(DecodeError::Attribute(TAGS));
@@ -300,7 +328,8 @@ mod tests {
         metadata
             .insert("correlationId", serde_json::json!(["c", 1.5, null]))
             .expect("not reserved");
-        for (slot, at, rest) in [(1, 1_719_100_800_123, 0), (120, 1_719_100_800_000, 17)] {
+        let places = [(1, 1_719_100_800_123, 0, 1), (120, 1_719_100_800_000, 17, 120)];
+        for (slot, at, rest, version) in places {
             let NewEvent { event_type, tags, data } = new.clone();
             let event = SequencedEvent {
                 partition: filing.partition.clone(),
@@ -310,12 +339,14 @@ mod tests {
                 event_type: event_type.into_owned(),
                 context: text("parcels"),
                 tags,
+                version,
                 data,
                 metadata: metadata.clone(),
             };
             let append_id = "8a3b0a1e-5f61-4a3e-9d83-0f3c1b2a4d5e";
             let item = encode(&event, &filing, append_id).expect("it can be stored");
             assert_eq!(storable::event_bytes(&event, &filing), item_bytes(&item), "{item:?}");
+            assert_eq!(decode(&catalog, item.clone()).expect("an event"), event);
             assert_eq!((filing.items.len(), filing.indexed.len()), (2, 1));
             for boundary in &filing.items {
                 let copy = index_item(&item, &filing, boundary);
@@ -324,6 +355,12 @@ mod tests {
                     item_bytes(&copy),
                     "{copy:?}"
                 );
+                // An index projects no more than this of an event, and has to show its version.
+                let mut copy = copy;
+                let projected = [EVENT, INDEX_OF, ID, POSITION, PARTITION, SLOT, AT, DATA, TAGS];
+                copy.retain(|name, _| projected.contains(&name.as_str()));
+                let read = decode(&catalog, copy).expect("an event");
+                assert_eq!((read.version, read.tags), (version, event.tags.clone()));
             }
         }
     }

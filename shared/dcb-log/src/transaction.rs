@@ -85,6 +85,7 @@ impl<'a> Draft<'a> {
             let (partition, event_type) = (filing.partition.clone(), event_type.into_owned());
             let metadata = metadata.clone();
             let (slot, at, rest) = (0, 0, 0);
+            let version = log.catalog.version(&event_type);
             let event = SequencedEvent {
                 partition,
                 slot,
@@ -93,6 +94,7 @@ impl<'a> Draft<'a> {
                 context,
                 event_type,
                 tags,
+                version,
                 data,
                 metadata,
             };

@@ -35,16 +35,21 @@
 //! | `read_by_type` | decisions read it by its type alone |
 //! | `fenced` | a fence of its partition counts it: a decision that reads only such types of a partition, and writes to others, has no conflict with the partition's other events |
 //! | `separator = '~'` | joins the values of a composite partition, in place of `/` |
+//! | `version = 3` | its payload has changed twice; `#[upcast(1 = f, 2 = g)]` names the functions that make the payload of one version that of the next |
+//! | `retired` | it is only read: no slice can write it |
+//! | `stored_as = "OrderPlaced"` | the name of the type in the log, if the Rust type has another one |
 //!
 //! Each event of a `fenced` type costs the update of a fence, in a transaction. It is for what few events
 //! say and many decisions elsewhere depend on, such as whether a product is sold.
 //!
-//! In [`Reads`], a field marked `#[time]` takes the time at which the event was recorded, in milliseconds
+//! In [`Reads`], a variant marked `#[reads(also = "OrderSubmitted")]` reads that type as well, for a type that was
+//! renamed. A field marked `#[time]` takes the time at which the event was recorded, in milliseconds
 //! since 1970; a decision's own time, `CommandContext::now_ms`, is never below it. A `String` marked `#[id]`
 //! takes the event's id, `<partition>/<slot>`. A field marked `#[stream]` takes the id of the stream that the
 //! event is in, which only a view meets.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod evolved;
 mod field;
 mod reads;
 mod tagged;
@@ -53,7 +58,7 @@ use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
 /// An event type: its schema, its tags, and JSON in camelCase.
-#[proc_macro_derive(Event, attributes(event, tag, serde))]
+#[proc_macro_derive(Event, attributes(event, tag, serde, upcast))]
 pub fn event(input: TokenStream) -> TokenStream {
     finish(tagged::event(parse_macro_input!(input as DeriveInput)))
 }
@@ -66,7 +71,7 @@ pub fn command(input: TokenStream) -> TokenStream {
 }
 
 /// The events that a slice reads: an enum of type names with the fields that the fold needs.
-#[proc_macro_derive(Reads, attributes(id, serde, stream, time))]
+#[proc_macro_derive(Reads, attributes(id, reads, serde, stream, time))]
 pub fn reads(input: TokenStream) -> TokenStream {
     finish(reads::reads(parse_macro_input!(input as DeriveInput)))
 }

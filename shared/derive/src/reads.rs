@@ -2,7 +2,7 @@
 
 use proc_macro2::TokenStream;
 use quote::quote;
-use syn::{Data, DeriveInput, Field, Fields, Ident, Result, Variant, spanned::Spanned};
+use syn::{Data, DeriveInput, Field, Fields, Ident, LitStr, Result, Variant, spanned::Spanned};
 
 use crate::field::refuse_serde;
 
@@ -17,14 +17,16 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
     refuse_serde(&input.attrs)?;
     let variants = variants(input.data, &name, "what a slice reads")?;
-    let names: Vec<String> = variants.iter().map(|variant| variant.ident.to_string()).collect();
-    let arms = variants.iter().map(decode_arm).collect::<Result<Vec<_>>>()?;
+    let read = variants.iter().map(types).collect::<Result<Vec<_>>>()?;
+    let names = read.iter().flatten();
+    let arms = variants.iter().zip(&read).map(|(variant, types)| decode_arm(variant, types));
+    let arms = arms.collect::<Result<Vec<_>>>()?;
     Ok(quote! {
         impl ::ringfence::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
 
             fn decode(
-                event: &::ringfence::SequencedEvent,
+                event: &::ringfence::Current<'_>,
             ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
                 use ::ringfence::__private::serde;
                 match event.event_type.as_str() {
@@ -36,12 +38,27 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     })
 }
 
-fn decode_arm(variant: &Variant) -> Result<TokenStream> {
+/// The types of events that a variant reads: that of its name, and those that it also reads.
+fn types(variant: &Variant) -> Result<Vec<String>> {
+    let mut types = vec![variant.ident.to_string()];
+    for attribute in variant.attrs.iter().filter(|attribute| attribute.path().is_ident("reads")) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("also") {
+                return Err(meta.error("expected `also = \"…\"`, the name of a type"));
+            }
+            types.push(meta.value()?.parse::<LitStr>()?.value());
+            Ok(())
+        })?;
+    }
+    Ok(types)
+}
+
+fn decode_arm(variant: &Variant, types: &[String]) -> Result<TokenStream> {
     refuse_serde(&variant.attrs)?;
     let ident = &variant.ident;
     let name = ident.to_string();
     let fields = match &variant.fields {
-        Fields::Unit => return Ok(quote!(#name => Ok(Self::#ident),)),
+        Fields::Unit => return Ok(quote!(#(#types)|* => Ok(Self::#ident),)),
         Fields::Named(fields) => &fields.named,
         Fields::Unnamed(fields) => {
             return Err(syn::Error::new(
@@ -68,10 +85,10 @@ fn decode_arm(variant: &Variant) -> Result<TokenStream> {
     };
     // An event of a stream may have no payload at all.
     if idents.is_empty() {
-        return Ok(quote!(#name => #decoded,));
+        return Ok(quote!(#(#types)|* => #decoded,));
     }
     Ok(quote! {
-        #name => {
+        #(#types)|* => {
             #[derive(serde::Deserialize)]
             #[serde(
                 crate = "::ringfence::__private::serde",
@@ -114,7 +131,7 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
         }
         let ty = &fields.unnamed[0].ty;
         schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));
-        arms.push(quote!(Self::#ident(event) => ::ringfence::NewEvent::new(event),));
+        arms.push(quote!(Self::#ident(event) => ::ringfence::Writes::to_event(event),));
     }
     Ok(quote! {
         impl ::ringfence::Writes for #name {

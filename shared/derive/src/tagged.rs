@@ -7,6 +7,7 @@ use syn::{
     Variant,
 };
 
+use crate::evolved::Evolved;
 use crate::field::{Tag, Tagged, TaggedField, refuse_serde, tag_attributes};
 
 pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
@@ -14,6 +15,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let mut read_as_composite = false;
     let mut read_by_type = false;
     let mut fenced = false;
+    let mut evolved = Evolved::parse(&input.attrs)?;
     for attribute in input.attrs.iter().filter(|attribute| attribute.path().is_ident("event")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("read_as_composite") {
@@ -28,9 +30,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 if !matches!(separator, '/' | '|' | '~' | ',') {
                     return Err(syn::Error::new(literal.span(), "a separator is one of / | ~ ,"));
                 }
-            } else {
+            } else if !evolved.take(&meta)? {
                 return Err(meta.error(
-                    "expected `read_as_composite`, `read_by_type`, `fenced` or `separator = '…'`",
+                    "expected `read_as_composite`, `read_by_type`, `fenced`, `separator = '…'`, `version = …`, \
+                     `retired` or `stored_as = \"…\"`",
                 ));
             }
             Ok(())
@@ -48,12 +51,29 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             "a type read as a composite has exactly one value for each tag: no list, no option",
         ));
     }
-    let text = name.to_string();
+    let upcasts = evolved.upcasts(&name)?;
+    let retired = evolved.retired;
+    let text = evolved.stored_as.clone().unwrap_or_else(|| name.to_string());
     let schemas = tagged.schemas();
     let push = tagged.push_arm(&quote!(Self));
     let definition = wire_fields(&tagged.fields);
     let attributes = quote!(rename_all = "camelCase",);
     let wire = wire(&name, &attributes, &quote!(struct __Wire { #definition }));
+    // Nothing writes a retired type.
+    let writes = (!retired).then(|| {
+        quote! {
+            impl ::ringfence::Writes for #name {
+                const SCHEMAS: &'static [::ringfence::EventSchema] =
+                    &[<Self as ::ringfence::Event>::SCHEMA];
+
+                fn to_event(
+                    &self,
+                ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
+                    ::ringfence::NewEvent::new(self)
+                }
+            }
+        }
+    });
     Ok(quote! {
         impl ::ringfence::Event for #name {
             const NAME: &'static str = #text;
@@ -67,7 +87,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 read_as_composite: #read_as_composite,
                 read_by_type: #read_by_type,
                 fenced: #fenced,
+                upcasts: <Self as ::ringfence::Event>::UPCASTS,
+                retired: #retired,
             };
+            const UPCASTS: ::ringfence::Upcasts = ::ringfence::Upcasts(&[#(#upcasts),*]);
 
             fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
                 let mut __tags = ::std::vec::Vec::new();
@@ -76,16 +99,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
             }
         }
 
-        impl ::ringfence::Writes for #name {
-            const SCHEMAS: &'static [::ringfence::EventSchema] =
-                &[<Self as ::ringfence::Event>::SCHEMA];
-
-            fn to_event(
-                &self,
-            ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
-                ::ringfence::NewEvent::new(self)
-            }
-        }
+        #writes
 
         #wire
     })

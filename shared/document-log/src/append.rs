@@ -1,14 +1,14 @@
 //! Appending: send until the outcome is known.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, StoreError, rfc3339};
+use ringfence::{Consistency, Envelope, Metadata, StoreError, rfc3339};
 use ringfence_dynamo::{Failure, GaveUp, Reason};
 use serde_json::{Map, Value};
 
 use crate::write::Draft;
 use crate::{
-    Batch, Body, Direction, DocumentError, DocumentLog, Store, StoredEvent, StreamName, Unfold,
-    Write,
+    Batch, Body, Direction, DocumentError, DocumentLog, Payload, Store, StoredEvent, StreamName,
+    Unfold, Write,
 };
 
 /// Metadata that names the command of an event.
@@ -26,10 +26,10 @@ pub struct StreamAppend<'a> {
     pub known: Option<&'a Batch>,
     /// Whether anything written in between is a conflict, unfolds too; otherwise only events are.
     pub by_etag: bool,
-    /// Types and payloads of the events, oldest first.
-    pub events: Vec<(String, Option<Value>)>,
-    /// Types and states of the unfolds; they replace the Tip's.
-    pub unfolds: Vec<(String, Option<Value>)>,
+    /// The events, oldest first.
+    pub events: Vec<Payload>,
+    /// The unfolds; they replace the Tip's.
+    pub unfolds: Vec<Payload>,
     /// Metadata and deadline.
     pub envelope: &'a Envelope,
 }
@@ -141,12 +141,7 @@ impl<S: Store> DocumentLog<S> {
         }
     }
 
-    fn events(
-        &self,
-        events: Vec<(String, Option<Value>)>,
-        envelope: &Envelope,
-        at_ms: u64,
-    ) -> Vec<StoredEvent> {
+    fn events(&self, events: Vec<Payload>, envelope: &Envelope, at_ms: u64) -> Vec<StoredEvent> {
         let time = rfc3339(at_ms);
         // An empty id is not stored.
         let text = |key: &str| envelope.metadata.text(key).filter(|id| !id.is_empty());
@@ -156,15 +151,11 @@ impl<S: Store> DocumentLog<S> {
             .iter()
             .filter(|(key, value)| !([CORRELATION, CAUSATION].contains(key) && value.is_string()));
         let meta: Map<_, _> = meta.map(|(key, value)| (key.to_owned(), value.clone())).collect();
-        let meta = match meta.is_empty() {
-            true => Body::NONE,
-            false => Body::of_json(&Value::Object(meta), self.encoding),
-        };
-        let stored = |(event_type, data): (String, Option<Value>)| StoredEvent {
-            event_type,
+        let stored = |Payload { event_type, version, data }| StoredEvent {
             time: time.clone(),
             data: self.body(data.as_ref()),
-            meta: meta.clone(),
+            meta: self.meta(meta.clone(), &event_type, version),
+            event_type,
             correlation_id: id(CORRELATION),
             causation_id: id(CAUSATION),
         };
@@ -173,21 +164,32 @@ impl<S: Store> DocumentLog<S> {
 
     fn unfolds(
         &self,
-        unfolds: Vec<(String, Option<Value>)>,
+        unfolds: Vec<Payload>,
         known: Option<&Batch>,
         added: usize,
         at_ms: u64,
     ) -> Vec<Unfold> {
         let time = rfc3339(at_ms);
         let version = known.map_or(0, |known| known.version) + added as u64;
-        let unfold = |(event_type, data): (String, Option<Value>)| Unfold {
+        // An unfold can be an event again, which has its version there as well.
+        let unfold = |unfold: Payload| Unfold {
             version,
             time: time.clone(),
-            event_type,
-            data: self.body(data.as_ref()),
-            meta: Body::NONE,
+            data: self.body(unfold.data.as_ref()),
+            meta: self.meta(Map::new(), &unfold.event_type, unfold.version),
+            event_type: unfold.event_type,
         };
         unfolds.into_iter().map(unfold).collect()
+    }
+
+    /// The metadata with the version of the payload.
+    fn meta(&self, mut meta: Map<String, Value>, event_type: &str, version: u32) -> Body {
+        let schema = Metadata::schema(event_type, version);
+        meta.extend(schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema)));
+        match meta.is_empty() {
+            true => Body::NONE,
+            false => Body::of_json(&Value::Object(meta), self.encoding),
+        }
     }
 
     fn body(&self, data: Option<&Value>) -> Body {

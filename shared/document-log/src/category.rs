@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{
-    BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError,
-    Metadata, Name, NewEvent, Reads, Rejected, SequencedEvent, Slice, StoreError, Tag,
-};
-use serde_json::Value;
-
 use crate::cache::{Cache, Loaded};
 use crate::check::{check, declared};
-use crate::codec::{Stored, stored, whole};
+use crate::codec::{Payload, stored};
 use crate::once::Search;
 use crate::{
     AccessStrategy, Batch, CategoryError, Document, DocumentError, DocumentLog, Documents, Store,
     StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
     TipLimits,
+};
+use ringfence::{
+    BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
+    NewEvent, Rejected, Slice, StoreError, Tag,
 };
 
 /// The streams of one category, which are the documents of one context.
@@ -26,7 +24,7 @@ pub struct Category<D: Document, S> {
     pub(crate) cache: Cache<D>,
     /// The events of the context.
     pub(crate) catalog: Catalog,
-    name: &'static str,
+    pub(crate) name: &'static str,
     /// The key of the tag that names a stream; empty in a context without events.
     pub(crate) key: Name,
 }
@@ -314,7 +312,7 @@ impl<D: Document, S: Store> Category<D, S> {
         let unencodable = |source| DocumentError::Unencodable { stream: stream.clone(), source };
         let (now_ms, mut state) = (self.log.clock.now_ms(), loaded.state.clone());
         let at_ms = loaded.next_ms(now_ms, self.log.clock.follow(envelope.cause_ms));
-        let mut encoded: Vec<Stored> = Vec::new();
+        let mut encoded: Vec<Payload> = Vec::new();
         for (index, event) in (loaded.version()..).zip(events) {
             let event_type = event.event_type.clone().into_owned();
             let Some(schema) = self.catalog.schema(&event_type) else {
@@ -328,10 +326,11 @@ impl<D: Document, S: Store> Category<D, S> {
                     named,
                 });
             }
-            let (event_type, data) = stored(event, schema, id).map_err(unencodable)?;
-            let read = self.sequenced(stream, index, at_ms, &event_type, data.clone());
-            state = self.evolve(state, read, id).map_err(unencodable)?;
-            encoded.push((event_type, data));
+            let payload = stored(event, schema, id).map_err(unencodable)?;
+            let read = self.sequenced(stream, index, at_ms, payload.clone());
+            let evolved = self.evolve(state, read, id);
+            state = evolved.map_err(|error| unencodable(error.into()))?;
+            encoded.push(payload);
         }
         let (events, unfolds) = self.access.written(encoded, &state).map_err(unencodable)?;
         let append = StreamAppend {
@@ -351,44 +350,5 @@ impl<D: Document, S: Store> Category<D, S> {
                 Synced::Written(version)
             }
         })
-    }
-
-    /// An event of a stream, or an unfold in place of one, with what a state may be folded from.
-    pub(crate) fn sequenced(
-        &self,
-        stream: &StreamName,
-        slot: u64,
-        at: u64,
-        event_type: &str,
-        data: Option<Value>,
-    ) -> SequencedEvent {
-        SequencedEvent {
-            partition: stream.partition(),
-            slot,
-            at,
-            rest: 0,
-            event_type: event_type.to_owned(),
-            context: self.name.to_owned(),
-            tags: Vec::new(),
-            data: data.unwrap_or(Value::Null),
-            metadata: Metadata::default(),
-        }
-    }
-
-    /// The state after an event of the stream with this id, or after the snapshot of it.
-    pub(crate) fn evolve(
-        &self,
-        state: D,
-        event: SequencedEvent,
-        id: &str,
-    ) -> Result<D, serde_json::Error> {
-        let event_type = event.event_type.as_str();
-        if let Some(snapshot) = self.access.snapshot(event_type) {
-            return snapshot.read(event.data);
-        }
-        match D::Reads::TYPES.contains(&event_type) {
-            true => Ok(state.evolve(D::Reads::decode(&whole(event, &self.key, id))?)),
-            false => Ok(state),
-        }
     }
 }

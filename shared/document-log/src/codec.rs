@@ -4,16 +4,35 @@
 use ringfence::{EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Error, Map, Value};
 
-/// Type and payload of an event or unfold.
-pub(crate) type Stored = (String, Option<Value>);
+/// An event or unfold to write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Payload {
+    /// The type name.
+    pub event_type: String,
+    /// The version of its type that the payload has; 1 for a snapshot, which has none.
+    pub version: u32,
+    /// The payload, if it has one.
+    pub data: Option<Value>,
+}
 
-/// The type and payload of an event of the stream with this id, as they are stored: without the field that names
+impl Payload {
+    /// One whose type has had no other version.
+    pub fn new(event_type: impl Into<String>, data: Option<Value>) -> Self {
+        Self { event_type: event_type.into(), version: 1, data }
+    }
+}
+
+/// The payload of an event of the stream with this id, as it is stored: without the field that names
 /// the stream, which [`whole`] gives back. Nothing is stored as payload if no field is left.
-pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Result<Stored, Error> {
+pub(crate) fn stored(event: &NewEvent, schema: &EventSchema, id: &str) -> Result<Payload, Error> {
     let mut data = readable(&event.data)?;
     schema.leave_out_id(id, &mut data);
     let is_empty = data.is_null() || data.as_object().is_some_and(Map::is_empty);
-    Ok((event.event_type.clone().into_owned(), (!is_empty).then_some(data)))
+    Ok(Payload {
+        event_type: event.event_type.clone().into_owned(),
+        version: schema.upcasts.version(),
+        data: (!is_empty).then_some(data),
+    })
 }
 
 /// The event as a decision reads it: with the tag that names its stream, and with the tag's field.
@@ -79,7 +98,8 @@ mod tests {
     fn kept<E: Event + std::fmt::Debug + PartialEq>(event: E) -> Option<Value> {
         let new = NewEvent::new(&event).expect("it has a JSON");
         let id = new.tags[0].value.clone();
-        let (event_type, data) = stored(&new, &E::SCHEMA, &id).expect("it can be read");
+        let Payload { event_type, version, data } =
+            stored(&new, &E::SCHEMA, &id).expect("it can be read");
         assert_eq!(event_type, E::NAME);
         let read = SequencedEvent {
             partition: BoundaryId::stored(format!("carts-{id}")),
@@ -89,6 +109,7 @@ mod tests {
             event_type,
             context: "carts".to_owned(),
             tags: Vec::new(),
+            version,
             data: data.clone().unwrap_or(Value::Null),
             metadata: Metadata::default(),
         };

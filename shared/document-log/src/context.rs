@@ -6,7 +6,7 @@ use ringfence::{LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
-use crate::codec::{Stored, readable};
+use crate::codec::{Payload, readable};
 
 /// Names the document log as the log of a context, and the state that its documents have. The context's name is the
 /// category: the part of a stream's name before the hyphen.
@@ -78,11 +78,11 @@ impl<D> Snapshot<D> {
         (self.from_json)(data)
     }
 
-    /// Type and payload for a state, which can be read back.
-    fn written(&self, state: &D) -> Result<Stored, Error> {
+    /// The payload for a state, which can be read back.
+    fn written(&self, state: &D) -> Result<Payload, Error> {
         let data = (self.to_json)(state)?;
         self.read(readable(&data)?)?;
-        Ok((self.name.to_owned(), Some(data)))
+        Ok(Payload::new(self.name, Some(data)))
     }
 }
 
@@ -132,13 +132,13 @@ impl<D: Document> AccessStrategy<D> {
     /// The events and unfolds to write for these events and the state after them.
     pub(crate) fn written(
         &self,
-        events: Vec<Stored>,
+        events: Vec<Payload>,
         state: &D,
-    ) -> Result<(Vec<Stored>, Vec<Stored>), Error> {
+    ) -> Result<(Vec<Payload>, Vec<Payload>), Error> {
         Ok(match self {
             Self::Unoptimized => (events, Vec::new()),
             Self::LatestKnownEvent => {
-                let last = events.iter().rfind(|(event_type, _)| self.is_origin(event_type));
+                let last = events.iter().rfind(|event| self.is_origin(&event.event_type));
                 let unfolds = last.cloned().into_iter().collect();
                 (events, unfolds)
             }

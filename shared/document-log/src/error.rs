@@ -1,8 +1,10 @@
 //! Why the log failed, and why an item can't be decoded.
 
 use ringfence::{
-    Change, FilingError, HandleError, KeyReused, LimitExceeded, LogError, PlanError, StoreError,
+    Change, CurrentError, FilingError, HandleError, KeyReused, LimitExceeded, LogError,
+    NewerVersion, PlanError, StoreError,
 };
+use serde::de::Error as _;
 
 use crate::{BodyError, StreamName, StreamNameError};
 
@@ -120,6 +122,9 @@ pub enum DocumentError {
         /// The type.
         event_type: String,
     },
+    /// An event has a version that this program does not know; nothing is written.
+    #[error(transparent)]
+    NewerVersion(#[from] NewerVersion),
     /// Events that the read needs were pruned, and no unfold replaces them.
     #[error("{stream} begins at event {first}, event {wanted} was pruned")]
     Pruned {
@@ -177,6 +182,7 @@ impl From<DocumentError> for HandleError {
                 let event = format!("{}/{index}", stream.partition());
                 LogError::UnknownType { event, event_type, context: stream.category().to_owned() }
             }
+            DocumentError::NewerVersion(newer) => LogError::NewerVersion(newer),
             DocumentError::Store(StoreError::Contention { attempts, over: Some(over) }) => {
                 let over = match over.downcast::<StreamConflict>() {
                     Ok(conflict) => ringfence::Conflict::from(*conflict).into(),
@@ -198,6 +204,36 @@ impl From<DocumentError> for HandleError {
                 undecodable(format!("of {}", stream.partition()), error.into())
             }
         })
+    }
+}
+
+/// Why a state can't be folded from an event.
+pub(crate) enum Unreadable {
+    Newer(NewerVersion),
+    Shape(serde_json::Error),
+}
+
+impl From<serde_json::Error> for Unreadable {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Shape(error)
+    }
+}
+
+impl From<CurrentError> for Unreadable {
+    fn from(error: CurrentError) -> Self {
+        match error {
+            CurrentError::Newer(newer) => Self::Newer(newer),
+            CurrentError::Upcast { source, .. } => Self::Shape(serde_json::Error::custom(source)),
+        }
+    }
+}
+
+impl From<Unreadable> for serde_json::Error {
+    fn from(error: Unreadable) -> Self {
+        match error {
+            Unreadable::Newer(newer) => Self::custom(newer),
+            Unreadable::Shape(error) => error,
+        }
     }
 }
 

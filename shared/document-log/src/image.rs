@@ -67,7 +67,8 @@ impl TimelineEvent {
     /// A body can't be read.
     pub fn fed(&self, stream: &StreamName) -> Result<SequencedEvent, BodyError> {
         let event = &self.event;
-        let mut metadata = Metadata::foreign(event.meta.json()?.unwrap_or_default());
+        let meta = event.meta.json()?.unwrap_or_default();
+        let (mut metadata, version) = Metadata::foreign(meta, &event.event_type);
         for (key, id) in
             [("correlationId", &event.correlation_id), ("causationId", &event.causation_id)]
         {
@@ -83,6 +84,7 @@ impl TimelineEvent {
             event_type: event.event_type.clone(),
             context: stream.category().to_owned(),
             tags: Vec::new(),
+            version,
             data: event.data.json()?.unwrap_or(Value::Null),
             metadata,
         })

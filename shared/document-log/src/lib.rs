@@ -46,6 +46,7 @@ pub use body::{Body, BodyError, DECOMPRESSED_BYTES_MAX, Encoding};
 pub use cache::Cache;
 pub use category::{Category, Decided, Load, Transacted};
 pub use check::CategoryError;
+pub use codec::Payload;
 pub use context::{AccessStrategy, Document, Documents, Snapshot};
 pub use dynamo::{DynamoStore, table_layout};
 pub use error::{DocumentError, ItemError, StreamConflict};

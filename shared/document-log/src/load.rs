@@ -3,10 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope, Reads, SequencedEvent};
+use ringfence::{Consistency, Envelope, Metadata, Reads, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
+use serde_json::Value;
 
 use crate::cache::Loaded;
+use crate::codec::{Payload, whole};
+use crate::error::Unreadable;
 use crate::read::{Walk, torn_retry};
 use crate::{Batch, Body, Category, Document, DocumentError, Load, Store, StreamName};
 
@@ -125,11 +128,12 @@ impl<D: Document, S: Store> Category<D, S> {
             unfold.version == tip.version && self.access.is_origin(&unfold.event_type)
         });
         if let Some(unfold) = newest {
-            let (event_type, time, data) = (&unfold.event_type, &unfold.time, &unfold.data);
+            let (event_type, time) = (&unfold.event_type, &unfold.time);
+            let bodies = (&unfold.data, &unfold.meta);
             // It is the last event again, or else the state after it.
             let is_event = self.access.snapshot(event_type).is_none();
             let index = unfold.version - u64::from(is_event && unfold.version > 0);
-            newest_first.push(self.found(stream, index, event_type, time, data)?);
+            newest_first.push(self.found(stream, index, event_type, time, bodies)?);
             origin = true;
         }
         let mut batch = Some(tip.clone());
@@ -140,8 +144,8 @@ impl<D: Document, S: Store> Category<D, S> {
                 let event_type = &event.event_type;
                 origin = self.access.is_origin(event_type);
                 if origin || D::Reads::TYPES.contains(&&**event_type) {
-                    let (time, data) = (&event.time, &event.data);
-                    newest_first.push(self.found(stream, index, event_type, time, data)?);
+                    let (time, bodies) = (&event.time, (&event.data, &event.meta));
+                    newest_first.push(self.found(stream, index, event_type, time, bodies)?);
                 } else if self.catalog.schema(event_type).is_none() {
                     let (stream, event_type) = (stream.clone(), event_type.clone());
                     return Err(DocumentError::UnknownType { stream, index, event_type });
@@ -161,13 +165,16 @@ impl<D: Document, S: Store> Category<D, S> {
         }
         let begin = known.filter(|_| !origin).map(|known| known.state.clone());
         let mut oldest_first = newest_first.into_iter().rev();
-        let state =
-            oldest_first.try_fold(begin.unwrap_or_default(), |state, event| {
-                let (index, event_type) = (event.slot, event.event_type.clone());
-                self.evolve(state, event, stream.id()).map_err(|source| {
-                    DocumentError::Undecodable { stream: stream.clone(), index, event_type, source }
-                })
-            })?;
+        let state = oldest_first.try_fold(begin.unwrap_or_default(), |state, event| {
+            let (index, event_type) = (event.slot, event.event_type.clone());
+            self.evolve(state, event, stream.id()).map_err(|error| match error {
+                Unreadable::Newer(newer) => newer.into(),
+                Unreadable::Shape(source) => {
+                    let stream = stream.clone();
+                    DocumentError::Undecodable { stream, index, event_type, source }
+                }
+            })
+        })?;
         Ok(Arc::new(Loaded { state, tip: Some(tip) }))
     }
 
@@ -177,13 +184,60 @@ impl<D: Document, S: Store> Category<D, S> {
         index: u64,
         event_type: &str,
         time: &str,
-        data: &Body,
+        (data, meta): (&Body, &Body),
     ) -> Result<SequencedEvent, DocumentError> {
-        let data = data.json().map_err(|source| {
-            let (stream, event_type) = (stream.clone(), event_type.to_owned());
-            DocumentError::Body { stream, index, event_type, source }
-        })?;
+        let json = |body: &Body| {
+            body.json().map_err(|source| {
+                let (stream, event_type) = (stream.clone(), event_type.to_owned());
+                DocumentError::Body { stream, index, event_type, source }
+            })
+        };
+        let (_, version) = Metadata::foreign(json(meta)?.unwrap_or_default(), event_type);
+        let payload = Payload { event_type: event_type.to_owned(), version, data: json(data)? };
         let at = ms_of_rfc3339(time).unwrap_or(0);
-        Ok(self.sequenced(stream, index, at, event_type, data))
+        Ok(self.sequenced(stream, index, at, payload))
+    }
+
+    /// An event of a stream, or an unfold in place of one, with what a state may be folded from.
+    pub(crate) fn sequenced(
+        &self,
+        stream: &StreamName,
+        slot: u64,
+        at: u64,
+        payload: Payload,
+    ) -> SequencedEvent {
+        let Payload { event_type, version, data } = payload;
+        SequencedEvent {
+            partition: stream.partition(),
+            slot,
+            at,
+            rest: 0,
+            event_type,
+            context: self.name.to_owned(),
+            tags: Vec::new(),
+            version,
+            data: data.unwrap_or(Value::Null),
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// The state after an event of the stream with this id, or after the snapshot of it.
+    pub(crate) fn evolve(
+        &self,
+        state: D,
+        event: SequencedEvent,
+        id: &str,
+    ) -> Result<D, Unreadable> {
+        let event_type = event.event_type.as_str();
+        if let Some(snapshot) = self.access.snapshot(event_type) {
+            return Ok(snapshot.read(event.data)?);
+        }
+        match D::Reads::TYPES.contains(&event_type) {
+            true => {
+                let current = self.catalog.current(whole(event, &self.key, id))?;
+                Ok(state.evolve(D::Reads::decode(&current)?))
+            }
+            false => Ok(state),
+        }
     }
 }

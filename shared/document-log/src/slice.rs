@@ -129,5 +129,7 @@ where
         return Ok(None);
     }
     let id = event.stream_id().unwrap_or_default();
-    D::Reads::decode(&whole(event.clone(), &key.unwrap_or_default(), &id)).map(Some)
+    let event = whole(event.clone(), &key.unwrap_or_default(), &id);
+    let current = catalog.current(event).map_err(serde_json::Error::custom)?;
+    D::Reads::decode(&current).map(Some)
 }

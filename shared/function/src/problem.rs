@@ -120,6 +120,15 @@ impl Problem {
         Self::new(503, "unknown-type", "The command can't be decided yet", detail)
     }
 
+    /// 503: the log has an event of a version that this version of the program does not know, as during a deploy.
+    pub fn newer_version() -> Self {
+        let detail = format!(
+            "{AGAIN}. The log has an event of a newer version than this function knows, as during a deploy or after a \
+             roll-back"
+        );
+        Self::new(503, "newer-version", "The command can't be decided yet", detail)
+    }
+
     /// 409: other writers were faster each time.
     pub fn contention() -> Self {
         Self::new(

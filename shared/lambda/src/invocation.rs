@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{
-    Cause, CommandContext, Envelope, Metadata, Slice, TopicEvent, canonical_json, reaction_key,
+    Cause, CommandContext, CurrentError, Envelope, Metadata, Slice, TopicEvent, canonical_json,
+    reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use ringfence_function::Problem;
@@ -144,14 +145,19 @@ impl<S: Slice> Invocation<S> {
         if let Some(replay) = event.replay {
             return Ok(Self::Replay(replay));
         }
-        let is_it = |cause: &Cause| cause.event_type == event.event_type && cause.context == source;
-        if !S::REACTS_TO.iter().any(is_it) {
+        let is_it =
+            |cause: &&Cause| cause.event_type == event.event_type && cause.context == source;
+        let Some(cause) = S::REACTS_TO.iter().find(is_it) else {
             let (name, event_type) = (S::NAME, &event.event_type);
             let why = format_args!("{name} does not react to {event_type} of {source:?}");
             return Err(Problem::malformed("detail-type", why));
-        }
+        };
+        let current = cause.current(&event).map_err(|error| match error {
+            CurrentError::Newer(_) => Problem::newer_version(),
+            CurrentError::Upcast { source, .. } => Problem::malformed("detail.data", source),
+        })?;
         let commands =
-            S::react(&event).map_err(|error| Problem::malformed("detail.data", error))?;
+            S::react(&current).map_err(|error| Problem::malformed("detail.data", error))?;
         let commands = keyed(&event, commands)?;
         Ok(Self::Event(event, commands))
     }

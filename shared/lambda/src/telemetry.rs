@@ -49,7 +49,7 @@ impl Line {
 
     pub(crate) fn json(&self) -> serde_json::Value {
         let level = match self.outcome {
-            "internal" | "outcome-unknown" | "unknown-type" => "ERROR",
+            "internal" | "newer-version" | "outcome-unknown" | "unknown-type" => "ERROR",
             "contention" | "throttled" | "unavailable" => "WARN",
             _ => "INFO",
         };

@@ -47,6 +47,7 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
         LogError::Filing(error) => Problem::malformed("tags", error),
         LogError::Unstorable { field, reason } => Problem::malformed(field, reason),
         LogError::UnknownType { .. } => Problem::unknown_type(),
+        LogError::NewerVersion(_) => Problem::newer_version(),
         LogError::Corrupt(_) | LogError::Undecodable { .. } | LogError::Nothing => {
             Problem::internal(request_id)
         }
@@ -55,6 +56,7 @@ fn of_log(error: &LogError, request_id: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use ringfence::NewerVersion;
     use ringfence_document_log::{DocumentError, StreamName};
     use ringfence_function::chain;
     use serde_json::json;
@@ -75,16 +77,27 @@ mod tests {
     }
 
     #[test]
-    fn an_event_of_an_unknown_type_is_a_503_that_names_it_in_the_log_alone() {
+    fn an_event_of_an_unknown_type_or_version_is_a_503_that_names_it_in_the_log_alone() {
         let name = || "RoomBooked".to_owned();
         let (event, context) = ("roomId:r1/3".to_owned(), "rooms".to_owned());
         let of_dcb =
             HandleError::from(LogError::UnknownType { event, event_type: name(), context });
         let stream = StreamName::new("rooms", "r1").expect("a name");
         let unknown = DocumentError::UnknownType { stream, index: 2, event_type: name() };
-        for error in [of_dcb, unknown.into()] {
+        let newer = || NewerVersion {
+            event: "roomId:r1/3".to_owned(),
+            event_type: name(),
+            version: 2,
+            known: 1,
+        };
+        for (error, kind) in [
+            (of_dcb, "unknown-type"),
+            (unknown.into(), "unknown-type"),
+            (LogError::from(newer()).into(), "newer-version"),
+            (DocumentError::from(newer()).into(), "newer-version"),
+        ] {
             let (problem, logged) = (problem(&error, "r"), chain(&error));
-            assert_eq!((problem.status, problem.kind), (503, "unknown-type"));
+            assert_eq!((problem.status, problem.kind), (503, kind));
             let told = problem.document().to_string();
             assert!(["deploy", "roll-back"].iter().all(|when| told.contains(when)), "{told}");
             assert!(!told.contains("RoomBooked") && !told.contains("r1"), "{told}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use futures::TryStreamExt;
-use ringfence::{Context, Envelope, OnLog, SequencedEvent, Slice};
+use ringfence::{Context, Current, Envelope, OnLog, Slice};
 use ringfence_document_log::{
     Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
     DynamoStore, MemoryStore, Store, decode, handle, kit,
@@ -118,7 +118,7 @@ where
         BTreeMap::from([(Shape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
     }
 
-    fn read(event: &SequencedEvent) -> Option<Result<(), serde_json::Error>> {
+    fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>> {
         let is_read = event.context == S::Context::NAME && !event.partition.is_of_dcb_log();
         is_read.then(|| decode::<S::Context, D>(event).map(drop))
     }

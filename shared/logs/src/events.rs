@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ringfence::{
-    Access, Aggregates, Catalog, Consistency, Context, Counts, Dcb, Decisions, Envelope, Extent,
-    MemoryLog, OnEvents, OnLog, Read, Reads, ReadsOf, SequencedEvent, Slice, handle,
+    Access, Aggregates, Catalog, Consistency, Context, Counts, Current, Dcb, Decisions, Envelope,
+    Extent, MemoryLog, OnEvents, OnLog, Read, Reads, ReadsOf, SequencedEvent, Slice, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
@@ -86,7 +86,7 @@ macro_rules! log {
                 $depends_on::<S>()
             }
 
-            fn read(event: &SequencedEvent) -> Option<Result<(), Error>> {
+            fn read(event: &Current<'_>) -> Option<Result<(), Error>> {
                 $read::<S>(event)
             }
         }
@@ -122,17 +122,18 @@ fn by_stream<S: Slice>() -> BTreeMap<Shape, String> {
     BTreeMap::from([(stream, by(&Access::Partition, true))])
 }
 
-fn read_dcb<S: Slice>(event: &SequencedEvent) -> Option<Result<(), Error>> {
+fn read_dcb<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {
     let is_read = event.partition.is_of_dcb_log() && is_of_slice::<S>(event);
     is_read.then(|| ReadsOf::<S>::decode(event).map(drop))
 }
 
-fn read_aggregate<S: Slice>(event: &SequencedEvent) -> Option<Result<(), Error>> {
+fn read_aggregate<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {
     let is_of_context = event.context == S::Context::NAME && event.partition.as_str().contains('#');
     (is_of_context && is_of_slice::<S>(event)).then(|| {
         // The payload need not repeat the aggregate's id.
         let catalog = S::Context::catalog().map_err(Error::custom)?;
-        ReadsOf::<S>::decode(&whole(event.clone(), &catalog)).map(drop)
+        let event = catalog.current(whole(SequencedEvent::clone(event), &catalog));
+        ReadsOf::<S>::decode(&event.map_err(Error::custom)?).map(drop)
     })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use ringfence::{Envelope, LogName, OnLog, SequencedEvent, Slice};
+use ringfence::{Current, Envelope, LogName, OnLog, Slice};
 use ringfence_dynamo::{Clock, Meter};
 
 use crate::{InTable, Rehearsed, Shape};
@@ -66,5 +66,5 @@ pub trait Log<S: Slice>: LogName {
     fn depends_on() -> BTreeMap<Shape, String>;
 
     /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
-    fn read(event: &SequencedEvent) -> Option<Result<(), serde_json::Error>>;
+    fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>>;
 }

@@ -246,7 +246,7 @@ fn write_source(
     if let Some(Cause { context, event_type, field, in_payload, .. }) = cause {
         reacts = format!(
             "    const REACTS_TO: &'static [Cause] =\n        \
-             &[Cause {{ context: \"{context}\", event_type: \"{event_type}\" }}];"
+             &[Cause::named(\"{context}\", \"{event_type}\")];"
         );
         let command = if *in_payload {
             declared = format!(
@@ -259,7 +259,7 @@ fn write_source(
             "Ok(vec![Self { __id__: event.stream_id()? }])"
         };
         react = format!(
-            "\n    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {{\n        \
+            "\n    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {{\n        \
              {command}\n    }}"
         );
         context::depend(plan, value(values, "name"), "serde_json")?;

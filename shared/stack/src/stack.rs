@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Cause, Context, LogKind, LogName, Name, Reads, ReadsOf, Slice, Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, LogKind, LogName, Name, Reads, ReadsOf, Slice,
+    Writes,
 };
 use ringfence_logs::Log;
-use ringfence_views::{Definition, View};
+use ringfence_views::{Definition, View, project_views::Folded};
 
 use crate::{Function, MemberList, Members, Visitor};
 
@@ -15,6 +16,8 @@ use crate::{Function, MemberList, Members, Visitor};
 pub struct Stack {
     /// Every event type of the DCB log.
     pub catalog: Catalog,
+    /// The catalogs of all contexts, by which events of any log are made current.
+    pub catalogs: Catalogs,
     /// The contexts, in the order of the list.
     pub contexts: Vec<ContextInfo>,
 }
@@ -66,10 +69,12 @@ impl Stack {
     /// # Errors
     /// A context contradicts itself, or two contexts each other.
     pub fn of<M: Members>() -> Result<Self, CatalogError> {
-        let mut found = Found { catalogs: Vec::new(), contexts: Vec::new() };
+        let mut found = Found { dcb: Vec::new(), others: Vec::new(), contexts: Vec::new() };
         MemberList::walk::<M>(&mut found);
-        let catalogs = found.catalogs.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok(Self { catalog: Catalog::compose(catalogs)?, contexts: found.contexts })
+        let all = |catalogs: Vec<_>| catalogs.into_iter().collect::<Result<Vec<_>, _>>();
+        let (catalog, mut catalogs) = (Catalog::compose(all(found.dcb)?)?, all(found.others)?);
+        catalogs.push(catalog.clone());
+        Ok(Self { catalog, catalogs: Catalogs(catalogs), contexts: found.contexts })
     }
 
     /// The slices with their contexts, in the order of the list.
@@ -88,6 +93,12 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
+    /// The views with the catalogs of what they read, as project-views needs them.
+    #[must_use]
+    pub fn folded(self) -> Folded {
+        Folded { views: self.views(), catalogs: self.catalogs }
+    }
+
     /// The names of all event types.
     #[must_use]
     pub fn event_types(&self) -> BTreeSet<&str> {
@@ -102,7 +113,9 @@ impl Stack {
 }
 
 struct Found {
-    catalogs: Vec<Result<Catalog, CatalogError>>,
+    /// Of the contexts on the DCB log.
+    dcb: Vec<Result<Catalog, CatalogError>>,
+    others: Vec<Result<Catalog, CatalogError>>,
     contexts: Vec<ContextInfo>,
 }
 
@@ -129,9 +142,9 @@ impl Visitor for Found {
         let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
         let name = C::NAME;
         self.contexts.push(ContextInfo { name, log, event_types, slices, views, functions });
-        // The stack's catalog is that of the DCB log. A contradiction on another log is an error all the same.
-        if log == LogKind::Dcb || catalog.is_err() {
-            self.catalogs.push(catalog);
+        match log {
+            LogKind::Dcb => self.dcb.push(catalog),
+            LogKind::Aggregates | LogKind::Documents => self.others.push(catalog),
         }
     }
 

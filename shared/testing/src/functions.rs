@@ -86,13 +86,23 @@ fn a_view_reads_types_that_exist(stack: &Stack) {
 
 fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
     for (_, slice) in stack.slices() {
-        for Cause { context, event_type } in slice.reacts_to {
+        for Cause { context, event_type, upcasts } in slice.reacts_to {
             let publisher = stack.context(context);
             let exists = publisher
                 .is_some_and(|context| context.event_types.iter().any(|name| name == event_type));
             assert!(
                 exists,
                 "{} reacts to {event_type} of {context}, which does not exist",
+                slice.name
+            );
+            let declares = |of: &&Catalog| of.context(event_type) == Some(*context);
+            let catalog = stack.catalogs.0.iter().find(declares);
+            let (known, written) =
+                (upcasts.version(), catalog.map_or(1, |of| of.version(event_type)));
+            assert_eq!(
+                known, written,
+                "{} knows {event_type} of {context} up to version {known}, and it is written in version {written}: \
+                 write Cause::of::<{event_type}>({context:?}), or Cause::named with upcasts of its own",
                 slice.name
             );
         }

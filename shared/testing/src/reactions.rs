@@ -71,7 +71,7 @@ fn a_rule_is_compared_whole_and_whatever_the_order_of_its_lists() {
             &serde_json::json!({ "Events": { "Rule": { "Properties": { "Pattern": pattern } } } }),
         )
     };
-    let cause = |context, event_type| Cause { context, event_type };
+    let cause = |context, event_type| Cause::named(context, event_type);
     let causes = [cause("carts", "CheckedOut"), cause("carts", "Cleared")];
     let lists =
         serde_json::json!({ "source": ["carts"], "detail-type": ["Cleared", "CheckedOut"] });

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use ringfence::kit::{fail, id};
 use ringfence::{
-    Append, Appended, Catalog, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
+    Append, Appended, Catalog, Catalogs, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
 };
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{DocumentLog, DynamoStore, StreamName, TipLimits};
+use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipLimits};
 use ringfence_dynamo::wire::Exchange;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
@@ -123,7 +123,13 @@ impl World {
     }
 
     fn projector(&self) -> Projector {
-        Projector::new(self.dynamo.client.clone(), self.index(), VIEWS, self.clock.clone())
+        Projector::new(
+            self.dynamo.client.clone(),
+            self.index(),
+            VIEWS,
+            Catalogs::default(),
+            self.clock.clone(),
+        )
     }
 
     async fn append(&self, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
@@ -154,7 +160,7 @@ impl World {
             (StreamName::new("notes", "n").expect("a name"), Envelope::default());
         let log = self.documents();
         let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
-        let event = |_| ("Noted".to_owned(), Some(json!({ "text": "x".repeat(1_000) })));
+        let event = |_| Payload::new("Noted", Some(json!({ "text": "x".repeat(1_000) })));
         let append = ringfence_document_log::StreamAppend {
             stream: &stream,
             known: known.as_ref(),

@@ -303,7 +303,8 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         functions: vec![],
     };
     let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");
-    let stack = Stack { catalog, contexts: vec![context] };
+    let catalogs = ringfence::Catalogs::default();
+    let stack = Stack { catalog, catalogs, contexts: vec![context] };
     let path = |path| json!({ "Events": { "Http": { "Properties": { "Path": path } } } });
     let check = |id: &str, function: Value, action: &str, condition: Value, is_named: bool| {
         let mut statement = allow("Items", json!([action]), arn("SomeTable"));

@@ -86,7 +86,7 @@ pub(crate) fn updates() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{Catalog, LogKind};
+    use ringfence::{Catalog, Catalogs, LogKind};
     use ringfence_stack::ContextInfo;
 
     use super::*;
@@ -97,7 +97,7 @@ mod tests {
         let context =
             ContextInfo { name: "rooms", log: LogKind::Dcb, event_types, slices, views, functions };
         let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
-        Stack { catalog, contexts: vec![context] }
+        Stack { catalog, catalogs: Catalogs::default(), contexts: vec![context] }
     }
 
     #[test]

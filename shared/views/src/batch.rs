@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ringfence::SequencedEvent;
+use ringfence::{Catalogs, Current, CurrentError};
 use ringfence_feed::{Checkpoint, Entry, Reached};
 
 use crate::error::ViewError;
@@ -31,7 +31,8 @@ const ENTRIES_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Touched {
     checkpoint: Checkpoint,
-    event: SequencedEvent,
+    /// If it touches rows.
+    event: Option<Current<'static>>,
     rows: BTreeSet<String>,
     /// The rows whose own id can't be a key, and why.
     unnamed: BTreeMap<String, RowError>,
@@ -40,13 +41,22 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    pub(crate) fn new(view: &Definition, entry: Entry) -> Result<Self, ViewError> {
-        let Entry { checkpoint, event } = entry;
-        let touched = match view.touch(&event) {
-            Ok(rows) => rows,
-            Err(source) => {
-                return Err(ViewError::Event { view: view.name, event: event.id(), source });
-            }
+    pub(crate) fn new(
+        view: &Definition,
+        catalogs: &Catalogs,
+        Entry { checkpoint, event }: Entry,
+    ) -> Result<Self, ViewError> {
+        let event = match view.reads(&event) {
+            true => Some(current(view.name, catalogs.current(event))?),
+            false => None,
+        };
+        let touched = match &event {
+            Some(event) => view.touch(event).map_err(|source| ViewError::Event {
+                view: view.name,
+                event: event.id(),
+                source: source.into(),
+            })?,
+            None => BTreeSet::new(),
         };
         let (mut rows, mut unnamed) = (BTreeSet::new(), BTreeMap::new());
         for id in touched {
@@ -59,7 +69,8 @@ impl Touched {
                 }
             };
         }
-        let held = if rows.is_empty() { 0 } else { held(&event.data) };
+        let event = event.filter(|_| !rows.is_empty());
+        let held = event.as_ref().map_or(0, |event| held(&event.data));
         Ok(Self { checkpoint, event, rows, unnamed, held })
     }
 
@@ -74,11 +85,24 @@ impl Touched {
 
     /// One of its rows after the event.
     pub(crate) fn fold(&self, view: &Definition, id: &str, row: Folding) -> Folding {
+        let Some(event) = &self.event else { return row };
         match self.unnamed.get(id) {
-            Some(error) => row.failed(&self.event, error),
-            None => row.after(view, id, &self.event),
+            Some(error) => row.failed(event, error),
+            None => row.after(view, id, event),
         }
     }
+}
+
+fn current<'e>(
+    view: &'static str,
+    current: Result<Current<'e>, CurrentError>,
+) -> Result<Current<'e>, ViewError> {
+    current.map_err(|error| match error {
+        CurrentError::Newer(newer) => ViewError::NewerVersion { view, newer },
+        CurrentError::Upcast { event, source } => {
+            ViewError::Event { view, event, source: source.into() }
+        }
+    })
 }
 
 /// Entries that are read and not yet written.
@@ -276,26 +300,12 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, Metadata};
-    use serde_json::Value;
-
     use super::*;
 
     fn touched(checkpoint: i64, rows: &[&str]) -> Touched {
-        let event = SequencedEvent {
-            partition: BoundaryId::tag("noteId", "n1"),
-            slot: 1,
-            at: 0,
-            rest: 0,
-            context: "notes".to_owned(),
-            event_type: "Noted".to_owned(),
-            tags: Vec::new(),
-            data: Value::Null,
-            metadata: Metadata::default(),
-        };
         let checkpoint = checkpoint.try_into().expect("it is not negative");
         let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-        Touched { checkpoint, event, rows, unnamed: BTreeMap::new(), held: 0 }
+        Touched { checkpoint, event: None, rows, unnamed: BTreeMap::new(), held: 0 }
     }
 
     /// A part is of the entry after the stored checkpoint. A view that has changed may touch fewer of its rows.

@@ -1,5 +1,6 @@
 //! Why a view does not go on, or can't be read.
 
+use ringfence::NewerVersion;
 use ringfence_dynamo::GaveUp;
 use ringfence_feed::FeedError;
 
@@ -17,7 +18,15 @@ pub enum ViewError {
         event: String,
         /// What is wrong with it.
         #[source]
-        source: serde_json::Error,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An event has a version that this program does not know. The view goes on with a program that knows it.
+    #[error("view {view}: {newer}")]
+    NewerVersion {
+        /// The view.
+        view: &'static str,
+        /// Which event.
+        newer: NewerVersion,
     },
     /// An item of the view table does not have the layout of this crate.
     #[error("item {id:?} of {view} was written by something else")]
@@ -76,7 +85,10 @@ impl ViewError {
             Self::Store { source, .. } => source.failure.is_transient(),
             Self::Feed(error) => error.is_transient(),
             Self::Contention { .. } => true,
-            Self::Event { .. } | Self::Item { .. } | Self::GivenUp { .. } => false,
+            Self::Event { .. }
+            | Self::NewerVersion { .. }
+            | Self::Item { .. }
+            | Self::GivenUp { .. } => false,
         }
     }
 }

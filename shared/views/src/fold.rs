@@ -1,7 +1,7 @@
 //! Folds events into one row, and says why it may have to be parked.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{LimitExceeded, LimitKind, SequencedEvent};
+use ringfence::{Current, LimitExceeded, LimitKind};
 use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl Folding {
     }
 
     /// The row after an event that touches it.
-    pub(crate) fn after(self, view: &Definition, id: &str, event: &SequencedEvent) -> Self {
+    pub(crate) fn after(self, view: &Definition, id: &str, event: &Current<'_>) -> Self {
         let State::Row(row) = self.state else { return self };
         let state = match view.evolve(row, id, event) {
             Ok(row) => State::Row(row),
@@ -65,7 +65,7 @@ impl Folding {
     }
 
     /// The row if `error` prevents that it is written.
-    pub(crate) fn failed(self, event: &SequencedEvent, error: &RowError) -> Self {
+    pub(crate) fn failed(self, event: &Current<'_>, error: &RowError) -> Self {
         let State::Row(_) = self.state else { return self };
         Self { state: State::Failed(error.clone()), newest: event.id() }
     }

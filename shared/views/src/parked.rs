@@ -160,7 +160,7 @@ impl Projector {
             if checkpoint > to {
                 break;
             }
-            let touched = Touched::new(view, entry)?;
+            let touched = Touched::new(view, &self.catalogs, entry)?;
             for id in touched.rows() {
                 if let Some(again) = rows.remove(id) {
                     let row = touched.fold(view, id, again.row);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
+use ringfence::Catalogs;
 use ringfence_dynamo::{Clock, Meter, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Reached, Until};
 
@@ -25,6 +26,8 @@ pub struct Projector {
     pub(crate) index: Index,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) table: ViewTable,
+    /// What makes the events current.
+    pub(crate) catalogs: Catalogs,
     pub(crate) clock: Clock,
 }
 
@@ -65,11 +68,17 @@ enum Followed {
 }
 
 impl Projector {
-    /// A projector from an index to a view table.
-    pub fn new(client: Client, index: Index, view_table: impl Into<String>, clock: Clock) -> Self {
+    /// A projector from an index of events that `catalogs` declare to a view table.
+    pub fn new(
+        client: Client,
+        index: Index,
+        view_table: impl Into<String>,
+        catalogs: Catalogs,
+        clock: Clock,
+    ) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        Self { index, checkpoints, table: ViewTable(Table::new(client, name)), clock }
+        Self { index, checkpoints, table: ViewTable(Table::new(client, name)), catalogs, clock }
     }
 
     /// The cost of rows and registry, without checkpoints and index.
@@ -179,7 +188,7 @@ impl Projector {
         loop {
             let next = match feed.try_next().await {
                 Ok(None) => Ok(None),
-                Ok(Some(entry)) => Touched::new(work.view, entry).map(Some),
+                Ok(Some(entry)) => Touched::new(work.view, &self.catalogs, entry).map(Some),
                 Err(error) => Err(error.into()),
             };
             // The events before an error are applied.

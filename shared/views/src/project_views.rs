@@ -9,6 +9,7 @@ mod round;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
+use ringfence::Catalogs;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use ringfence_function::{Call, Service, Variables};
@@ -18,6 +19,14 @@ use crate::project::Projector;
 use crate::view::Definition;
 
 pub use round::{Round, ring};
+
+/// What it folds: the views of a stack, with the catalogs of the events that they read.
+pub struct Folded {
+    /// The views.
+    pub views: Vec<Definition>,
+    /// The catalogs of all contexts.
+    pub catalogs: Catalogs,
+}
 
 /// The function. It serves the views of the stack.
 pub struct ProjectViews {
@@ -31,7 +40,7 @@ impl Service for ProjectViews {
     // The lag takes a read of the index for each view.
     const ANSWER_TIME: Duration = Duration::from_secs(5);
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
-    type Of = Vec<Definition>;
+    type Of = Folded;
     /// The names of the index's table and of the views' table.
     type Config = (String, String);
 
@@ -39,12 +48,13 @@ impl Service for ProjectViews {
         (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
     }
 
-    async fn open(views: Vec<Definition>, (index, table): (String, String)) -> Result<Self, Error> {
+    async fn open(folded: Folded, (index, table): (String, String)) -> Result<Self, Error> {
+        let Folded { views, catalogs } = folded;
         let client = ringfence_dynamo::client_from_env()?;
         ringfence_dynamo::open(&client).await;
         let clock = Clock::system();
         let index = Index::new(client.clone(), index);
-        let projector = Projector::new(client, index, table, clock.clone());
+        let projector = Projector::new(client, index, table, catalogs, clock.clone());
         Ok(Self { projector, views, clock })
     }
 

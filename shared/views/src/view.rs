@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Reads, SequencedEvent};
+use ringfence::{Current, Reads, SequencedEvent};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -35,12 +35,16 @@ pub trait View {
 /// [`ViewError::Event`]: the event does not have the shape of its type.
 pub fn fold<V: View>(
     rows: &mut BTreeMap<String, V::Row>,
-    event: &SequencedEvent,
+    event: &Current<'_>,
 ) -> Result<(), ViewError> {
     if !Definition::of::<V>().reads(event) {
         return Ok(());
     }
-    let failed = |source| ViewError::Event { view: V::NAME, event: event.id(), source };
+    let failed = |source: serde_json::Error| ViewError::Event {
+        view: V::NAME,
+        event: event.id(),
+        source: source.into(),
+    };
     let read = V::Reads::decode(event).map_err(failed)?;
     for id in BTreeSet::from_iter(V::rows(&read)) {
         let row = V::evolve(rows.remove(&id), &id, &read);
@@ -49,8 +53,8 @@ pub fn fold<V: View>(
     Ok(())
 }
 
-type Touch = fn(&SequencedEvent) -> Result<BTreeSet<String>, serde_json::Error>;
-type Evolve = fn(Option<Value>, &str, &SequencedEvent) -> Result<Option<Value>, serde_json::Error>;
+type Touch = fn(&Current<'_>) -> Result<BTreeSet<String>, serde_json::Error>;
+type Evolve = fn(Option<Value>, &str, &Current<'_>) -> Result<Option<Value>, serde_json::Error>;
 
 /// A view without its types, so that one projector runs them all.
 #[derive(Clone, Copy, Debug)]
@@ -82,18 +86,15 @@ impl Definition {
         }
     }
 
-    /// The rows that the event touches.
+    /// The rows that an event touches which the view reads.
     ///
     /// # Errors
     /// The payload does not have the shape of the type.
-    pub(crate) fn touch(
-        &self,
-        event: &SequencedEvent,
-    ) -> Result<BTreeSet<String>, serde_json::Error> {
-        if self.reads(event) { (self.touch)(event) } else { Ok(BTreeSet::new()) }
+    pub(crate) fn touch(&self, event: &Current<'_>) -> Result<BTreeSet<String>, serde_json::Error> {
+        (self.touch)(event)
     }
 
-    fn reads(&self, event: &SequencedEvent) -> bool {
+    pub(crate) fn reads(&self, event: &SequencedEvent) -> bool {
         let known =
             event.partition.is_of_dcb_log() || self.streams.contains(&event.context.as_str());
         known && self.types.contains(&event.event_type.as_str())
@@ -107,7 +108,7 @@ impl Definition {
         &self,
         row: Option<Value>,
         id: &str,
-        event: &SequencedEvent,
+        event: &Current<'_>,
     ) -> Result<Option<Value>, serde_json::Error> {
         (self.evolve)(row, id, event)
     }

@@ -9,7 +9,7 @@ use futures::TryStreamExt;
 use ordering::views::orders::Orders;
 use ordering::{CustomerId, OrderId, OrderPlaced};
 use ringfence::kit::id;
-use ringfence::{BoundaryId, NewEvent, rfc3339};
+use ringfence::{BoundaryId, Catalogs, NewEvent, rfc3339};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, GROUP_PARTITIONS_MAX, Index, Indexer, Until};
@@ -213,7 +213,8 @@ pub(crate) fn project() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
     let index = Index::new(store.client(), INDEX);
-    let projector = Projector::new(store.client(), index, VIEWS, Clock::fixed(NOW_MS));
+    let projector =
+        Projector::new(store.client(), index, VIEWS, Catalogs::default(), Clock::fixed(NOW_MS));
     let view = Definition::of::<Orders>();
     let ours = Side::on(&store, move || {
         let mut ran = Ran::default();

@@ -53,7 +53,10 @@ impl Decision {
         let read = |event: &&&SequencedEvent| plan.reads.iter().any(|read| read.holds(event));
         let state = events.iter().filter(read).fold(S::State::default(), |state, event| {
             match seen.observe(&plan, event) && plan.matches(event) {
-                true => state.evolve(ReadsOf::<S>::decode(event).expect("it has its type's shape")),
+                true => {
+                    let event = catalog.current(*event).expect("no type has a second version");
+                    state.evolve(ReadsOf::<S>::decode(&event).expect("it has its type's shape"))
+                }
                 false => state,
             }
         });

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use ringfence::{Catalog, EventSchema, NewEvent, Query, QueryItem, TagSchema};
+use ringfence::{Catalog, EventSchema, NewEvent, Query, QueryItem, TagSchema, Upcasts};
 
 fn tag(key: &'static str) -> TagSchema {
     let partition = false;
@@ -47,6 +47,8 @@ fn schema<const N: usize>(name: &'static str, tags: [TagSchema; N]) -> EventSche
         read_as_composite: false,
         read_by_type: false,
         fenced: false,
+        upcasts: Upcasts::NONE,
+        retired: false,
     }
 }
 

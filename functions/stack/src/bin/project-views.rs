@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_views::project_views::ProjectViews>(stack::stack().views())
+    ringfence_function::run::<ringfence_views::project_views::ProjectViews>(stack::stack().folded())
 }

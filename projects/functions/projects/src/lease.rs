@@ -105,14 +105,15 @@ impl Lease {
 
 #[test]
 fn a_lease_that_stood_still_for_a_week_starts_again_with_each_event() {
-    use ringfence::{NewEvent, Reads};
+    use ringfence::{Catalogs, NewEvent, Reads};
     use ringfence_views::kit::sequenced;
 
     use crate::LEASE_MS;
     use crate::facts::{renewed, review_requested, reviewed, started};
 
     fn follow(lease: &mut Lease, event: impl Into<NewEvent>, at_ms: u64) {
-        let event = EdgeEvent::decode(&sequenced(0, at_ms, event.into()));
+        let current = Catalogs::default().current(sequenced(0, at_ms, event.into()));
+        let event = EdgeEvent::decode(&current.expect("a first version"));
         lease.follow(&event.expect("an event of an edge"));
     }
     let mut lease = Lease::NEW;

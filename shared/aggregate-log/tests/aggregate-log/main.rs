@@ -17,3 +17,4 @@ mod stack;
 mod transfers;
 mod twins;
 mod verify;
+mod versions;

@@ -45,9 +45,10 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
     facts.retain(|fact| plan.matches(&fact.event));
     let orders = orders(&facts);
     let now_ms = seen.newest_ms(case.context.now_ms);
-    let first = decide(case, &facts, &orders[0], now_ms, |state| state);
+    let decide = Decide { case, catalog, facts: &facts };
+    let first = decide.after(&orders[0], now_ms, |state| state);
     for order in &orders[1..] {
-        let other = decide(case, &facts, order, now_ms, |state| state);
+        let other = decide.after(order, now_ms, |state| state);
         if let Some(difference) = difference(&first, &other) {
             panic!(
                 "case at {}: the decision depends on the order of events of different boundaries, which no \
@@ -61,7 +62,7 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
     }
     let earliest = facts.iter().map(|fact| fact.event.at).min().unwrap_or(now_ms);
     let before = earliest.saturating_sub(AHEAD_MAX_MS + 1);
-    let early = || decide(case, &facts, &orders[0], seen.newest_ms(before), |state| state);
+    let early = || decide.after(&orders[0], seen.newest_ms(before), |state| state);
     assert!(
         catch_unwind(AssertUnwindSafe(early)).is_ok(),
         "case at {}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
@@ -73,7 +74,7 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
             let again = snapshots.again(&state);
             again.unwrap_or_else(|error| case.fail("the state's JSON", error))
         };
-        let other = decide(case, &facts, &orders[0], now_ms, again);
+        let other = decide.after(&orders[0], now_ms, again);
         if let Some(difference) = difference(&first, &other) {
             panic!(
                 "case at {}: the state is another one after a snapshot. Write all of it with serde.\n  \
@@ -90,28 +91,32 @@ fn folded(catalog: &Catalog, fact: &Fact, event: SequencedEvent) -> Folded {
     Folded { event: SequencedEvent { at: fact.at_ms, ..event }, boundaries }
 }
 
-/// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
-/// after each fact.
-fn decide<S: Slice>(
-    case: &Case<S>,
-    facts: &[Folded],
-    order: &[usize],
-    now_ms: u64,
-    kept: impl Fn(S::State) -> S::State,
-) -> Came {
-    let state = order.iter().fold(kept(S::State::default()), |state, n| {
-        let read =
-            ReadsOf::<S>::decode(&facts[*n].event).expect("it was decoded when the case ran");
-        kept(state.evolve(read))
-    });
-    let context = CommandContext { now_ms, ..case.context.clone() };
-    let wrote =
-        |events: Result<_, EventError>| events.unwrap_or_else(|e| case.fail("a new event", e));
-    match case.command.decide(&state, &context) {
-        Ok(events) => Came::accepted(wrote(written(&events))),
-        Err(rejection) => {
-            let left = case.command.leaves(&rejection, &state, &context);
-            Came::rejected(&rejection, wrote(written(&left)))
+/// A case, to be decided on its facts.
+struct Decide<'a, S: Slice> {
+    case: &'a Case<S>,
+    catalog: &'a Catalog,
+    facts: &'a [Folded],
+}
+
+impl<S: Slice> Decide<'_, S> {
+    /// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
+    /// after each fact.
+    fn after(&self, order: &[usize], now_ms: u64, kept: impl Fn(S::State) -> S::State) -> Came {
+        let Self { case, catalog, facts } = self;
+        let state = order.iter().fold(kept(S::State::default()), |state, n| {
+            let current = catalog.current(&facts[*n].event).expect("it was current in the case");
+            let read = ReadsOf::<S>::decode(&current).expect("it was decoded when the case ran");
+            kept(state.evolve(read))
+        });
+        let context = CommandContext { now_ms, ..case.context.clone() };
+        let wrote =
+            |events: Result<_, EventError>| events.unwrap_or_else(|e| case.fail("a new event", e));
+        match case.command.decide(&state, &context) {
+            Ok(events) => Came::accepted(wrote(written(&events))),
+            Err(rejection) => {
+                let left = case.command.leaves(&rejection, &state, &context);
+                Came::rejected(&rejection, wrote(written(&left)))
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What the derive macros make, and how their errors help.
 
 use ringfence::{
-    BoundaryId, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag, TagSchema,
-    prelude::*,
+    BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
+    TagSchema, prelude::*,
 };
 use serde_json::json;
 
@@ -147,11 +147,13 @@ fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
         event_type: "SeatTaken".to_owned(),
         context: "flights".to_owned(),
         tags,
+        version: 1,
         data,
         metadata: Default::default(),
     };
     let expected = Taken::SeatTaken { id: event.id(), at_ms: 5, row: 7 };
-    assert_eq!(Taken::decode(&event).unwrap(), expected);
+    let current = Catalogs::default().current(&event).unwrap();
+    assert_eq!(Taken::decode(&current).unwrap(), expected);
     assert_eq!(event.id(), "seat:rf-12%2F7/3");
 }
 

@@ -18,4 +18,5 @@ mod seen;
 mod shop;
 mod snapshots;
 mod state;
+mod versions;
 mod written;

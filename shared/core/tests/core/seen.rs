@@ -18,6 +18,7 @@ fn event(event: impl Into<NewEvent>, slot: u64, at: u64, rest: u64) -> Sequenced
         event_type: event.event_type.into_owned(),
         context: "rooms".to_owned(),
         tags: event.tags,
+        version: 1,
         data: event.data,
         metadata: Metadata::default(),
     }

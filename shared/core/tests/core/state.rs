@@ -3,7 +3,7 @@
 use ringfence::prelude::*;
 
 use crate::decide::Faulty;
-use crate::shop::{booked, cleaned, closed};
+use crate::shop::{booked, catalog, cleaned, closed};
 
 #[derive(Clone, Copy, Debug, PartialEq, Reads)]
 enum Use {
@@ -47,7 +47,10 @@ fn a_tuple_of_states_reads_what_each_reads_and_each_folds_its_own_events() {
     assert_eq!(<Both as State>::Reads::TYPES, ["Booked", "Cleaned", "Closed"]);
     let given = events![booked("r1", "g1"), cleaned("r1", 1), closed("r1")];
     let events = Faulty::new(given).log.events();
-    let read = events.iter().map(|event| <Both as State>::Reads::decode(event).unwrap());
+    let catalog = catalog().unwrap();
+    let read = events
+        .iter()
+        .map(|event| <Both as State>::Reads::decode(&catalog.current(event).unwrap()).unwrap());
     let (uses, cares) = read.fold(Both::default(), State::evolve);
     assert_eq!(uses.0, [Use::Booked, Use::Cleaned]);
     assert_eq!(cares.0, [Care::Cleaned, Care::Closed]);

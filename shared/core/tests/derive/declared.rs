@@ -134,4 +134,36 @@ mod writes_fields {
     }
 }
 
+mod stored_as_no_name {
+    #[derive(ringfence::Event)]
+    #[event(stored_as = "Order Placed")]
+    struct Placed {}
+}
+
+mod upcast_is_missing {
+    #[derive(ringfence::Event)]
+    #[event(version = 3)]
+    #[upcast(1 = Ok)]
+    struct Placed {}
+}
+
+mod upcast_of_another_version {
+    #[derive(ringfence::Event)]
+    #[event(version = 3)]
+    #[upcast(2 = Ok, 1 = Ok)]
+    struct Placed {}
+}
+
+mod upcast_without_a_version {
+    #[derive(ringfence::Event)]
+    #[upcast(1 = Ok)]
+    struct Placed {}
+}
+
+mod version_zero {
+    #[derive(ringfence::Event)]
+    #[event(version = 0)]
+    struct Placed {}
+}
+
 fn main() {}

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 use ringfence::{
-    Access, CommandContext, Decisions, Never, NewEvent, Plan, Query, SequencedEvent, Slice, events,
+    Access, CommandContext, Current, Decisions, Never, NewEvent, Plan, Query, Slice, events,
     handle, prelude::*,
 };
 
@@ -112,7 +112,7 @@ macro_rules! slice {
         impl Reads for $reads {
             const TYPES: &'static [&'static str] = &[$($event_type),*];
 
-            fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error> {
+            fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error> {
                 Ok(Self(event.event_type.clone()))
             }
         }

@@ -28,4 +28,5 @@ mod stack;
 mod stale;
 mod unindexed;
 mod verify;
+mod versions;
 mod weather;

@@ -2,7 +2,7 @@
 
 use ringfence::{Consistency, Envelope, State as _};
 use ringfence_document_log::{
-    AccessStrategy, Cache, Decided, DocumentError, Load, Store, TipLimits,
+    AccessStrategy, Cache, Decided, DocumentError, Load, Payload, Store, TipLimits,
 };
 
 use crate::basket::{
@@ -142,13 +142,13 @@ async fn an_unknown_unfold_is_passed_over_and_an_unknown_event_fails<S: Store + 
         };
         log.append(append).await.expect("it is settled");
     };
-    let removed = ("Removed".to_owned(), Some(serde_json::json!({"sku": 5})));
-    let unfold = ("OldSnapshot".to_owned(), Some(serde_json::json!("?")));
+    let removed = Payload::new("Removed", Some(serde_json::json!({"sku": 5})));
+    let unfold = Payload::new("OldSnapshot", Some(serde_json::json!("?")));
     append(vec![removed], vec![unfold]).await;
     let category = baskets(log(store.clone()), snapshot(), Cache::none());
     assert_eq!(state(&category, "a").await.total(), 1);
     // What a newer version of the program has written, or one in which the type had another name.
-    append(vec![("Wrapped".to_owned(), None)], vec![]).await;
+    append(vec![Payload::new("Wrapped", None)], vec![]).await;
     let read = category.query("a", Load::Eventual, &Envelope::default(), |_| ()).await;
     let expected = "event 2 of Basket-a is of the type Wrapped, which its context does not have";
     assert_eq!(read.expect_err("it is not known").to_string(), expected);
@@ -161,7 +161,10 @@ async fn a_known_type_of_another_shape_is_an_error<S: Store + Clone>(store: S) {
         stream: &name("a"),
         known: None,
         by_etag: false,
-        events: vec![("Removed".into(), Some(serde_json::json!({ "no": 1 })))],
+        events: vec![ringfence_document_log::Payload::new(
+            "Removed",
+            Some(serde_json::json!({ "no": 1 })),
+        )],
         unfolds: vec![],
         envelope: &envelope,
     };

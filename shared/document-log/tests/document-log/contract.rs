@@ -3,7 +3,7 @@
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, Store, StreamAppend, StreamAppended,
+    Batch, Direction, DocumentError, DocumentLog, Payload, Store, StreamAppend, StreamAppended,
     TimelineEvent, TipLimits,
 };
 use serde_json::{Value, json};
@@ -41,8 +41,8 @@ on_both![
     any_json_is_a_payload,
 ];
 
-pub(crate) fn events(numbers: std::ops::Range<u64>) -> Vec<(String, Option<Value>)> {
-    numbers.map(|n| ("Added".to_owned(), Some(json!({ "sku": n, "quantity": 1 })))).collect()
+pub(crate) fn events(numbers: std::ops::Range<u64>) -> Vec<Payload> {
+    numbers.map(|n| Payload::new("Added", Some(json!({ "sku": n, "quantity": 1 })))).collect()
 }
 
 pub(crate) async fn append<S: Store>(
@@ -113,7 +113,7 @@ async fn an_append_by_version_is_refused_when_events_came_between<S: Store>(stor
     assert_eq!(conflict(append(&log, Some(&first), 1..2).await), Some(second.clone()));
     // Unfolds alone leave the version as it is.
     let (stream, envelope) = (name("a"), Envelope::default());
-    let unfolds = vec![("State".to_owned(), Some(json!(1)))];
+    let unfolds = vec![Payload::new("State", Some(json!(1)))];
     let unfold = StreamAppend {
         stream: &stream,
         known: Some(&second),
@@ -135,7 +135,7 @@ async fn an_append_by_etag_is_refused_when_anything_came_between<S: Store>(store
     let unfold = |known: Option<Batch>| {
         let (log, stream, envelope) = (&log, &stream, &envelope);
         async move {
-            let unfolds = vec![("State".to_owned(), Some(json!(1)))];
+            let unfolds = vec![Payload::new("State", Some(json!(1)))];
             let known = known.as_ref();
             let append =
                 StreamAppend { stream, known, by_etag: true, events: vec![], unfolds, envelope };
@@ -202,7 +202,7 @@ async fn unfolds_alone_keep_the_version_and_may_calve<S: Store>(store: S) {
     let tip = written(append(&log, None, 0..2).await);
     let (stream, envelope) = (name("a"), Envelope::default());
     let noise: Vec<u32> = (0..300_u32).map(|n| n.wrapping_mul(2_654_435_761)).collect();
-    let unfolds = vec![("State".to_owned(), Some(json!(noise)))];
+    let unfolds = vec![Payload::new("State", Some(json!(noise)))];
     let (known, events) = (Some(&tip), vec![]);
     let append = StreamAppend {
         stream: &stream,
@@ -224,7 +224,7 @@ async fn unfolds_alone_keep_the_version_and_may_calve<S: Store>(store: S) {
 async fn what_is_too_large_is_refused_before_it_is_sent<S: Store>(store: S) {
     let log = log(store).with_encoding(ringfence_document_log::Encoding::Raw);
     let (stream, envelope) = (name("a"), Envelope::default());
-    let large = |bytes: usize| vec![("X".to_owned(), Some(Value::from("x".repeat(bytes - 43))))];
+    let large = |bytes: usize| vec![Payload::new("X", Some(Value::from("x".repeat(bytes - 43))))];
     let (known, by_etag) = (None, false);
     let append = |events, unfolds| {
         log.append(StreamAppend {
@@ -284,7 +284,7 @@ async fn any_json_is_a_payload<S: Store>(store: S) {
     let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
     let data =
         json!({ "": { "": 1 }, "number": 1e300, "deep": deep, "long": { "x".repeat(70_000): 1 } });
-    let events = vec![("Odd".to_owned(), Some(data.clone()))];
+    let events = vec![Payload::new("Odd", Some(data.clone()))];
     let (known, by_etag, unfolds) = (None, false, Vec::new());
     let append =
         StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };

@@ -7,11 +7,11 @@ use std::{env, fs};
 use futures::future::BoxFuture;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    Batch, Encoding, ItemPage, ItemQuery, MemoryStore, Store, StreamAppend, StreamAppended,
-    StreamName, Streams, TipLimits, Write,
+    Batch, Encoding, ItemPage, ItemQuery, MemoryStore, Payload, Store, StreamAppend,
+    StreamAppended, StreamName, Streams, TipLimits, Write,
 };
 use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::stack::{log, name};
 
@@ -80,15 +80,15 @@ async fn units(tip_bytes: usize, event_bytes: usize, unfold_bytes: usize) -> f64
     let (stream, envelope) = (name("a"), Envelope::default());
     let mut tip: Option<Batch> = None;
     for _ in 0..APPENDS {
-        let unfolds: Vec<(String, Option<Value>)> = match unfold_bytes {
+        let unfolds: Vec<Payload> = match unfold_bytes {
             0 => vec![],
-            bytes => vec![("Snapshot".to_owned(), body(bytes))],
+            bytes => vec![Payload::new("Snapshot", body(bytes))],
         };
         let append = StreamAppend {
             stream: &stream,
             known: tip.as_ref(),
             by_etag: false,
-            events: vec![("ItemAdded".to_owned(), body(event_bytes))],
+            events: vec![Payload::new("ItemAdded", body(event_bytes))],
             unfolds,
             envelope: &envelope,
         };

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Batch, Cache, Direction, Pruned, Span, StreamAppend, StreamAppended,
+    AccessStrategy, Batch, Cache, Direction, Payload, Pruned, Span, StreamAppend, StreamAppended,
     TimelineEvent,
 };
 use ringfence_dynamo::Item;
@@ -117,7 +117,7 @@ async fn a_tip_without_events_takes_unfolds_and_a_trimmed_tip_is_a_conflict() {
     let stack = with(tip(5, 2, &[], None)).await;
     let (log, stream, envelope) = (log(stack.store()), name("x"), Envelope::default());
     let append = async |known: &Batch, new: std::ops::Range<u64>| {
-        let unfolds = vec![("Snapshot".to_owned(), Some(Value::from(1)))];
+        let unfolds = vec![Payload::new("Snapshot", Some(Value::from(1)))];
         let (known, events) = (Some(known), events(new));
         let append = StreamAppend {
             stream: &stream,

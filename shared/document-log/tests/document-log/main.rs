@@ -19,4 +19,5 @@ mod requests;
 mod slices;
 mod stack;
 mod streams;
+mod versions;
 mod whole;

@@ -3,8 +3,8 @@
 
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Cache, Direction, DocumentError, Load, Pruned, Span, Store, StreamAppend,
-    StreamAppended,
+    AccessStrategy, Cache, Direction, DocumentError, Load, Payload, Pruned, Span, Store,
+    StreamAppend, StreamAppended,
 };
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
@@ -42,7 +42,7 @@ async fn a_trim_that_knew_the_tip_before_an_unfold_keeps_the_unfold() {
     let stack = Stack::start().await;
     let (log, envelope, stream) = (log(stack.store()), Envelope::default(), name("a"));
     let before = written(append(&log, None, 0..3).await);
-    let (known, events, unfolds) = (Some(&before), vec![], vec![("State".to_owned(), None)]);
+    let (known, events, unfolds) = (Some(&before), vec![], vec![Payload::new("State", None)]);
     let unfold = StreamAppend {
         stream: &stream,
         known,

@@ -1,7 +1,7 @@
 //! The requests as they are sent.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_document_log::{Encoding, StreamAppend};
+use ringfence_document_log::{Encoding, Payload, StreamAppend};
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ async fn unfolds_alone_are_guarded_by_the_etag() {
     let first = written(append(&log, None, 0..1).await);
     stack.take();
     let (stream, envelope) = (name("a"), command("c"));
-    let unfolds = vec![("State".to_owned(), Some(json!(1)))];
+    let unfolds = vec![Payload::new("State", Some(json!(1)))];
     let (known, events) = (Some(&first), vec![]);
     let append = StreamAppend {
         stream: &stream,

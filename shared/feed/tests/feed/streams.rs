@@ -6,7 +6,8 @@ use ringfence::{Consistency, Envelope};
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
-    Direction, DocumentLog, DynamoStore, StreamAppend, StreamAppended, StreamName, TipLimits,
+    Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
+    TipLimits,
 };
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Clock, Random, Retry, item_bytes};
@@ -66,7 +67,7 @@ pub(crate) async fn append(
 ) -> Partition {
     let (stream, envelope) = (stream(n), Envelope::default());
     let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("the Tip");
-    let event = || ("Changed".to_owned(), Some(json!({ "note": note })));
+    let event = || Payload::new("Changed", Some(json!({ "note": note })));
     let append = StreamAppend {
         stream: &stream,
         known: known.as_ref(),
@@ -306,7 +307,7 @@ fn a_stream_without_tip_is_an_error_and_a_systems_stream_is_ignored() {
 
         let name = StreamName::new("$Checkpoints", "a").expect("a name");
         let envelope = Envelope::default();
-        let events = vec![("Moved".to_owned(), None)];
+        let events = vec![Payload::new("Moved", None)];
         let (known, by_etag, unfolds) = (None, false, Vec::new());
         let append =
             StreamAppend { stream: &name, known, by_etag, events, unfolds, envelope: &envelope };

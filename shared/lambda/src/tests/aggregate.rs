@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::TryStreamExt;
 use lambda_runtime::Context;
 use ringfence::{
-    Cause, Command, CommandContext, Context as _, FilingError, HandleError, LimitExceeded,
+    Cause, Command, CommandContext, Context as _, Current, FilingError, HandleError, LimitExceeded,
     LimitKind, LogError, Never, OnEvents, Slice, TopicEvent,
 };
 use ringfence_aggregate_log::{
@@ -222,7 +222,7 @@ struct Greet {
 
 impl Slice for Greet {
     const NAME: &'static str = "greet";
-    const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
+    const REACTS_TO: &'static [Cause] = &[Cause::named("ordering", "OrderPlaced")];
     type Context = Customers;
     type State = Points;
     type Writes = CustomerRenamed;
@@ -233,7 +233,7 @@ impl Slice for Greet {
         Ok(vec![CustomerRenamed { customer_id, name }])
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let customer_id = serde_json::from_value(event.data["customerId"].clone())?;
         let name = event.data["name"].as_str().unwrap_or("Dear").to_owned();
         Ok(vec![Self { customer_id, name }])

@@ -6,8 +6,8 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use futures::stream::BoxStream;
 use ringfence::{
     Append, Appended, BoundaryId, Cause, Change, Command, CommandContext, CommandRecord, Conflict,
-    Consistency, Context, Envelope, EventLog, EventRef, LogError, MemoryLog, OnEvents, Plan, Reads,
-    Seen, SequencedEvent, Slice, State, StoreError, TopicEvent, kit::id,
+    Consistency, Context, Current, Envelope, EventLog, EventRef, LogError, MemoryLog, OnEvents,
+    Plan, Reads, Seen, SequencedEvent, Slice, State, StoreError, TopicEvent, Upcasts, kit::id,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde::Serialize;
@@ -99,9 +99,16 @@ impl State for Price {
     }
 }
 
+/// The second version of the event, which the shop does not send yet.
+const PRICES_ARE_CHANGES: Upcasts = Upcasts(&[|mut data| {
+    data.rename("prices", "changes")?;
+    Ok(data)
+}]);
+
 impl Slice for Reprice {
     const NAME: &'static str = "reprice";
-    const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
+    const REACTS_TO: &'static [Cause] =
+        &[Cause { upcasts: PRICES_ARE_CHANGES, ..Cause::named("ordering", "OrderPlaced") }];
     type Context = shop::Shop;
     type State = Price;
     type Writes = PriceChanged;
@@ -120,8 +127,8 @@ impl Slice for Reprice {
         }
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
-        let prices: Vec<(String, u64)> = serde_json::from_value(event.data["prices"].clone())?;
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
+        let prices: Vec<(String, u64)> = serde_json::from_value(event.data["changes"].clone())?;
         let command = |(product, price): (String, u64)| Self {
             product_id: id(&product),
             price: euros(price),
@@ -207,6 +214,28 @@ fn an_event_whose_command_is_contended_is_delivered_again() {
     shop.contend("");
     assert_eq!(shop.answers(&[("desk", 6), ("lamp", 5)]), ["1 events", "repeated"]);
     assert_eq!(shop.prices(), [price("lamp", 5), price("desk", 6)]);
+}
+
+#[test]
+fn a_reaction_is_to_the_newest_version_and_one_that_is_newer_is_delivered_again() {
+    let shop = Shop::with(&["lamp"]);
+    let deliver = |schema: Option<u32>, field: &str| {
+        let mut event = topic_event("OrderPlaced", &[]);
+        event["detail"]["data"][field] = json!([["lamp", 5]]);
+        event["detail"]
+            .as_object_mut()
+            .unwrap()
+            .extend(schema.map(|it| ("schema".into(), it.into())));
+        invoke(&shop.0, event).answer
+    };
+    assert_eq!(deliver(Some(3), "unknown").unwrap_err().error_type, "newer-version");
+    assert_eq!(deliver(Some(2), "prices").unwrap_err().error_type, "malformed");
+    assert_eq!(deliver(None, "changes").unwrap_err().error_type, "malformed");
+    assert_eq!(shop.prices(), []);
+    deliver(Some(2), "changes").unwrap();
+    let repeated = deliver(None, "prices").unwrap();
+    assert_eq!(repeated["answers"][0]["repeated"], true);
+    assert_eq!(shop.prices(), [price("lamp", 5)]);
 }
 
 #[test]

@@ -192,7 +192,7 @@ impl State for Recorded {
 
 impl Slice for RecordDemand {
     const NAME: &'static str = "record-demand";
-    const REACTS_TO: &'static [Cause] = &[Cause { context: "ordering", event_type: "OrderPlaced" }];
+    const REACTS_TO: &'static [Cause] = &[Cause::named("ordering", "OrderPlaced")];
     type Context = Shop;
     type State = Recorded;
     type Writes = DemandRecorded;
@@ -211,7 +211,7 @@ impl Slice for RecordDemand {
         })
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let Order { order_id, product_ids } = Order::deserialize(&event.data)?;
         let record = |product_id| Self::Record { product_id, order_id: order_id.clone() };
         Ok(product_ids.into_iter().map(record).collect())

@@ -81,7 +81,7 @@ fn event(random: &mut Random) -> NewEvent {
 fn fold<V: View>(events: &[SequencedEvent]) -> BTreeMap<String, Value> {
     let mut rows: BTreeMap<String, V::Row> = BTreeMap::new();
     for event in events.iter().filter(|event| V::Reads::TYPES.contains(&&*event.event_type)) {
-        let event = V::Reads::decode(event).unwrap();
+        let event = V::Reads::decode(&catalog().unwrap().current(event).unwrap()).unwrap();
         for id in V::rows(&event).into_iter().collect::<BTreeSet<_>>() {
             let row = V::evolve(rows.remove(&id), &id, &event);
             rows.extend(row.map(|row| (id, row)));

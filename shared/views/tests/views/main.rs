@@ -9,5 +9,6 @@ mod once;
 mod parked;
 mod readers;
 mod rebuilds;
+mod versions;
 mod weather;
 mod world;

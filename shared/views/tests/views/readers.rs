@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence::BoundaryId;
+use ringfence::{BoundaryId, Catalogs};
 use ringfence_dynamo::wire::{Edit, Fault};
 use ringfence_views::{
     LOOKS_MAX, ListPage, Listed, Order, Ran, ViewRead, WAIT_SLOTS_MAX, Wait, fold, query_views,
@@ -123,16 +123,17 @@ async fn rows_in_memory_are_those_that_are_stored() {
     let events = [noted("n1", &["a", "b", "a"]), noted("n2", &["b"]), wiped("n1", &["a"])];
     world.publish(events).await;
     world.run(&view(), FIRST).await.unwrap();
-    let mut rows = BTreeMap::new();
+    let (mut rows, catalogs) = (BTreeMap::new(), Catalogs::default());
     for event in world.events().await {
-        fold::<Notes>(&mut rows, &event).unwrap();
+        fold::<Notes>(&mut rows, &catalogs.current(event).unwrap()).unwrap();
     }
     let rows: BTreeMap<_, _> =
         rows.into_iter().map(|(id, row)| (id, serde_json::to_value(row).unwrap())).collect();
     assert_eq!(rows, world.rows("notes", FIRST).await);
     assert_eq!(rows.into_keys().collect::<Vec<_>>(), ["b"]);
     let event = world.append(vec![poison("n1")]).await.remove(0);
-    let error = fold::<Notes>(&mut BTreeMap::new(), &event).unwrap_err().to_string();
+    let current = catalogs.current(&event).unwrap();
+    let error = fold::<Notes>(&mut BTreeMap::new(), &current).unwrap_err().to_string();
     let id = event.id();
     assert_eq!(
         error,

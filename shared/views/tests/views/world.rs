@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{
-    Append, Appended, Catalog, CatalogError, Envelope, EventLog, NewEvent, SequencedEvent,
+    Append, Appended, Catalog, CatalogError, Catalogs, Envelope, EventLog, NewEvent, SequencedEvent,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::wire::{Director, Exchange, Wire};
@@ -54,12 +54,23 @@ impl World {
         Self { log: log(), wire, client: client.clone(), clock, indexer, index }
     }
 
+    /// Appends from now on as a program with these types.
+    pub(crate) fn program(&mut self, catalog: Result<Catalog, CatalogError>) {
+        self.log = DcbLog::new(self.client.clone(), "events", catalog.unwrap(), self.clock.clone());
+    }
+
     pub(crate) fn direct(&self, director: &Arc<impl Director + 'static>) {
         self.wire.direct(director.clone());
     }
 
     pub(crate) fn projector(&self) -> Projector {
-        Projector::new(self.client.clone(), self.index.clone(), "views", self.clock.clone())
+        Projector::new(
+            self.client.clone(),
+            self.index.clone(),
+            "views",
+            Catalogs::default(),
+            self.clock.clone(),
+        )
     }
 
     pub(crate) fn checkpoints(&self) -> Checkpoints {

@@ -42,8 +42,7 @@ impl State for Order {
 
 impl Slice for ShipOrder {
     const NAME: &'static str = "ship-order";
-    const REACTS_TO: &'static [Cause] =
-        &[Cause { context: Shop::NAME, event_type: OrderTaken::NAME }];
+    const REACTS_TO: &'static [Cause] = &[Cause::of::<OrderTaken>(Shop::NAME)];
     type Context = Shop;
     type State = Order;
     type Writes = OrderShipped;
@@ -56,7 +55,7 @@ impl Slice for ShipOrder {
         }
     }
 
-    fn react(event: &TopicEvent) -> Result<Vec<Self>, serde_json::Error> {
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
         let Taken { order_id } = Taken::deserialize(&event.data)?;
         Ok(vec![Self { order_id }])
     }

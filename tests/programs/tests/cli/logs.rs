@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
-use ringfence_document_log::{Batch, StreamAppend, StreamAppended, StreamName};
+use ringfence_document_log::{Batch, Payload, StreamAppend, StreamAppended, StreamName};
 use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
@@ -42,7 +42,7 @@ pub(crate) async fn cart(world: &World, id: &str, events: usize) {
             stream: &stream,
             known: tip.as_ref(),
             by_etag: false,
-            events: vec![("ItemAdded".to_owned(), Some(json!({ "quantity": n })))],
+            events: vec![Payload::new("ItemAdded", Some(json!({ "quantity": n })))],
             unfolds: Vec::new(),
             envelope: &Envelope::default(),
         };

@@ -1,4 +1,4 @@
-use ringfence::{NewEvent, events, kit::id};
+use ringfence::{Catalogs, NewEvent, events, kit::id};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
 use ringfence_views::{Definition, Generation, Projector, Ran};
@@ -52,7 +52,8 @@ async fn parked_rows_are_listed_and_folded_again() {
     let event = world.append(renamed("p1", "Torch")).await.remove(0);
     world.index(&[&event.partition]).await;
     let index = Index::new(world.client.clone(), INDEX);
-    let projector = Projector::new(world.client.clone(), index, VIEWS, Clock::system());
+    let projector =
+        Projector::new(world.client.clone(), index, VIEWS, Catalogs::default(), Clock::system());
     let view = Definition::of::<CatalogProducts>();
     let time = std::time::Duration::from_secs(60);
     projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();

@@ -6,7 +6,7 @@
 //! and `to` days, and the order `desc` is what Ada did, the last first. A name of an edge is
 //! `<feature>/<edge>`. An event has about four rows, and each costs two write units.
 
-use ringfence::{SequencedEvent, prelude::*, rfc3339};
+use ringfence::{prelude::*, rfc3339};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub struct EventRow {
 impl Reads for Recorded {
     const TYPES: &'static [&'static str] = Said::TYPES;
 
-    fn decode(event: &SequencedEvent) -> Result<Self, serde_json::Error> {
+    fn decode(event: &Current<'_>) -> Result<Self, serde_json::Error> {
         let (id, at_ms, event_type) = (event.id(), event.at, event.event_type.clone());
         let (said, about) = (Said::decode(event)?, About::deserialize(&event.data)?);
         Ok(Self { said, id, at_ms, event_type, about })

@@ -13,11 +13,11 @@ use ringfence::SequencedEvent;
 use ringfence_views::{View, fold};
 use serde_json::Value;
 
-use crate::world::{Step, World};
+use crate::world::{Step, World, current};
 
 fn rows<V: View>(events: &[SequencedEvent]) -> Value {
     let mut rows = BTreeMap::new();
-    events.iter().for_each(|event| fold::<V>(&mut rows, event).unwrap());
+    events.iter().for_each(|event| fold::<V>(&mut rows, &current(event)).unwrap());
     serde_json::to_value(rows).unwrap()
 }
 

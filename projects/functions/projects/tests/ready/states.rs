@@ -10,14 +10,14 @@ use projects::{Edges, FeatureCreated, FeatureRows, OnExpiry, ProjectState, Rules
 use ringfence::kit::id;
 use ringfence_views::{View, fold};
 
-use crate::world::{Step, World};
+use crate::world::{Step, World, current};
 
 /// How many steps.
 const STEPS: usize = 5;
 
 fn rows<V: View>(world: &World) -> BTreeMap<String, V::Row> {
     let mut rows = BTreeMap::new();
-    world.events.iter().for_each(|event| fold::<V>(&mut rows, event).unwrap());
+    world.events.iter().for_each(|event| fold::<V>(&mut rows, &current(event)).unwrap());
     rows
 }
 

@@ -40,7 +40,8 @@ impl Project {
     }
 
     fn follow(&mut self, event: impl Into<NewEvent>) {
-        fold::<ProjectFeatures>(&mut self.features, &sequenced(0, BEGIN_MS, event.into())).unwrap();
+        let event = sequenced(0, BEGIN_MS, event.into());
+        fold::<ProjectFeatures>(&mut self.features, &crate::world::current(&event)).unwrap();
     }
 
     /// Each agent that has no work claims the first edge that it finds ready. One of those that choose the same edge

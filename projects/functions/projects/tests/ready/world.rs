@@ -12,7 +12,8 @@ use projects::{
 };
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
-    Catalog, CommandContext, Context, NewEvent, Reads, SequencedEvent, Slice, State, Writes, events,
+    Catalog, Catalogs, CommandContext, Context, Current, NewEvent, Reads, SequencedEvent, Slice,
+    State, Writes, events,
 };
 use ringfence_views::kit::sequenced;
 
@@ -78,6 +79,11 @@ impl Step {
     }
 }
 
+/// The event as it is read: no type has a second version.
+pub(crate) fn current(event: &SequencedEvent) -> Current<'_> {
+    Catalogs::default().current(event).unwrap()
+}
+
 impl World {
     /// A project with these rules, in which `AUTH` exists.
     pub(crate) fn new(rules: Rules) -> Self {
@@ -104,7 +110,7 @@ impl World {
     pub(crate) fn known<S: State>(&self) -> S {
         let types = S::Reads::TYPES;
         let read = self.events.iter().filter(|it| types.contains(&it.event_type.as_str()));
-        read.fold(S::default(), |state, it| state.evolve(S::Reads::decode(it).unwrap()))
+        read.fold(S::default(), |state, it| state.evolve(S::Reads::decode(&current(it)).unwrap()))
     }
 
     pub(crate) fn context(&self) -> CommandContext {

@@ -62,7 +62,7 @@ impl Cache {
             }
             let known: BTreeSet<String> = cache.events.iter().map(SequencedEvent::id).collect();
             for event in log.events().into_iter().filter(|event| !known.contains(&event.id())) {
-                cache.standing.follow(&[FEATURES], &event)?;
+                cache.standing.follow(&[FEATURES], &slices.catalog().current(&event)?)?;
                 cache.events.push(event);
             }
         }

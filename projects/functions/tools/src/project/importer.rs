@@ -15,7 +15,8 @@ use projects::{
     SpawnCreated, SpawnFoldedBack, SpawnOutcome, Status, ended,
 };
 use ringfence::{
-    BoundaryId, Context as _, Event, Metadata, NewEvent, Reads, SequencedEvent, State, Text,
+    BoundaryId, Catalog, Context as _, Event, Metadata, NewEvent, Reads, SequencedEvent, State,
+    Text,
 };
 use serde_json::json;
 
@@ -39,6 +40,7 @@ impl Display for Progress {
 /// A project as it is after the lines so far.
 pub(crate) struct Importer<'a> {
     project: &'a ProjectId,
+    catalog: Catalog,
     configured: Project,
     features: Features,
     edges: Edges,
@@ -61,6 +63,7 @@ impl<'a> Importer<'a> {
     ) -> Result<Self> {
         let mut importer = Self {
             project,
+            catalog: Projects::catalog()?,
             configured: Project::default(),
             features: Features::default(),
             edges: Edges::default(),
@@ -137,6 +140,7 @@ impl<'a> Importer<'a> {
             event_type: event_type.into_owned(),
             context: Projects::NAME.to_owned(),
             tags,
+            version: self.catalog.version(&event.event_type),
             data,
             metadata: Metadata::default(),
         };
@@ -144,8 +148,9 @@ impl<'a> Importer<'a> {
         self.events.push(event);
     }
 
-    fn follow(&mut self, event: &SequencedEvent) -> serde_json::Result<()> {
-        let event = <(Project, Features, Edges) as State>::Reads::decode(event)?;
+    fn follow(&mut self, event: &SequencedEvent) -> Result<()> {
+        let event = self.catalog.current(event)?;
+        let event = <(Project, Features, Edges) as State>::Reads::decode(&event)?;
         if let (_, _, Some(EdgeEvent::SpawnCreated { child, edge, .. })) = &event {
             self.born.insert(child.clone(), edge.clone());
         }

@@ -34,6 +34,9 @@ pub(crate) struct Line {
     /// In a local project, how many lines of the same append follow. Absent in a copy, whose lines stand alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rest: Option<u64>,
+    /// The version of its type that the payload has; absent from one of version 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<u32>,
     pub(crate) tags: Vec<Tag>,
     /// When it was recorded: RFC 3339, UTC, milliseconds.
     pub(crate) timestamp: String,
@@ -117,6 +120,7 @@ impl Line {
             feature: feature.map(|feature| feature.feature),
             project: project?,
             rest: None,
+            schema: (event.version > 1).then_some(event.version),
             timestamp: event.recorded_at(),
             data: event.data,
             meta: event.metadata,
@@ -156,6 +160,7 @@ impl Line {
             event_type: camel_case(&self.event_type),
             context: Projects::NAME.to_owned(),
             tags: self.tags.clone(),
+            version: self.schema.unwrap_or(1),
             data: self.data.clone(),
             metadata: self.meta.clone(),
         })
@@ -212,7 +217,8 @@ pub(crate) mod tests {
     /// The start of an edge as the index has it, with the last claims' epochs before it.
     pub(crate) fn entry(checkpoint: i64, slot: u64) -> Entry {
         let NewEvent { event_type, tags, data } = started("ada", &format!("c{slot}"), slot).into();
-        let metadata = Metadata::foreign(json!({ "principal": "ada", "commandId": "é" }));
+        let metadata = json!({ "principal": "ada", "commandId": "é" });
+        let metadata = serde_json::from_value(metadata).unwrap();
         let event = SequencedEvent {
             partition: BoundaryId::tag("edge", DESIGN_CODE),
             slot,
@@ -221,6 +227,7 @@ pub(crate) mod tests {
             event_type: event_type.into_owned(),
             context: "projects".to_owned(),
             tags,
+            version: 1,
             data,
             metadata,
         };

@@ -9,7 +9,7 @@ use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{FeatureRow, ProjectFeatures};
 use projects::views::project_status::{ProjectStatus, StatusRow};
 use projects::views::project_trace::{ProjectTrace, Trace};
-use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRows};
+use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRows, Projects};
 use ringfence::SequencedEvent;
 use ringfence::prelude::*;
 use ringfence_views::{ViewError, fold};
@@ -20,7 +20,7 @@ use super::folder::{End, Reading, Snapshot};
 use super::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
-pub(crate) type Part = fn(&mut Standing, &SequencedEvent) -> Result<(), ViewError>;
+pub(crate) type Part = fn(&mut Standing, &Current<'_>) -> Result<(), ViewError>;
 
 pub(crate) const CLAIMS: Part = |it, event| fold::<ProjectClaims>(&mut it.claims, event);
 pub(crate) const FEATURES: Part = |it, event| fold::<ProjectFeatures>(&mut it.features, event);
@@ -71,10 +71,11 @@ impl Standing {
             (folded, behind) = (snapshot.folded.clone(), snapshot.last.checkpoint);
             standing = Self::of(snapshot)?;
         }
+        let catalog = Projects::catalog()?;
         let end = folder.lines(|line| {
             let event = line.event()?;
             if line.checkpoint > behind {
-                standing.follow(parts, &event)?;
+                standing.follow(parts, &catalog.current(&event)?)?;
             }
             each(line, event);
             Ok(())
@@ -86,11 +87,7 @@ impl Standing {
     ///
     /// # Errors
     /// The event does not have the shape of its type.
-    pub(crate) fn follow(
-        &mut self,
-        parts: &[Part],
-        event: &SequencedEvent,
-    ) -> Result<(), ViewError> {
+    pub(crate) fn follow(&mut self, parts: &[Part], event: &Current<'_>) -> Result<(), ViewError> {
         // The end of a lease names the agent whose claim it was, and another one has seen it.
         if event.event_type != ClaimExpired::NAME {
             let principal = event.metadata.text("principal").map(str::to_owned);

@@ -1,0 +1,263 @@
+//! Versions of a type of events: its payloads of older shapes are upcast to the newest one.
+//!
+//! A version is the shape of a payload, a number from 1 on. An upcast makes the payload of one version that of the next.
+//! It is pure: payload in, payload out. It changes no tag, no partition and no type, and makes one event of one event,
+//! since slots, ids and fences count events as they are stored.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+
+/// Makes the payload of one version that of the next.
+pub type Upcast = fn(Fields) -> Result<Fields, FieldError>;
+
+/// The upcasts of a type, from version 1 on: the type's newest version is one more than they are.
+///
+/// Two of them are equal if they have the same length, since the address of a function says nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Upcasts(pub &'static [Upcast]);
+
+impl Upcasts {
+    /// Those of a type whose payload never changed.
+    pub const NONE: Self = Self(&[]);
+
+    /// The newest version.
+    #[must_use]
+    #[expect(clippy::cast_possible_truncation, reason = "each upcast is written by hand")]
+    pub const fn version(self) -> u32 {
+        1 + self.0.len() as u32
+    }
+
+    /// A payload of the version `from` in the newest shape.
+    ///
+    /// # Errors
+    /// An upcast fails.
+    pub(crate) fn apply(
+        self,
+        event_type: &str,
+        from: u32,
+        data: Value,
+    ) -> Result<Value, UpcastError> {
+        let failed =
+            |version| move |why| UpcastError { event_type: event_type.to_owned(), version, why };
+        let from = from.max(1);
+        let mut fields = match data {
+            // An event of a stream may have no payload at all.
+            Value::Null => Fields(Map::new()),
+            Value::Object(fields) => Fields(fields),
+            _ => return Err(failed(from)(FieldError::NoObject)),
+        };
+        for (version, upcast) in (1..).zip(self.0).skip(from as usize - 1) {
+            fields = upcast(fields).map_err(failed(version))?;
+        }
+        Ok(Value::Object(fields.0))
+    }
+}
+
+impl PartialEq for Upcasts {
+    fn eq(&self, other: &Self) -> bool {
+        self.version() == other.version()
+    }
+}
+
+impl Eq for Upcasts {}
+
+impl PartialOrd for Upcasts {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Upcasts {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.version().cmp(&other.version())
+    }
+}
+
+impl Hash for Upcasts {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.version().hash(state);
+    }
+}
+
+/// The fields of a payload, by their names in JSON, while an upcast changes them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fields(Map<String, Value>);
+
+impl Fields {
+    /// Whether the field is there. One that is `null` is.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// Gives a field another name.
+    ///
+    /// # Errors
+    /// It is missing, or a field of the other name is there.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(), FieldError> {
+        if self.has(to) {
+            return Err(FieldError::Taken(to.to_owned()));
+        }
+        let value: Value = self.remove(from)?;
+        self.set(to, value);
+        Ok(())
+    }
+
+    /// Sets a field that is missing.
+    pub fn default(&mut self, name: &str, value: impl Into<Value>) {
+        if !self.has(name) {
+            self.set(name, value);
+        }
+    }
+
+    /// Sets a field, whether it is there or not.
+    pub fn set(&mut self, name: &str, value: impl Into<Value>) {
+        self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// Replaces the value of a field by what `convert` makes of it, or says why it can't.
+    ///
+    /// # Errors
+    /// The field is missing, has another type, or can't be converted.
+    pub fn convert<A: DeserializeOwned, B: Serialize>(
+        &mut self,
+        name: &str,
+        convert: impl FnOnce(A) -> Result<B, String>,
+    ) -> Result<(), FieldError> {
+        let wrong = |why| FieldError::Wrong { field: name.to_owned(), why };
+        let converted = convert(self.remove(name)?).map_err(wrong)?;
+        let value = serde_json::to_value(converted).map_err(|error| wrong(error.to_string()))?;
+        self.set(name, value);
+        Ok(())
+    }
+
+    /// Takes a field away.
+    ///
+    /// # Errors
+    /// The field is missing, or has another type.
+    pub fn remove<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, FieldError> {
+        let value = self.0.remove(name).ok_or_else(|| FieldError::Missing(name.to_owned()))?;
+        let wrong = |why: serde_json::Error| FieldError::Wrong {
+            field: name.to_owned(),
+            why: why.to_string(),
+        };
+        serde_json::from_value(value).map_err(wrong)
+    }
+}
+
+/// Why an upcast fails: the payload does not have the shape of the version that it says.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FieldError {
+    /// A field is not there.
+    #[error("field `{0}` is missing")]
+    Missing(String),
+    /// A field is there whose name another one is to get.
+    #[error("field `{0}` is there already")]
+    Taken(String),
+    /// The value of a field is not one of the version.
+    #[error("field `{field}`: {why}")]
+    Wrong {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The payload has no fields.
+    #[error("the payload is not an object")]
+    NoObject,
+}
+
+/// A payload that can't be upcast.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{event_type} can't be upcast from version {version} to {to}: {why}", to = version + 1)]
+pub struct UpcastError {
+    /// The type.
+    pub event_type: String,
+    /// The version whose upcast fails.
+    pub version: u32,
+    /// Why.
+    pub why: FieldError,
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(json: Value) -> Fields {
+        serde_json::from_value(json).map(Fields).expect("an object")
+    }
+
+    #[test]
+    fn fields_are_renamed_defaulted_converted_and_removed() {
+        let mut data = fields(json!({ "name": "mug", "price": 4, "old": null }));
+        data.rename("name", "title").unwrap();
+        data.default("title", "cup");
+        data.default("tags", Vec::<String>::new());
+        data.convert("price", |euros: u64| Ok(euros * 100)).unwrap();
+        let old: Option<u32> = data.remove("old").unwrap();
+        data.set("unit", "cent");
+        let expected = json!({ "title": "mug", "price": 400, "tags": [], "unit": "cent" });
+        assert_eq!((old, data), (None, fields(expected)));
+    }
+
+    #[test]
+    fn a_change_that_does_not_fit_names_the_field() {
+        let data = || fields(json!({ "name": "mug", "title": "cup" }));
+        let text = |changed: Result<(), FieldError>| changed.unwrap_err().to_string();
+        let upper = |name: String| Ok(name.to_uppercase());
+        assert_eq!(text(data().rename("label", "other")), "field `label` is missing");
+        assert_eq!(text(data().rename("name", "title")), "field `title` is there already");
+        assert_eq!(text(data().convert("nothing", upper)), "field `nothing` is missing");
+        let refused = data().convert("name", |_: String| Err::<u32, _>("no number".to_owned()));
+        assert_eq!(text(refused), "field `name`: no number");
+        let of_another_type = data().remove::<u32>("name").map(drop);
+        assert!(text(of_another_type).starts_with("field `name`: invalid type"));
+    }
+
+    /// Notes its number, so that the order of a chain shows.
+    fn note(mut data: Fields, number: u32) -> Result<Fields, FieldError> {
+        let mut met: Vec<u32> = data.remove("met")?;
+        met.push(number);
+        data.set("met", met);
+        Ok(data)
+    }
+
+    const CHAIN: Upcasts =
+        Upcasts(&[|data| note(data, 1), |data| note(data, 2), |data| note(data, 3)]);
+
+    proptest! {
+        #[test]
+        fn each_later_upcast_is_applied_once_in_order(from in 1..=4_u32, step in 1..=4_u32) {
+            let data = json!({ "met": [] });
+            let met: Vec<u32> = (from..4).collect();
+            prop_assert_eq!(CHAIN.apply("Placed", from, data.clone()), Ok(json!({ "met": met })));
+            // By the way of any version between, the result is the same.
+            let step = step.max(from);
+            let (begin, end) = (Upcasts(&CHAIN.0[..step as usize - 1]), CHAIN);
+            let there = begin.apply("Placed", from, data).unwrap();
+            prop_assert_eq!(end.apply("Placed", step, there), Ok(json!({ "met": met })));
+        }
+    }
+
+    #[test]
+    fn chains_are_compared_by_their_length() {
+        assert_eq!(Upcasts(&[Ok]), Upcasts(&[Ok]));
+        assert_ne!(Upcasts(&[Ok]), Upcasts::NONE);
+    }
+
+    #[test]
+    fn an_error_names_type_and_version() {
+        let error = |from, data| CHAIN.apply("Placed", from, data).unwrap_err().to_string();
+        let text = "Placed can't be upcast from version 2 to 3: field `met` is missing";
+        assert_eq!(error(2, json!({})), text);
+        assert_eq!(error(2, Value::Null), text, "no payload has no fields");
+        let text = "Placed can't be upcast from version 3 to 4: the payload is not an object";
+        assert_eq!(error(3, json!([1])), text);
+    }
+}

@@ -1,0 +1,167 @@
+//! A type of events in three versions, a type that got another name, and a slice that notes what it reads of them.
+//! The tests of each log have this file. They say which log it is, and which catalog its types make.
+
+use ringfence::{CatalogError, EventSchema, NewEvent, prelude::*};
+use serde::{Deserialize, Serialize};
+
+use super::{Log, catalog_of};
+
+/// The shapes of the first program.
+pub(crate) mod first {
+    use ringfence::prelude::*;
+
+    #[derive(Event)]
+    pub(crate) struct ItemAdded {
+        #[tag(partition)]
+        pub(crate) item_id: String,
+        pub(crate) name: String,
+        pub(crate) price: u64,
+    }
+
+    #[derive(Event)]
+    pub(crate) struct ItemDropped {
+        #[tag(partition)]
+        pub(crate) item_id: String,
+    }
+}
+
+/// The shape that the second program gave the item.
+pub(crate) mod second {
+    use ringfence::prelude::*;
+
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = super::name_is_title)]
+    pub(crate) struct ItemAdded {
+        #[tag(partition)]
+        pub(crate) item_id: String,
+        pub(crate) title: String,
+        pub(crate) price: u64,
+    }
+}
+
+/// The shape that it has now.
+#[derive(Event)]
+#[event(version = 3)]
+#[upcast(1 = name_is_title, 2 = price_in_cents)]
+pub(crate) struct ItemAdded {
+    #[tag(partition)]
+    pub(crate) item_id: String,
+    pub(crate) title: String,
+    pub(crate) cents: u64,
+}
+
+fn name_is_title(mut data: Fields) -> Result<Fields, FieldError> {
+    data.rename("name", "title")?;
+    Ok(data)
+}
+
+fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
+    data.convert("price", |euros: u64| Ok(euros * 100))?;
+    data.rename("price", "cents")?;
+    Ok(data)
+}
+
+/// What is an [`ItemRemoved`] now.
+#[derive(Event)]
+#[event(retired, stored_as = "ItemDropped")]
+pub(crate) struct Dropped {
+    #[tag(partition)]
+    pub(crate) item_id: String,
+}
+
+#[derive(Event)]
+pub(crate) struct ItemRemoved {
+    #[tag(partition)]
+    pub(crate) item_id: String,
+}
+
+#[derive(Event)]
+pub(crate) struct Noted {
+    #[tag(partition)]
+    pub(crate) item_id: String,
+    pub(crate) known: Vec<String>,
+}
+
+/// The types of the program of this number.
+pub(crate) fn schemas(program: u32) -> Vec<EventSchema> {
+    match program {
+        1 => vec![first::ItemAdded::SCHEMA, first::ItemDropped::SCHEMA, Noted::SCHEMA],
+        2 => vec![second::ItemAdded::SCHEMA, first::ItemDropped::SCHEMA, Noted::SCHEMA],
+        _ => vec![ItemAdded::SCHEMA, Dropped::SCHEMA, ItemRemoved::SCHEMA, Noted::SCHEMA],
+    }
+}
+
+/// What each program writes about the item, with the program's number.
+pub(crate) fn history(item: &str) -> Vec<(u32, NewEvent)> {
+    let item_id = || item.to_owned();
+    vec![
+        (1, first::ItemAdded { item_id: item_id(), name: "mug".to_owned(), price: 4 }.into()),
+        (1, first::ItemDropped { item_id: item_id() }.into()),
+        (2, second::ItemAdded { item_id: item_id(), title: "cup".to_owned(), price: 3 }.into()),
+        (3, newest(item)),
+    ]
+}
+
+/// What only the third program can read.
+pub(crate) fn newest(item: &str) -> NewEvent {
+    ItemAdded { item_id: item.to_owned(), title: "jug".to_owned(), cents: 700 }.into()
+}
+
+/// What a reader of today knows after the history.
+pub(crate) const KNOWN: [&str; 4] = ["mug for 400", "gone", "cup for 300", "jug for 700"];
+
+/// Notes what it knows of an item.
+#[derive(Clone, Debug, PartialEq, Command)]
+pub(crate) struct Note {
+    #[tag(partition)]
+    pub(crate) item_id: String,
+}
+
+#[derive(Reads)]
+pub(crate) enum Consumed {
+    ItemAdded {
+        title: String,
+        cents: u64,
+    },
+    #[reads(also = "ItemDropped")]
+    ItemRemoved,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Known(pub(crate) Vec<String>);
+
+impl State for Known {
+    type Reads = Consumed;
+
+    fn evolve(mut self, event: Consumed) -> Self {
+        self.0.push(match event {
+            Consumed::ItemAdded { title, cents } => format!("{title} for {cents}"),
+            Consumed::ItemRemoved => "gone".to_owned(),
+        });
+        self
+    }
+}
+
+pub(crate) struct Shelf;
+
+impl Context for Shelf {
+    const NAME: &'static str = "shelf";
+    type Log = Log;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        catalog_of(schemas(3))
+    }
+}
+
+impl Slice for Note {
+    const NAME: &'static str = "note";
+    type Context = Shelf;
+    type State = Known;
+    type Writes = Noted;
+    type Rejection = Never;
+
+    fn decide(&self, Known(known): &Known, _: &CommandContext) -> Result<Vec<Noted>, Never> {
+        Ok(vec![Noted { item_id: self.item_id.clone(), known: known.clone() }])
+    }
+}

@@ -1,0 +1,105 @@
+//! How a type of events has changed: its version and upcasts, its stored name, and whether it is retired.
+
+use proc_macro2::Span;
+use syn::{
+    Attribute, Ident, LitInt, LitStr, Path, Result, Token,
+    meta::ParseNestedMeta,
+    parse::{Parse, ParseStream},
+    punctuated::Punctuated,
+};
+
+/// What `#[event(…)]` and `#[upcast(…)]` say of it.
+pub(crate) struct Evolved {
+    version: Option<LitInt>,
+    upcasts: Vec<From>,
+    pub(crate) stored_as: Option<String>,
+    pub(crate) retired: bool,
+}
+
+/// `1 = name_is_title`: the upcast from version 1.
+struct From {
+    version: LitInt,
+    upcast: Path,
+}
+
+impl Parse for From {
+    fn parse(input: ParseStream<'_>) -> Result<Self> {
+        let version = input.parse()?;
+        input.parse::<Token![=]>()?;
+        Ok(Self { version, upcast: input.parse()? })
+    }
+}
+
+impl Evolved {
+    /// The upcasts among the attributes of a type.
+    pub(crate) fn parse(attributes: &[Attribute]) -> Result<Self> {
+        let mut upcasts = Vec::new();
+        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("upcast")) {
+            upcasts.extend(
+                attribute.parse_args_with(Punctuated::<From, Token![,]>::parse_terminated)?,
+            );
+        }
+        Ok(Self { version: None, upcasts, stored_as: None, retired: false })
+    }
+
+    /// Takes an option of `#[event(…)]`, if it is about this.
+    pub(crate) fn take(&mut self, meta: &ParseNestedMeta<'_>) -> Result<bool> {
+        if meta.path.is_ident("version") {
+            self.version = Some(meta.value()?.parse()?);
+        } else if meta.path.is_ident("retired") {
+            self.retired = true;
+        } else if meta.path.is_ident("stored_as") {
+            let name: LitStr = meta.value()?.parse()?;
+            check_name(&name)?;
+            self.stored_as = Some(name.value());
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The upcasts from version 1 on, without a gap up to the type's version.
+    pub(crate) fn upcasts(&self, name: &Ident) -> Result<Vec<&Path>> {
+        let version = self.version.as_ref().map_or(Ok(1), LitInt::base10_parse::<usize>)?;
+        let at = |span: Option<Span>| span.unwrap_or_else(|| name.span());
+        if version == 0 {
+            let span = at(self.version.as_ref().map(LitInt::span));
+            return Err(syn::Error::new(span, "the first version is 1"));
+        }
+        for (expected, From { version: found, .. }) in (1..).zip(&self.upcasts) {
+            if expected >= version {
+                let error = format!(
+                    "there is no version after {expected} to upcast to: write `#[event(version = {})]`",
+                    expected + 1
+                );
+                return Err(syn::Error::new(found.span(), error));
+            }
+            if found.base10_parse::<usize>()? != expected {
+                let error = format!(
+                    "the upcast from version {expected} is missing here: upcasts are in the order of versions, \
+                     one for each but the last"
+                );
+                return Err(syn::Error::new(found.span(), error));
+            }
+        }
+        let next = self.upcasts.len() + 1;
+        if next < version {
+            let span = at(self.version.as_ref().map(LitInt::span));
+            let error =
+                format!("write how version {next} is upcast: `#[upcast(…, {next} = function)]`");
+            return Err(syn::Error::new(span, error));
+        }
+        Ok(self.upcasts.iter().map(|from| &from.upcast).collect())
+    }
+}
+
+/// The name is stored, and part of the names of attributes and variables.
+fn check_name(name: &LitStr) -> Result<()> {
+    match syn::parse_str::<Ident>(&name.value()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(syn::Error::new(
+            name.span(),
+            "a stored name has letters, digits and underscores, as `OrderPlaced`",
+        )),
+    }
+}

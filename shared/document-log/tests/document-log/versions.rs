@@ -1,0 +1,103 @@
+//! Events of older versions in Equinox's layout, beside those of other writers, in events and in unfolds.
+
+use ringfence::{Catalog, CatalogError, Consistency, Envelope, EventSchema, prelude::*};
+use ringfence_document_log::{
+    AccessStrategy, Batch, Cache, Category, Document, DocumentError, Documents, Load, Payload,
+    Store, StreamAppend, StreamAppended, StreamName, TimelineEvent, decode, handle,
+};
+use serde_json::json;
+
+use self::evolving::{KNOWN, Known, Note, Shelf, history, newest, schemas};
+use crate::on_both;
+use crate::stack::log;
+
+#[path = "../../../core/tests/core/evolving.rs"]
+mod evolving;
+
+type Log = Documents<Known>;
+
+impl Document for Known {}
+
+fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
+    Catalog::of_streams("shelf", schemas)
+}
+
+on_both![
+    each_version_is_read_as_the_newest,
+    an_unfold_that_is_an_event_has_its_version,
+    a_newer_version_is_an_error_of_its_own,
+];
+
+fn shelf<S: Store>(store: S, access: AccessStrategy<Known>) -> Category<Known, S> {
+    Category::new::<Shelf>(log(store), access, Cache::none()).expect("each event names an item")
+}
+
+fn stream(item: &str) -> StreamName {
+    StreamName::new("shelf", item).expect("a name")
+}
+
+/// Appends what a program of that time would.
+async fn append<S: Store>(store: S, item: &str, event: Payload) -> Batch {
+    let (log, stream, envelope) = (log(store), stream(item), Envelope::default());
+    let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
+    let (known, events) = (known.as_ref(), vec![event]);
+    let (unfolds, by_etag) = (Vec::new(), false);
+    let append =
+        StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
+    match log.append(append).await.expect("it is settled") {
+        StreamAppended::Written(tip) => tip,
+        StreamAppended::Conflict(found) => panic!("nobody else writes: {found:?}"),
+    }
+}
+
+/// The event as the program of this number writes it, without the field that the stream's name says.
+fn payload(program: u32, mut event: NewEvent) -> Payload {
+    event.data.as_object_mut().expect("an object").remove("itemId");
+    let types = schemas(program);
+    let schema = types.iter().find(|of| of.name == event.event_type).expect("a type of then");
+    let version = schema.upcasts.version();
+    Payload { version, ..Payload::new(event.event_type.into_owned(), Some(event.data)) }
+}
+
+async fn each_version_is_read_as_the_newest<S: Store + Clone>(store: S) {
+    let mut tip = None;
+    for (program, event) in history("i") {
+        tip = Some(append(store.clone(), "i", payload(program, event)).await);
+    }
+    let tip = tip.expect("a Tip");
+    let meta = tip.events.iter().map(|event| event.meta.json().expect("JSON"));
+    let marked = |version| Some(json!({ "schema": { "ItemAdded": version } }));
+    assert_eq!(meta.collect::<Vec<_>>(), [None, None, marked(2), marked(3)]);
+    let (category, envelope) =
+        (shelf(store.clone(), AccessStrategy::Unoptimized), Envelope::default());
+    handle(&category, &Note { item_id: "i".to_owned() }, &envelope).await.expect("accepted");
+    let (known, _) = category
+        .query("i", Load::Strong, &envelope, |known| known.0.clone())
+        .await
+        .expect("a state");
+    assert_eq!(known, KNOWN);
+    // As the index and the bus have it.
+    let stored = TimelineEvent { index: 2, event: tip.events[2].clone() };
+    let fed = stored.fed(&stream("i")).expect("an event");
+    assert_eq!((fed.version, fed.metadata.iter().count()), (2, 0));
+    let read = decode::<Shelf, Known>(&fed).expect("its shape").expect("it is read");
+    assert_eq!(Known::default().evolve(read).0, ["cup for 300"]);
+}
+
+async fn an_unfold_that_is_an_event_has_its_version<S: Store + Clone>(store: S) {
+    let (category, envelope) =
+        (shelf(store, AccessStrategy::LatestKnownEvent), Envelope::default());
+    let decide = |_: &Known| Ok::<_, Never>(vec![newest("i")]);
+    category.transact("i", Load::Strong, &envelope, decide).await.expect("accepted");
+    let known = category.query("i", Load::Strong, &envelope, |known| known.0.clone()).await;
+    assert_eq!(known.expect("a state").0, ["jug for 700"]);
+}
+
+async fn a_newer_version_is_an_error_of_its_own<S: Store + Clone>(store: S) {
+    let newer = Payload { version: 4, ..payload(3, newest("i")) };
+    append(store.clone(), "i", newer).await;
+    let category = shelf(store, AccessStrategy::Unoptimized);
+    let read = category.query("i", Load::Strong, &Envelope::default(), |_| ()).await;
+    let error = read.expect_err("nobody knows it");
+    assert!(matches!(&error, DocumentError::NewerVersion(it) if it.known == 3), "{error:?}");
+}
