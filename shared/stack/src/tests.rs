@@ -2,7 +2,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{ListedContext, MemberList, Members, Stack, Visitor, catalog, catalog_of_streams};
+use crate::{MemberList, Members, Stack, Visitor, catalog};
 
 /// It has two tags, so it is in no single stream.
 #[derive(Event)]
@@ -26,7 +26,7 @@ impl Context for Stays {
     type Log = Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
-        catalog_of_streams::<Self>()
+        catalog::<Self>()
     }
 }
 
@@ -84,7 +84,7 @@ impl Members for Bills {
 /// A stack of one context.
 struct Only<C>(C);
 
-impl<C: Context<Log: ListedContext<C>> + Members> Members for Only<C> {
+impl<C: Context + Members> Members for Only<C> {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<C>();
     }
