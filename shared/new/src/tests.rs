@@ -246,7 +246,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
 }
 
 #[test]
-fn a_stack_in_a_folder_of_a_workspace_is_added_to_and_takes_no_name_of_another_stack() {
+fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
     for (name, log, on) in [
         ("projects", Log::Dcb, "projects/FeatureCreated"),
         ("starter", Log::Document, "shop/OrderTaken"),

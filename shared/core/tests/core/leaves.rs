@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It lies in a partition of the person who asked, so it is not a conflict for the one who has the tool.
+/// It lies in the partition of the person who asked, so it is no conflict for the holder of the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -159,7 +159,7 @@ enum Lending {
     Returned,
 }
 
-/// The person who has the tool.
+/// The holder of the tool.
 #[derive(Default)]
 struct Holder(Option<String>);
 

@@ -75,7 +75,7 @@ enum Command {
         after_help = "Examples:\n  ringfence project claim --next --agent ada\n  ringfence project claim shop/REQ-F-AUTH-001/design_code --agent ada"
     )]
     Claim(claim::Claim),
-    /// Sends the commands that wait, in their order. Status 0: none is left, 1: some are left or rejected, 2: error.
+    /// Sends the commands that wait, in their order. Status 0: all are sent, 1: some are left or rejected, 2: error.
     Push(push::Push),
     /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
     /// and nothing is written.

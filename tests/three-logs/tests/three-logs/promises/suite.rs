@@ -226,7 +226,7 @@ async fn no_attempt_begins_after_the_deadline() {
 
 /// The first read shows nothing, as a stale one would.
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_that_meets_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
+async fn a_rehearsal_with_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     let stale = || {

@@ -47,7 +47,7 @@ impl Folder {
     /// The folder of a project, or of the only one that has one here.
     ///
     /// # Errors
-    /// No project is named, and there is none or more than one.
+    /// No project is named, and the folder does not have exactly one.
     pub(crate) fn find(project: Option<&ProjectId>) -> Result<Self> {
         if let Some(project) = project {
             return Ok(Self::of(project));
