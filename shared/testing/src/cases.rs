@@ -91,10 +91,11 @@ async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template)
             case.prepare(&on, |now_ms| table.clock.set(now_ms)).await;
             dynamo.wire.forget();
             if has_key {
-                let key = Some("again".to_owned());
-                let envelope = Envelope { idempotency_key: key, ..Envelope::default() };
-                // A warm handler asks for what a handler that starts does not, and the other way round.
-                for on in [&on, &on, &open(0)] {
+                // A warm handler asks for what a handler that starts does not, and the other way round. A key that is new
+                // to a stream is looked for in all of it.
+                for (key, on) in [("again", &on), ("again", &on), ("other", &open(0))] {
+                    let key = Some(key.to_owned());
+                    let envelope = Envelope { idempotency_key: key, ..Envelope::default() };
                     let handled = on.handle(case.command(), &envelope).await;
                     handled.unwrap_or_else(|error| fail(S::NAME, error));
                 }
