@@ -236,6 +236,8 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
         assert!(functions.iter().any(|function| function.binary == binary), "{binary}");
     }
     let after = files(folder);
+    let view = &after["functions/rooms/src/views/bookings.rs"];
+    assert!(!view.contains("__"), "{view}");
     let list = &after["functions/stack/src/lib.rs"];
     assert!(list.contains(".context::<rooms::Rooms>()"), "{list}");
     let template = &after["template.yaml"];

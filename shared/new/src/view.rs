@@ -65,9 +65,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
     };
     let values = [
         ("streams", &*streams),
-        ("stream", &*stream),
         ("mark", mark),
         ("test", test),
+        ("stream", &*stream), // the test names it
         ("view", view),
         ("View", &*name),
         ("Event", &*event.event_type),
