@@ -20,7 +20,7 @@ impl AggregateTable {
         }
     }
 
-    /// The same; what is in its place is no error.
+    /// Sends until the outcome is known. A taken version is a verdict here, and no error.
     pub(crate) async fn judged(&self, prepared: &Prepared) -> Result<Verdict, AggregateError> {
         let table = self.dynamo.name();
         let send = || async move {

@@ -76,7 +76,7 @@ pub struct Batch {
 pub struct Head {
     /// The stream.
     pub stream: StreamName,
-    /// The index of the first event that is left; equal to the version if none is left.
+    /// The index of the first event that is still there; equal to the version if all are gone.
     pub first: u64,
     /// The index after its last event.
     pub version: u64,

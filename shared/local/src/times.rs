@@ -41,7 +41,7 @@ impl Times {
         .map_err(|why| TimesError(format!("{expression}: {why}")))
     }
 
-    /// The first time after this one; `None` if there is no more.
+    /// The first time after this one; `None` if this one was the last.
     pub(crate) fn next(&self, after: DateTime<Utc>) -> Option<DateTime<Utc>> {
         match self {
             Self::Rate(rate) => after.checked_add_signed(chrono::Duration::from_std(*rate).ok()?),

@@ -1,4 +1,4 @@
-//! There is no way around the catalog to what an event says, and no way to write a type that is retired.
+//! Only a catalog makes an event that can be decoded. A retired type can't be written.
 
 use ringfence::prelude::*;
 use ringfence::SequencedEvent;

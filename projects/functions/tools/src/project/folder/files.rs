@@ -188,7 +188,7 @@ impl Reading<'_> {
         Ok(Some(text))
     }
 
-    /// The names of what is in a folder of the project's; nothing if there is none.
+    /// The names of the files in a folder below the project's; none if the folder does not exist.
     pub(crate) fn names(&self, folder: &str) -> Result<Vec<String>> {
         let path = self.path(folder);
         let reading = || format!("reading {}", path.display());
