@@ -15,7 +15,7 @@ use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::Clock;
-use ringfence_logs::Shape;
+use ringfence_logs::BoundaryShape;
 use serde::{Serialize, Serializer};
 
 use crate::Lists;
@@ -193,7 +193,7 @@ async fn of_plan(lists: &Lists, logs: &StackLogs, plan: Plan, limit: u32) -> Res
         let next_slot = (last_slot > 0 || counts.is_empty()).then_some(last_slot + 1);
         let counts = counts.into_iter().map(|(name, count)| (name.into_owned(), count)).collect();
         boundaries.insert(boundary.to_string(), Reach { next_slot, counts });
-        let shape = Shape::of(boundary);
+        let shape = BoundaryShape::of(boundary);
         slices.extend(shape.iter().flat_map(|shape| lists.slices.that_depend_on(shape)));
     }
     let page = Page { limit: Some(limit as usize), backwards: true, ..Page::default() };
@@ -247,7 +247,7 @@ fn of_stream(
     next: u64,
     events: Vec<SequencedEvent>,
 ) -> Look {
-    let shape = Shape::Stream(context.to_owned());
+    let shape = BoundaryShape::Stream(context.to_owned());
     let slices = lists.slices.that_depend_on(&shape).map(str::to_owned).collect();
     let reach = Reach { next_slot: Some(next), counts: BTreeMap::new() };
     Look { boundaries: BTreeMap::from([(name, reach)]), events, slices, conflicts: None }

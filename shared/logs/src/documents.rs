@@ -12,7 +12,7 @@ use ringfence_document_log::{
 use ringfence_dynamo::{Clock, Meter};
 
 use crate::rehearsal::{ReadBoundary, Rehearsed};
-use crate::{BoxError, InTable, Log, Shape};
+use crate::{BoundaryShape, BoxError, InTable, Log};
 
 /// How a document is read, in words.
 const BY_TIP: &str = "its Tip, and the calves that the state needs";
@@ -114,8 +114,8 @@ where
         Ok(wrong)
     }
 
-    fn depends_on() -> BTreeMap<Shape, String> {
-        BTreeMap::from([(Shape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
+    fn depends_on() -> BTreeMap<BoundaryShape, String> {
+        BTreeMap::from([(BoundaryShape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
     }
 
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>> {

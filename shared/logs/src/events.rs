@@ -15,7 +15,7 @@ use serde::de::Error as _;
 use serde_json::Error;
 
 use crate::rehearsal::{ReadBoundary, Rehearsal, Rehearse, Rehearsed};
-use crate::{BoxError, InTable, Log, Shape};
+use crate::{BoundaryShape, BoxError, InTable, Log};
 
 fn dcb_log(table: &InTable, catalog: Catalog) -> DcbLog {
     DcbLog::new(table.client.clone(), &*table.name, catalog, table.clock.clone())
@@ -82,7 +82,7 @@ macro_rules! log {
                 $verify($open(table, S::Context::catalog()?)).await
             }
 
-            fn depends_on() -> BTreeMap<Shape, String> {
+            fn depends_on() -> BTreeMap<BoundaryShape, String> {
                 $depends_on::<S>()
             }
 
@@ -108,17 +108,17 @@ async fn verify_aggregates(log: AggregateLog) -> Result<Vec<String>, BoxError> {
 }
 
 /// The boundaries of the plans of all commands.
-fn by_plans<S: Slice>() -> BTreeMap<Shape, String> {
+fn by_plans<S: Slice>() -> BTreeMap<BoundaryShape, String> {
     let catalog = S::Context::catalog().ok();
     let plans = catalog.and_then(|catalog| ringfence::plans::<S>(&catalog).ok());
     let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
     let strong = S::CONSISTENCY == Consistency::Strong;
-    let shape = |read: &Read| Some((Shape::of(&read.boundary)?, by(&read.access, strong)));
+    let shape = |read: &Read| Some((BoundaryShape::of(&read.boundary)?, by(&read.access, strong)));
     reads.filter_map(shape).collect()
 }
 
-fn by_stream<S: Slice>() -> BTreeMap<Shape, String> {
-    let stream = Shape::Stream(S::Context::NAME.to_owned());
+fn by_stream<S: Slice>() -> BTreeMap<BoundaryShape, String> {
+    let stream = BoundaryShape::Stream(S::Context::NAME.to_owned());
     BTreeMap::from([(stream, by(&Access::Partition, true))])
 }
 

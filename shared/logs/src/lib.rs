@@ -14,5 +14,5 @@ mod table;
 
 pub use log::{BoxError, Log};
 pub use rehearsal::{ReadBoundary, Rehearsed};
-pub use shape::Shape;
+pub use shape::BoundaryShape;
 pub use table::InTable;

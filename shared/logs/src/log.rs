@@ -6,7 +6,7 @@ use std::error::Error;
 use ringfence::{Current, Envelope, LogName, OnLog, Slice};
 use ringfence_dynamo::{Clock, Meter};
 
-use crate::{InTable, Rehearsed, Shape};
+use crate::{BoundaryShape, InTable, Rehearsed};
 
 /// Why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -63,7 +63,7 @@ pub trait Log<S: Slice>: LogName {
     fn verify(table: &InTable) -> impl Future<Output = Result<Vec<String>, BoxError>>;
 
     /// The shapes of the boundaries on which decisions of the slice can depend, each with how it is read.
-    fn depends_on() -> BTreeMap<Shape, String>;
+    fn depends_on() -> BTreeMap<BoundaryShape, String>;
 
     /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>>;

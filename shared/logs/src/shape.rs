@@ -6,7 +6,7 @@ use ringfence::{Boundary, BoundaryId, Tag};
 
 /// What boundaries have in common that differ in the values of their tags alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shape {
+pub enum BoundaryShape {
     /// Of the DCB log: the keys of its tags and whether they are one tag, a partition of several, or a set; or the
     /// type.
     Boundary(String),
@@ -14,7 +14,7 @@ pub enum Shape {
     Stream(String),
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for BoundaryShape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Boundary(keys) if keys.starts_with('$') || keys == "dcb" => f.write_str(keys),
@@ -24,7 +24,7 @@ impl fmt::Display for Shape {
     }
 }
 
-impl Shape {
+impl BoundaryShape {
     /// The shape of a boundary of the DCB log; `None` if the text is not the id of a boundary.
     pub fn of(boundary: &BoundaryId) -> Option<Self> {
         let keys = |tags: &[Tag], between: &str| {

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_logs::{InTable, Log, Shape};
+use ringfence_logs::{BoundaryShape, InTable, Log};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use super::explanation::{Answer, Explanation, Seen, Written};
@@ -28,7 +28,7 @@ pub struct OfSlice {
     /// What its command's JSON is.
     pub command: fn() -> fields::Value,
     /// The kinds of boundaries on which its decisions can depend, and how each is read.
-    pub depends_on: BTreeMap<Shape, String>,
+    pub depends_on: BTreeMap<BoundaryShape, String>,
 }
 
 impl Slices {
@@ -56,7 +56,7 @@ impl Slices {
     }
 
     /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
-    pub fn that_depend_on(&self, shape: &Shape) -> impl Iterator<Item = &str> {
+    pub fn that_depend_on(&self, shape: &BoundaryShape) -> impl Iterator<Item = &str> {
         let depends = move |of: &&OfSlice| of.depends_on.contains_key(shape);
         self.0.iter().filter(depends).map(|of| &*of.name)
     }

@@ -1,0 +1,11 @@
+//! What a stack has promised, and to whom: the shapes of events and commands, the locks that keep every version of them,
+//! and what a change would break.
+//!
+//! A [`Shape`] is what JSON a type takes. A [`Lock`] is what was released of a context, as a committed file.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod lock;
+mod shape;
+
+pub use lock::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion};
+pub use shape::{Member, Shape, ShapeError};
