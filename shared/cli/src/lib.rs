@@ -12,7 +12,6 @@ mod decode;
 mod documents;
 pub mod explain;
 mod fences;
-pub mod fields;
 mod http;
 mod import;
 mod index;

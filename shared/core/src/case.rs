@@ -3,7 +3,7 @@
 use std::panic::Location;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{CommandContext, EventError, NewEvent, Rejected, Rejection, Writes};
 
@@ -35,6 +35,16 @@ impl<S> Case<S> {
     pub fn context(&self) -> &CommandContext {
         &self.context
     }
+
+    /// The events of the case: those that are in the log before the command, then those that it writes.
+    pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
+        self.given.iter().map(|fact| &fact.event).chain(&self.then.events)
+    }
+
+    /// The code of the rejection that the case expects.
+    pub fn code(&self) -> Option<&str> {
+        self.then.rejection.as_ref()?["code"].as_str()
+    }
 }
 
 /// What came of a command, as JSON.
@@ -43,27 +53,21 @@ pub(crate) struct Came {
     /// Why it was rejected, if it was.
     pub(crate) rejection: Option<Value>,
     /// The events that are now in the log.
-    pub(crate) events: Vec<Value>,
+    pub(crate) events: Vec<NewEvent>,
 }
 
 impl Came {
     /// Events, and no rejection.
-    pub(crate) fn accepted(events: Vec<Value>) -> Self {
+    pub(crate) fn accepted(events: Vec<NewEvent>) -> Self {
         Self { rejection: None, events }
     }
 
     /// A rejection and the events that it left.
-    pub(crate) fn rejected(rejection: &impl Rejection, events: Vec<Value>) -> Self {
+    pub(crate) fn rejected(rejection: &impl Rejection, events: Vec<NewEvent>) -> Self {
         Self { rejection: Some(Rejected::of(rejection).rejection), events }
     }
 }
 
-/// Events as JSON, as [`Came`] has them.
-pub(crate) fn event_json(event: &NewEvent) -> Value {
-    let NewEvent { event_type, tags, data } = event;
-    json!({ "type": event_type, "tags": tags, "data": data })
-}
-
-pub(crate) fn written(events: &[impl Writes]) -> Result<Vec<Value>, EventError> {
-    events.iter().map(|event| Ok(event_json(&event.to_event()?))).collect()
+pub(crate) fn written(events: &[impl Writes]) -> Result<Vec<NewEvent>, EventError> {
+    events.iter().map(Writes::to_event).collect()
 }

@@ -68,9 +68,10 @@ pub struct TagSchema {
 }
 
 /// An event that is not yet in a log.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NewEvent {
     /// Type name.
+    #[serde(rename = "type")]
     pub event_type: Name,
     /// What it is about.
     pub tags: Vec<Tag>,
@@ -103,13 +104,19 @@ impl NewEvent {
 }
 
 impl EventSchema {
-    /// Leaves out of a payload what the name of the event's stream says: the field that is marked `#[tag(partition)]`, if
-    /// its JSON is the id of the stream. A computed tag leaves out no field.
+    /// The fields that the name of an event's stream says: those that are marked `#[tag(partition)]`. A computed tag is no
+    /// field.
+    pub fn of_stream(&self) -> impl Iterator<Item = &str> {
+        let tags = self.tags.iter().filter(|tag| tag.partition && !tag.computed);
+        tags.map(|tag| &*tag.key)
+    }
+
+    /// Leaves out of a payload what the name of the event's stream says, if its JSON is the id of the stream.
     pub fn leave_out_id(&self, id: &str, data: &mut Value) {
         let Some(fields) = data.as_object_mut() else { return };
-        for tag in self.tags.iter().filter(|tag| tag.partition && !tag.computed) {
-            if fields.get(&*tag.key).and_then(Value::as_str) == Some(id) {
-                fields.remove(&*tag.key);
+        for key in self.of_stream() {
+            if fields.get(key).and_then(Value::as_str) == Some(id) {
+                fields.remove(key);
             }
         }
     }
@@ -129,6 +136,12 @@ impl<E: Event> From<E> for NewEvent {
     }
 }
 
+/// Does something with types of events, with the types themselves.
+pub trait EventVisitor {
+    /// A type of events.
+    fn event<E: Event>(&mut self);
+}
+
 /// The events that a slice writes: one event type, or a derived enum of several.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` can't be written by a slice",
@@ -138,6 +151,9 @@ impl<E: Event> From<E> for NewEvent {
 pub trait Writes: Send {
     /// Their schemas.
     const SCHEMAS: &'static [EventSchema];
+
+    /// Shows each of their types to a visitor.
+    fn visit(visitor: &mut impl EventVisitor);
 
     /// The event, ready for a log.
     ///

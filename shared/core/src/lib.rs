@@ -117,7 +117,6 @@ mod keys;
 mod kind;
 pub mod kit;
 pub mod limits;
-mod lock;
 mod log;
 mod memory;
 mod metadata;
@@ -154,7 +153,8 @@ pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
 pub use effect::{Effect, FenceEffect, Target, earliest_ms};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
 pub use event::{
-    Event, EventError, EventRef, EventSchema, NewEvent, SequencedEvent, TagSchema, Writes,
+    Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
+    Writes,
 };
 pub use filing::{Filing, FilingError};
 pub use kind::{Aggregates, Dcb, LogKind, LogName};
@@ -162,7 +162,6 @@ pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
 };
-pub use lock::{Lock, Released};
 pub use log::{Append, Appended, Consistency, EventLog, Outcome};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};

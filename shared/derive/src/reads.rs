@@ -117,7 +117,7 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
     let name = input.ident;
     let variants = variants(input.data, &name, "what a slice writes")?;
     let mut arms = Vec::new();
-    let mut schemas = Vec::new();
+    let (mut schemas, mut visits) = (Vec::new(), Vec::new());
     for variant in &variants {
         let ident = &variant.ident;
         let Fields::Unnamed(fields) = &variant.fields else {
@@ -131,11 +131,16 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
         }
         let ty = &fields.unnamed[0].ty;
         schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));
+        visits.push(quote!(visitor.event::<#ty>();));
         arms.push(quote!(Self::#ident(event) => ::ringfence::Writes::to_event(event),));
     }
     Ok(quote! {
         impl ::ringfence::Writes for #name {
             const SCHEMAS: &'static [::ringfence::EventSchema] = &[#(#schemas),*];
+
+            fn visit(visitor: &mut impl ::ringfence::EventVisitor) {
+                #(#visits)*
+            }
 
             fn to_event(
                 &self,

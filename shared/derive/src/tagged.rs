@@ -66,6 +66,10 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
                 const SCHEMAS: &'static [::ringfence::EventSchema] =
                     &[<Self as ::ringfence::Event>::SCHEMA];
 
+                fn visit(visitor: &mut impl ::ringfence::EventVisitor) {
+                    visitor.event::<Self>();
+                }
+
                 fn to_event(
                     &self,
                 ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {

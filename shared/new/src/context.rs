@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
-use ringfence::Lock;
 
 use crate::edit::{add_dependency, add_member, add_to_list};
 use crate::names::{check, check_crate, id_type, pascal, singular, snake};
@@ -115,24 +114,6 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
 }
 
-/// The text of a lock's file.
-fn to_text(lock: &Lock) -> String {
-    serde_json::to_string_pretty(lock).expect("texts are keys of its maps") + "\n"
-}
-
-/// Adds a type of events to the lock of a context. One without a lock is left so: its tests say how to write it.
-pub(crate) fn release(plan: &mut Plan, context: &str, event: &str) -> Result<()> {
-    let path = Lock::path(context);
-    if !plan.has(&path) {
-        return Ok(());
-    }
-    plan.edit(&path, |text| {
-        let mut lock: Lock = serde_json::from_str(text)?;
-        lock.events.entry(event.to_owned()).or_default();
-        Ok(to_text(&lock))
-    })
-}
-
 fn write_source(plan: &mut Plan, context: &str, log: Log) {
     let name = pascal(context);
     let events = format!("{name}Event");
@@ -143,8 +124,6 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
         Log::Document => include_str!("../files/document_context.rs"),
     };
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
-    let snapshot = (log == Log::Document).then(|| format!("{name}Snapshot"));
-    plan.create(&Lock::path(context), &to_text(&Lock::of(snapshot)));
     let events = include_str!("../files/events.rs").to_owned() + &id_type(singular(context));
     plan.create(&format!("functions/{context}/src/events.rs"), &events);
 }

@@ -169,8 +169,10 @@ impl NewSlice {
         let mut plan = Plan::new(root()?);
         slice::add(&mut plan, context, name, on.as_deref())?;
         let file = format!("functions/{context}/src/{}.rs", names::snake(name));
-        let next =
-            format!("Next: write its rules and their cases in {file}, and run `cargo test`.\n");
+        let next = format!(
+            "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \
+             event to schemas/{context}.json.\n"
+        );
         write(plan, *allow_dirty, &next)
     }
 }
@@ -183,8 +185,10 @@ impl NewView {
         let mut plan = Plan::new(root()?);
         view::add(&mut plan, context, name, on)?;
         let file = format!("functions/{context}/src/views/{}.rs", names::snake(name));
-        let next =
-            format!("Next: write its rows and their test in {file}, and run `cargo test`.\n");
+        let next = format!(
+            "Next: write its rows and their test in {file}, and run `UPDATE=1 cargo test`. It adds the view to \
+             schemas/{context}.json.\n"
+        );
         write(plan, *allow_dirty, &next)
     }
 }

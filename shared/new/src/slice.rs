@@ -205,7 +205,6 @@ fn write_source(
     if !names(&text, value(values, "Id")) {
         plan.edit(&events, |text| Ok(append(text, &id_type(&deed.noun))))?;
     }
-    context::release(plan, value(values, "name"), &deed.event)?;
     let lib = format!("{}/src/lib.rs", found.folder);
     // A state that `new-context` wrote has a field for each event. What a person wrote may be of any form.
     let state = format!("struct {}State", found.name);

@@ -1,11 +1,15 @@
 //! The lock of a context: what was released of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::str::FromStr;
+use std::{fmt, fs, io};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Shape;
+use crate::samples::add_samples;
 
 /// What was released of a context: the content of a committed file. A log keeps its events for ever, so each version of
 /// a type of events that was released stays.
@@ -52,8 +56,8 @@ pub struct LockedType {
     /// Whether a fence of its partition counts the type.
     #[serde(skip_serializing_if = "is_false")]
     pub fenced: bool,
-    /// Its versions, from 1 on.
-    pub versions: Vec<LockedVersion>,
+    /// Its versions, by their numbers. The code has the newest one alone.
+    pub versions: BTreeMap<u32, LockedVersion>,
 }
 
 /// A tag of a type of events. Where it is filed follows from it.
@@ -97,6 +101,16 @@ pub struct LockedCommand {
     pub rejections: BTreeSet<String>,
 }
 
+/// A lock that can't be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {source}")]
+pub struct LockError {
+    /// The file, as a path in the repository of the stack.
+    pub path: String,
+    /// Why.
+    pub source: io::Error,
+}
+
 impl Lock {
     /// The folder of the locks, in the repository of a stack.
     pub const FOLDER: &'static str = "schemas";
@@ -106,9 +120,133 @@ impl Lock {
     pub fn path(context: &str) -> String {
         format!("{}/{context}.json", Self::FOLDER)
     }
+
+    /// The lock of a context in the repository of a stack; an empty one if there is no file.
+    ///
+    /// # Errors
+    /// The file can't be read, or is no lock.
+    pub fn read(root: &Path, context: &str) -> Result<Self, LockError> {
+        let path = Self::path(context);
+        let read = match fs::read_to_string(root.join(&path)) {
+            Ok(text) => text.parse().map_err(io::Error::from),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(error) => Err(error),
+        };
+        read.map_err(|source| LockError { path, source })
+    }
+
+    /// Writes the lock of a context into the repository of a stack.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn write(&self, root: &Path, context: &str) -> Result<(), LockError> {
+        let path = Self::path(context);
+        let write = || {
+            fs::create_dir_all(root.join(Self::FOLDER))?;
+            fs::write(root.join(&path), self.to_string())
+        };
+        write().map_err(|source| LockError { path: path.clone(), source })
+    }
+
+    /// Adds what the present lock has and this one lacks: types, versions, samples that show something more, commands
+    /// and codes of their rejections, and the names of snapshots, views and reactors. What is there stays as it is, since
+    /// it may have been released.
+    pub fn add(&mut self, present: &Self) {
+        for (name, of) in &present.events {
+            let LockedType { versions, .. } =
+                self.events.entry(name.clone()).or_insert_with(|| of.clone());
+            for (number, present) in &of.versions {
+                let version = versions.entry(*number).or_insert_with(|| present.clone());
+                if version.shape == present.shape {
+                    add_samples(&mut version.samples, &version.shape, present.samples.clone());
+                }
+            }
+        }
+        for (name, of) in &present.commands {
+            let command = self.commands.entry(name.clone()).or_insert_with(|| of.clone());
+            command.rejections.extend(of.rejections.iter().cloned());
+        }
+        self.snapshots.extend(present.snapshots.iter().cloned());
+        self.views.extend(present.views.iter().cloned());
+        self.reactors.extend(present.reactors.iter().cloned());
+    }
+}
+
+/// As its file has it.
+impl fmt::Display for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?;
+        writeln!(f, "{text}")
+    }
+}
+
+impl FromStr for Lock {
+    type Err = serde_json::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        serde_json::from_str(text)
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn lock(json: Value) -> Lock {
+        serde_json::from_value(json).expect("a lock")
+    }
+
+    /// A version whose payloads are of this shape.
+    fn version(shape: &Value, samples: Value) -> Value {
+        json!({ "shape": shape, "samples": samples })
+    }
+
+    #[test]
+    fn a_lock_grows_and_nothing_in_it_changes() {
+        let number = json!({ "type": "number" });
+        let choice = json!({ "type": "string", "enum": ["a", "b"] });
+        let mut of = lock(json!({
+            "events": {
+                "Old": { "public": true, "tags": [], "versions": { "1": version(&number, json!([])) } },
+                "Kept": { "tags": [], "versions": { "1": version(&choice, json!(["a"])) } },
+            },
+            "commands": { "keep": { "shape": {}, "rejections": ["Gone"] } },
+            "views": ["old"],
+        }));
+        of.add(&lock(json!({
+            "events": {
+                "Old": { "tags": [], "fenced": true, "versions": {
+                    "1": version(&choice, json!(["a"])), "2": version(&choice, json!(["b"])),
+                } },
+                "Kept": { "tags": [], "versions": { "1": version(&choice, json!(["a", "b"])) } },
+                "New": { "tags": [{ "key": "id", "many": true }], "versions": {} },
+            },
+            "commands": { "keep": { "shape": number, "rejections": ["New"] }, "new": { "shape": {} } },
+            "views": ["new"],
+            "reactors": ["new"],
+            "snapshots": ["New"],
+        })));
+        let grown = json!({
+            "events": {
+                "Kept": { "tags": [], "versions": { "1": version(&choice, json!(["a", "b"])) } },
+                "New": { "tags": [{ "key": "id", "many": true }], "versions": {} },
+                "Old": { "public": true, "tags": [], "versions": {
+                    "1": version(&number, json!([])), "2": version(&choice, json!(["b"])),
+                } },
+            },
+            "snapshots": ["New"],
+            "commands": { "keep": { "shape": {}, "rejections": ["Gone", "New"] }, "new": { "shape": {} } },
+            "views": ["new", "old"],
+            "reactors": ["new"],
+        });
+        assert_eq!(serde_json::to_value(&of).expect("JSON"), grown);
+        assert_eq!(of.to_string().parse::<Lock>().expect("a lock"), of);
+    }
 }

@@ -11,6 +11,8 @@ use serde_json::{Map, Value, json};
 pub enum Shape {
     /// Any JSON.
     Any,
+    /// Null.
+    Null,
     /// True or false.
     Truth,
     /// A whole number within these bounds.
@@ -45,7 +47,7 @@ pub enum Shape {
     /// An object with these members, by name, and no other.
     Object(BTreeMap<String, Member>),
     /// An object whose member `tag` says which of these objects the rest is. Without a tag, an object of one member,
-    /// whose name says what its value is.
+    /// whose name says what its value is; if that is null, there is the name alone, as a text.
     OneOf {
         /// The member that says it.
         tag: Option<String>,
@@ -90,6 +92,7 @@ impl Shape {
         };
         match self {
             Self::Any => json!({}),
+            Self::Null => json!({ "type": "null" }),
             Self::Truth => json!({ "type": "boolean" }),
             Self::Whole { min, max } => {
                 json!({ "type": "integer", "minimum": min, "maximum": max })
@@ -140,6 +143,7 @@ fn one_of(tag: Option<&str>, name: &str, rest: &Shape) -> Value {
         (Some(tag), _) => {
             json!({ "type": "object", "properties": { tag: { "const": name } }, "required": [tag] })
         }
+        (None, Shape::Null) => json!({ "const": name }),
         (None, _) => object(&BTreeMap::from([(
             name.to_owned(),
             Member { is_optional: false, shape: rest.clone() },
@@ -189,6 +193,7 @@ fn parse(schema: &Value, place: String) -> Result<Shape, ShapeError> {
         return Ok(Shape::Nullable(Box::new(parse(schema, format!("{place}/anyOf/0"))?)));
     }
     Ok(match words.get("type").and_then(Value::as_str) {
+        Some("null") => Shape::Null,
         Some("boolean") => Shape::Truth,
         Some("number") => Shape::Number,
         Some("integer") => Shape::Whole {
@@ -235,6 +240,10 @@ fn parse_one_of(schemas: &[Value], place: &str) -> Result<Shape, ShapeError> {
         let place = format!("{place}/{n}");
         let error = |why: &str| ShapeError { place: place.clone(), why: why.to_owned() };
         let words = schema.as_object().ok_or_else(|| error("not a schema"))?;
+        if let Some(Value::String(name)) = words.get("const") {
+            members.insert(name.clone(), Shape::Null);
+            continue;
+        }
         let properties = words.get("properties").and_then(Value::as_object);
         let properties = properties.ok_or_else(|| error("`properties` is missing"))?;
         let says = properties.iter().find_map(|(name, schema)| Some((name, schema.get("const")?)));
@@ -258,4 +267,77 @@ fn parse_one_of(schemas: &[Value], place: &str) -> Result<Shape, ShapeError> {
         }
     }
     Ok(Shape::OneOf { tag, members })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_map, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shapes() -> impl Strategy<Value = Shape> {
+        let name = || "[a-z]{1,3}";
+        let single = prop_oneof![
+            prop_oneof![
+                Just(Shape::Any),
+                Just(Shape::Null),
+                Just(Shape::Truth),
+                Just(Shape::Number)
+            ],
+            (any::<i64>(), any::<u64>()).prop_map(|(min, max)| Shape::Whole { min, max }),
+            (any::<u64>(), any::<Option<u64>>()).prop_map(|(min, max)| Shape::Text { min, max }),
+            vec(name(), 0..3).prop_map(Shape::Choice),
+        ];
+        single.prop_recursive(3, 12, 3, move |inner| {
+            let member = (any::<bool>(), inner.clone())
+                .prop_map(|(is_optional, shape)| Member { is_optional, shape });
+            let object = btree_map(name(), member, 0..3).prop_map(Shape::Object);
+            let of_tag = prop_oneof![object.clone(), Just(Shape::Any)];
+            let list = (inner.clone(), any::<u64>(), any::<Option<u64>>());
+            prop_oneof![
+                list.prop_map(|(item, min, max)| Shape::List { item: Box::new(item), min, max }),
+                inner.clone().prop_map(|value| Shape::Map(Box::new(value))),
+                inner.clone().prop_map(|shape| Shape::Nullable(Box::new(shape))),
+                btree_map(name(), inner, 0..3)
+                    .prop_map(|members| Shape::OneOf { tag: None, members }),
+                btree_map(name(), of_tag, 1..3)
+                    .prop_map(|members| Shape::OneOf { tag: Some("_tag".to_owned()), members }),
+                object,
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_shape_is_read_as_it_was_written(shape in shapes()) {
+            prop_assert_eq!(Shape::from_schema(&shape.schema()), Ok(shape));
+        }
+    }
+
+    #[test]
+    fn a_schema_that_no_shape_is_written_as_is_named_with_its_place() {
+        for (schema, place, why) in [
+            (json!(1), "", "not a schema"),
+            (json!({ "type": "array" }), "", "`items` is missing"),
+            (
+                json!({ "type": "array", "items": { "type": 1 } }),
+                "/items",
+                "no shape is written so",
+            ),
+            (
+                json!({ "type": "object", "properties": { "a": { "$ref": "#" } } }),
+                "/properties/a",
+                "no shape is written so",
+            ),
+            (
+                json!({ "oneOf": [{ "properties": {} }] }),
+                "/oneOf/0",
+                "neither a tag nor one member",
+            ),
+        ] {
+            let error = ShapeError { place: place.to_owned(), why: why.to_owned() };
+            assert_eq!(Shape::from_schema(&schema), Err(error));
+        }
+    }
 }

@@ -1,47 +1,28 @@
-//! Checks that each context declares every type of events that was released of it.
+//! Checks that each context has what was released of it, and that its lock has all of the context.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
 use std::path::Path;
-use std::{env, fs, io};
 
-use ringfence::Lock;
-use ringfence_stack::Stack;
+use ringfence_schemas::Lock;
 
 use crate::functions::entries;
 
-/// What differs between the stack and the locks in `root`, each with what to do. With `update` new types are written
-/// into the locks. A type that is gone is named all the same: its events may be in a log.
-pub(crate) fn differences(stack: &Stack, root: &Path, update: bool) -> Vec<String> {
+/// What differs between the locks of the code and those in `root`, each with what to do. With `update` what is new is
+/// written into the files. What is gone or has changed is named all the same: its events may be in a log.
+pub(crate) fn differences(
+    present: &BTreeMap<&str, Lock>,
+    root: &Path,
+    update: bool,
+) -> Vec<String> {
     let mut lines = Vec::new();
-    for context in &stack.contexts {
-        let path = Lock::path(context.name);
-        let declared = Lock::of(context.event_types.iter().map(|name| &**name));
-        let mut lock = match read(&root.join(&path)) {
-            Ok(lock) => lock,
-            Err(why) => {
-                lines.push(format!("{path}: {why}"));
-                continue;
-            }
-        };
-        let is_gone = |name: &&String| !declared.events.contains_key(*name);
-        lines
-            .extend(lock.events.keys().filter(is_gone).map(|name| gone(&path, name, context.name)));
-        let before = lock.events.len();
-        let is_new = |name: &&String| !lock.events.contains_key(*name);
-        let new: Vec<_> = declared.events.keys().filter(is_new).cloned().collect();
-        lock.events.extend(declared.events);
-        if update && (lock.events.len() > before || !root.join(&path).exists()) {
-            lines.extend(write(&root.join(&path), &lock).err().map(|why| format!("{path}: {why}")));
-        } else {
-            let lacks =
-                |name| format!("{path} lacks the type {name}: `UPDATE=1 cargo test` adds it");
-            lines.extend(new.into_iter().map(lacks));
-        }
+    for (context, present) in present {
+        lines.extend(of_context(context, present, root, update));
     }
     let folder = root.join(Lock::FOLDER);
     let found = if folder.exists() { entries(&folder) } else { BTreeSet::new() };
     let is_of_one = |file: &&String| {
-        stack.contexts.iter().any(|context| Lock::path(context.name).ends_with(&format!("/{file}")))
+        present.keys().any(|context| Lock::path(context).ends_with(&format!("/{file}")))
     };
     let of_none = found.iter().filter(|file| !is_of_one(file));
     lines.extend(of_none.map(|file| {
@@ -54,29 +35,115 @@ pub(crate) fn differences(stack: &Stack, root: &Path, update: bool) -> Vec<Strin
     lines
 }
 
-fn gone(path: &str, name: &str, context: &str) -> String {
+fn of_context(context: &str, present: &Lock, root: &Path, update: bool) -> Vec<String> {
+    let path = Lock::path(context);
+    let locked = match Lock::read(root, context) {
+        Ok(locked) => locked,
+        Err(error) => return vec![error.to_string()],
+    };
+    let is_gone = |name: &&String| !present.events.contains_key(*name);
+    let gone = locked.events.keys().filter(is_gone);
+    let mut lines: Vec<_> = gone.map(|name| gone_type(&path, name, context)).collect();
+    lines.extend(changed(&path, &locked, present));
+    lines.extend(without_sample(present));
+    let mut lock = locked.clone();
+    lock.add(present);
+    if update && (lock != locked || !root.join(&path).exists()) {
+        lines.extend(lock.write(root, context).err().map(|error| error.to_string()));
+    } else {
+        let lacks = |what: String| format!("{path} lacks {what}: `UPDATE=1 cargo test` adds it");
+        lines.extend(new(&lock, &locked).into_iter().map(lacks));
+    }
+    lines
+}
+
+/// What the one lock has and the other lacks.
+fn new(lock: &Lock, locked: &Lock) -> Vec<String> {
+    let mut new = Vec::new();
+    for (name, of) in &lock.events {
+        let Some(before) = locked.events.get(name) else {
+            new.push(format!("the type {name}"));
+            continue;
+        };
+        for (number, version) in &of.versions {
+            match before.versions.get(number) {
+                None => new.push(format!("version {number} of {name}")),
+                Some(before) if before.samples != version.samples => {
+                    new.push(format!("a sample of {name}"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for (name, command) in &lock.commands {
+        match locked.commands.get(name) {
+            None => new.push(format!("the command {name}")),
+            Some(before) => {
+                let codes = command.rejections.difference(&before.rejections);
+                new.extend(codes.map(|code| format!("the rejection {code} of {name}")));
+            }
+        }
+    }
+    let names = |what: &'static str, all: &BTreeSet<String>, before: &BTreeSet<String>| {
+        let new = all.difference(before).map(|name| format!("the {what} {name}"));
+        new.collect::<Vec<_>>()
+    };
+    new.extend(names("snapshot", &lock.snapshots, &locked.snapshots));
+    new.extend(names("view", &lock.views, &locked.views));
+    new.extend(names("reactor", &lock.reactors, &locked.reactors));
+    new
+}
+
+/// What has another shape than the lock says.
+fn changed(path: &str, locked: &Lock, present: &Lock) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, of) in &present.events {
+        let before = locked.events.get(name);
+        for (number, version) in &of.versions {
+            let before = before.and_then(|before| before.versions.get(number));
+            if before.is_some_and(|before| before.shape != version.shape) {
+                lines.push(another(path, &format!("version {number} of {name}")));
+            }
+        }
+    }
+    for (name, command) in &present.commands {
+        let before = locked.commands.get(name);
+        if before.is_some_and(|before| before.shape != command.shape) {
+            lines.push(another(path, &format!("the command {name}")));
+        }
+    }
+    lines
+}
+
+fn another(path: &str, what: &str) -> String {
+    format!(
+        "{path} has another shape of {what}. If it was never released, take it out of the file: `UPDATE=1 cargo test` \
+         writes it again"
+    )
+}
+
+/// The types of which no case has an event.
+fn without_sample(present: &Lock) -> Vec<String> {
+    let lacks = present
+        .events
+        .iter()
+        .filter(|(_, of)| of.versions.values().any(|version| version.samples.is_empty()));
+    let line = |name: &String| {
+        format!(
+            "no case has an event of the type {name}, so the lock has no sample of it: let a case of a slice give it, \
+             `given(events![{name} {{ … }}])`, or expect it"
+        )
+    };
+    lacks.map(|(name, _)| line(name)).collect()
+}
+
+fn gone_type(path: &str, name: &str, context: &str) -> String {
     format!(
         "{path} has the type {name}, which the context {context} does not declare any more. Its events stay in the log \
          under this name, so a decision would overlook them, or fail. Declare {name} again; a new name is for a new \
          type beside it, and the slices that read the one read the other too. If no log has an event of it (it was \
          never deployed, or is an unfold), remove it from the file"
     )
-}
-
-/// The lock in a file; an empty one if there is no file.
-fn read(path: &Path) -> Result<Lock, String> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Lock::default()),
-        Err(error) => return Err(error.to_string()),
-    };
-    serde_json::from_str(&text).map_err(|error| error.to_string())
-}
-
-fn write(path: &Path, lock: &Lock) -> io::Result<()> {
-    let text = serde_json::to_string_pretty(lock).map_err(io::Error::other)? + "\n";
-    path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    fs::write(path, text)
 }
 
 /// Whether the tests write what they compare.
@@ -86,25 +153,24 @@ pub(crate) fn updates() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{Catalog, Catalogs, LogKind};
-    use ringfence_stack::ContextInfo;
+    use std::fs;
+
+    use ringfence_schemas::{LockedType, LockedVersion, Shape};
+    use serde_json::json;
 
     use super::*;
 
-    fn stack(event_types: &[&'static str]) -> Stack {
-        let event_types = event_types.iter().map(|name| (*name).into()).collect();
-        let (slices, views, functions) = (vec![], vec![], vec![]);
-        let context =
-            ContextInfo { name: "rooms", log: LogKind::Dcb, event_types, slices, views, functions };
-        let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
-        Stack { catalog, catalogs: Catalogs::default(), contexts: vec![context] }
+    fn lock(event_types: &[&str]) -> BTreeMap<&'static str, Lock> {
+        let version = LockedVersion { shape: Shape::Any, samples: vec![json!({})] };
+        let of = LockedType { versions: BTreeMap::from([(1, version)]), ..LockedType::default() };
+        let events = event_types.iter().map(|name| ((*name).to_owned(), of.clone())).collect();
+        BTreeMap::from([("rooms", Lock { events, ..Lock::default() })])
     }
 
     #[test]
     fn a_type_that_was_released_stays_and_a_new_one_is_added_on_demand() {
         let root = tempfile::tempdir().expect("a folder");
-        let differences =
-            |types: &[&'static str], update| differences(&stack(types), root.path(), update);
+        let differences = |types: &[&str], update| differences(&lock(types), root.path(), update);
         let lacks = |name| {
             format!("schemas/rooms.json lacks the type {name}: `UPDATE=1 cargo test` adds it")
         };
@@ -114,15 +180,12 @@ mod tests {
         // Renamed: the old name is named however often the file is written.
         for update in [false, true, true] {
             let lines = differences(&["RoomReserved"], update);
-            assert_eq!(lines[0], gone("schemas/rooms.json", "RoomBooked", "rooms"));
+            assert_eq!(lines[0], gone_type("schemas/rooms.json", "RoomBooked", "rooms"));
             assert_eq!(lines.len(), if update { 1 } else { 2 });
         }
         assert!(differences(&["RoomBooked", "RoomReserved"], false).is_empty());
-        let text = fs::read_to_string(root.path().join("schemas/rooms.json")).expect("written");
-        assert_eq!(
-            text,
-            "{\n  \"events\": {\n    \"RoomBooked\": {},\n    \"RoomReserved\": {}\n  }\n}\n"
-        );
+        let written = Lock::read(root.path(), "rooms").expect("written");
+        assert_eq!(written, lock(&["RoomBooked", "RoomReserved"])["rooms"]);
         fs::write(root.path().join("schemas/rooms.json"), "{").expect("written");
         fs::write(root.path().join("schemas/halls.json"), "{}").expect("written");
         let lines = differences(&["RoomBooked"], true);

@@ -40,7 +40,7 @@ impl Slice for InitProject {
 
     fn cases() -> Vec<Case<Self>> {
         use crate::facts::{edge_rule, initialized, multi, single};
-        use crate::{EdgeRule, LEASE_MS_MAX};
+        use crate::{EdgeRule, ForeignRecorded, LEASE_MS_MAX};
 
         let init = |config| InitProject { project: id("shop"), agent: id("ada"), config };
         let bad = |config, field: &str, problem: &str| {
@@ -54,6 +54,15 @@ impl Slice for InitProject {
         vec![
             given([]).when(init(multi())).then([initialized(multi())]),
             given([]).when(init(single())).then([initialized(single())]),
+            // What an import does not know says nothing of the project.
+            given(events![ForeignRecorded {
+                project: id("shop"),
+                line: "4f9a/1".to_owned(),
+                event_type: "SprintPlanned".to_owned(),
+                data: serde_json::json!({ "days": 14 }),
+            }])
+            .when(init(multi()))
+            .then([initialized(multi())]),
             given(events![initialized(multi())]).when(init(multi())).then_nothing(),
             given(events![initialized(multi())])
                 .when(init(single()))

@@ -8,10 +8,10 @@ use futures::future::BoxFuture;
 use ringfence::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_dynamo::Clock;
 use ringfence_logs::{BoundaryShape, InTable, Log};
+use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use super::explanation::{Answer, Explanation, Seen, Written};
-use crate::fields;
 use crate::tables::{StackLogs, log_name};
 
 type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
@@ -26,7 +26,7 @@ pub struct OfSlice {
     pub name: String,
     explain: Explain,
     /// What its command's JSON is.
-    pub command: fn() -> fields::Value,
+    pub command: fn() -> Shape,
     /// The kinds of boundaries on which its decisions can depend, and how each is read.
     pub depends_on: BTreeMap<BoundaryShape, String>,
 }
@@ -76,7 +76,7 @@ impl Visitor for Slices {
         self.0.push(OfSlice {
             name: name::<S>(),
             explain: |logs, payload| explain::<S>(logs, payload).boxed(),
-            command: fields::value::<S>,
+            command: Shape::of::<S>,
             depends_on: LogOf::<S>::depends_on(),
         });
     }

@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use super::same::{assert_same, fail};
 use crate::{
     CommandContext, Envelope, OnLog, Outcome, Slice,
-    case::{Came, Case, Fact, event_json},
+    case::{Came, Case, Fact},
 };
 
 impl<S: Slice> Case<S> {
@@ -39,8 +39,8 @@ impl<S: Slice> Case<S> {
             Outcome::Rejected { rejected, .. } => Some(rejected.rejection),
             Outcome::Accepted(_) => None,
         };
-        let events = handled.written.iter().map(event_json).collect();
-        assert_same(format!("case at {}", self.at), &self.then, &Came { rejection, events });
+        let came = Came { rejection, events: handled.written };
+        assert_same(format!("case at {}", self.at), &self.then, &came);
     }
 
     pub(super) fn fail(&self, what: &str, error: impl Into<Box<dyn Error>>) -> ! {

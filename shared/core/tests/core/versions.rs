@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use ringfence::{
     Append, Appended, CatalogError, CurrentError, Decisions, Envelope, EventLog, EventSchema,
-    LogError, MemoryLog, SequencedEvent, SliceError, TopicEvent, handle, prelude::*,
+    EventVisitor, LogError, MemoryLog, SequencedEvent, SliceError, TopicEvent, handle, prelude::*,
 };
 use serde_json::json;
 
@@ -158,6 +158,10 @@ struct Retiring {
 
 impl Writes for Retiring {
     const SCHEMAS: &'static [EventSchema] = &[evolving::Dropped::SCHEMA];
+
+    fn visit(visitor: &mut impl EventVisitor) {
+        visitor.event::<evolving::Dropped>();
+    }
 
     fn to_event(&self) -> Result<NewEvent, ringfence::EventError> {
         NewEvent::new(&evolving::Dropped { item_id: self.item_id.clone() })
