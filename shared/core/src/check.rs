@@ -12,7 +12,7 @@ use crate::{
 /// # Errors
 /// The first disagreement.
 pub fn check<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
-    check_written::<S>(catalog)?;
+    check_writes::<S>(catalog)?;
     if catalog.is_of_streams() && !events_are_record::<S>(catalog) {
         return Err(SliceError::NoRecord { slice: S::NAME });
     }
@@ -130,7 +130,11 @@ pub enum SliceError {
     },
 }
 
-fn check_written<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
+/// Checks that the catalog has each type that the slice writes, and that none is retired.
+///
+/// # Errors
+/// The first type that is otherwise.
+pub fn check_writes<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
     for written in S::Writes::SCHEMAS {
         let (slice, event_type) = (S::NAME, written.name.clone());
         if catalog.schema(&written.name) != Some(written) {

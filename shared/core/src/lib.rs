@@ -143,7 +143,7 @@ pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
 pub use cache::Decisions;
 pub use catalog::{Catalog, CatalogError, Scope};
 pub use catalogs::Catalogs;
-pub use check::{SliceError, check, plans};
+pub use check::{SliceError, check, check_writes, plans};
 pub use command::{
     CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
     reaction_key,

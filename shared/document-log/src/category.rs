@@ -27,6 +27,8 @@ pub struct Category<D: Document, S> {
     pub(crate) name: &'static str,
     /// The key of the tag that names a stream; empty in a context without events.
     pub(crate) key: Name,
+    /// The version of the snapshots.
+    pub(crate) version: u32,
 }
 
 /// How the first attempt gets the state. In every case a write takes effect only if its state is the
@@ -147,7 +149,8 @@ impl<D: Document, S: Store> Category<D, S> {
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
         let (catalog, key) = declared::<C, D>()?;
-        Ok(Self { log, access, cache, catalog, name: C::NAME, key: key.unwrap_or_default() })
+        let (key, version) = (key.unwrap_or_default(), AccessStrategy::<D>::version(&catalog));
+        Ok(Self { log, access, cache, catalog, name: C::NAME, key, version })
     }
 
     /// The same with Tips that calve at these sizes.
@@ -332,7 +335,8 @@ impl<D: Document, S: Store> Category<D, S> {
             state = evolved.map_err(|error| unencodable(error.into()))?;
             encoded.push(payload);
         }
-        let (events, unfolds) = self.access.written(encoded, &state).map_err(unencodable)?;
+        let written = self.access.written(encoded, &state, self.version);
+        let (events, unfolds) = written.map_err(unencodable)?;
         let append = StreamAppend {
             stream,
             known: loaded.tip.as_ref(),

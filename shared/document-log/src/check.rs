@@ -1,6 +1,8 @@
 //! Whether contexts and slices are such that each event and each command names one document.
 
-use ringfence::{Catalog, CatalogError, Context, Name, Reads, Slice, TagSchema, Writes};
+use ringfence::{
+    Catalog, CatalogError, Context, Name, Reads, Slice, SliceError, TagSchema, check_writes,
+};
 
 use crate::{Document, Documents, StreamName, StreamNameError};
 
@@ -51,13 +53,16 @@ pub enum CategoryError {
         /// The key of others.
         other: Name,
     },
-    /// A type is written or read that is not in the catalog as it is written or read.
+    /// What the slice writes is not in the catalog, or retired.
+    #[error(transparent)]
+    Writes(#[from] SliceError),
+    /// A type is read that is not in the catalog.
     #[error(
-        "{of} has to do with {event_type}, which its context's catalog does not declare so: add \
+        "the documents of {of} are folded from {event_type}, which its catalog does not declare: add \
          {event_type}::SCHEMA to it"
     )]
     Undeclared {
-        /// The slice, or the context whose documents read the type.
+        /// The context.
         of: Name,
         /// The event type.
         event_type: Name,
@@ -75,12 +80,7 @@ where
     D: Document,
 {
     let (catalog, key) = declared::<S::Context, D>()?;
-    for written in S::Writes::SCHEMAS {
-        if catalog.schema(&written.name) != Some(written) {
-            let (of, event_type) = (S::NAME.into(), written.name.clone());
-            return Err(CategoryError::Undeclared { of, event_type });
-        }
-    }
+    check_writes::<S>(&catalog)?;
     for shape in S::SHAPES {
         check_key(S::NAME.into(), shape, key.as_ref())?;
     }

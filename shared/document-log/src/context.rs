@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::{LogKind, LogName, Reads, State};
+use ringfence::{Catalog, LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
@@ -37,10 +37,11 @@ pub enum AccessStrategy<D: 'static> {
     Unoptimized,
     /// The state is the last event that it reads, which each append also writes as unfold.
     LatestKnownEvent,
-    /// Each append writes the state as one unfold; a read goes back to the newest one.
+    /// Each append writes the state as one unfold; a read goes back to the newest one. One that was folded from other
+    /// versions of the events is read only if these were pruned, and only if it is older.
     Snapshot(Snapshot<D>),
-    /// The same with several unfolds, for example when two versions of a program run side by side. A read takes the
-    /// first of them alone; the others are for other versions.
+    /// The same with several unfolds, for example when two builds of a program run side by side. A read takes the
+    /// first of them alone; the others are for other builds.
     Snapshots(&'static [Snapshot<D>]),
     /// The state alone, as one unfold; no events are written, and the etag guards it.
     RollingState(Snapshot<D>),
@@ -79,10 +80,10 @@ impl<D> Snapshot<D> {
     }
 
     /// The payload for a state, which can be read back.
-    fn written(&self, state: &D) -> Result<Payload, Error> {
+    fn written(&self, state: &D, version: u32) -> Result<Payload, Error> {
         let data = (self.to_json)(state)?;
         self.read(readable(&data)?)?;
-        Ok(Payload::new(self.name, Some(data)))
+        Ok(Payload { version, ..Payload::new(self.name, Some(data)) })
     }
 }
 
@@ -104,6 +105,11 @@ impl<D: Document> AccessStrategy<D> {
     /// Whether decisions are kept as events, not in the state alone.
     pub(crate) fn keeps_events(&self) -> bool {
         !matches!(self, Self::RollingState(_))
+    }
+
+    /// The version of a snapshot: 1, and one more for each upcast of the types that the state is folded from.
+    pub(crate) fn version(catalog: &Catalog) -> u32 {
+        D::Reads::TYPES.iter().fold(1, |version, of| version + catalog.version(of) - 1)
     }
 
     /// Whether an append must find the whole Tip unchanged, not only its events.
@@ -129,11 +135,12 @@ impl<D: Document> AccessStrategy<D> {
         }
     }
 
-    /// The events and unfolds to write for these events and the state after them.
+    /// The events and unfolds to write for these events and the state after them, in a snapshot of this version.
     pub(crate) fn written(
         &self,
         events: Vec<Payload>,
         state: &D,
+        version: u32,
     ) -> Result<(Vec<Payload>, Vec<Payload>), Error> {
         Ok(match self {
             Self::Unoptimized => (events, Vec::new()),
@@ -142,12 +149,12 @@ impl<D: Document> AccessStrategy<D> {
                 let unfolds = last.cloned().into_iter().collect();
                 (events, unfolds)
             }
-            Self::Snapshot(snapshot) => (events, vec![snapshot.written(state)?]),
+            Self::Snapshot(snapshot) => (events, vec![snapshot.written(state, version)?]),
             Self::Snapshots(all) => {
-                let all = all.iter().map(|snapshot| snapshot.written(state));
+                let all = all.iter().map(|snapshot| snapshot.written(state, version));
                 (events, all.collect::<Result<_, _>>()?)
             }
-            Self::RollingState(snapshot) => (Vec::new(), vec![snapshot.written(state)?]),
+            Self::RollingState(snapshot) => (Vec::new(), vec![snapshot.written(state, version)?]),
         })
     }
 }

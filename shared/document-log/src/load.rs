@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope, Metadata, Reads, SequencedEvent};
+use ringfence::{Consistency, Envelope, Metadata, NewerVersion, Reads, SequencedEvent};
 use ringfence_dynamo::ms_of_rfc3339;
 use serde_json::Value;
 
@@ -119,7 +119,7 @@ impl<D: Document, S: Store> Category<D, S> {
     ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let since = known.map_or(0, |known| known.version());
         let mut newest_first = Vec::new();
-        let mut origin = false;
+        let (mut origin, mut other) = (false, None);
         let Some(tip) = tip else {
             return Ok(Arc::new(Loaded { state: D::default(), tip: None }));
         };
@@ -133,8 +133,14 @@ impl<D: Document, S: Store> Category<D, S> {
             // It is the last event again, or else the state after it.
             let is_event = self.access.snapshot(event_type).is_none();
             let index = unfold.version - u64::from(is_event && unfold.version > 0);
-            newest_first.push(self.found(stream, index, event_type, time, bodies)?);
-            origin = true;
+            let found = self.found(stream, index, event_type, time, bodies)?;
+            // A state that is in no events can't be folded from them.
+            let is_record = is_event || !self.access.keeps_events();
+            origin = is_record || found.version == self.version;
+            match origin {
+                true => newest_first.push(found),
+                false => other = Some(found),
+            }
         }
         let mut batch = Some(tip.clone());
         let mut reached = tip.version;
@@ -160,8 +166,8 @@ impl<D: Document, S: Store> Category<D, S> {
             }
         }
         if !origin && reached > since {
-            let (stream, first) = (stream.clone(), reached);
-            return Err(DocumentError::Pruned { stream, wanted: since, first });
+            newest_first = vec![self.instead(stream, since, reached, other)?];
+            origin = true;
         }
         let begin = known.filter(|_| !origin).map(|known| known.state.clone());
         let mut oldest_first = newest_first.into_iter().rev();
@@ -176,6 +182,25 @@ impl<D: Document, S: Store> Category<D, S> {
             })
         })?;
         Ok(Arc::new(Loaded { state, tip: Some(tip) }))
+    }
+
+    /// What is left where events from `wanted` on were pruned: a state that was folded from older versions of them.
+    fn instead(
+        &self,
+        stream: &StreamName,
+        wanted: u64,
+        first: u64,
+        snapshot: Option<SequencedEvent>,
+    ) -> Result<SequencedEvent, DocumentError> {
+        match snapshot {
+            Some(older) if older.version < self.version => Ok(older),
+            Some(newer) => {
+                let (event, known) = (newer.id(), self.version);
+                let SequencedEvent { event_type, version, .. } = newer;
+                Err(NewerVersion { event, event_type, version, known }.into())
+            }
+            None => Err(DocumentError::Pruned { stream: stream.clone(), wanted, first }),
+        }
     }
 
     fn found(

@@ -9,6 +9,7 @@ mod measure;
 mod reactions;
 mod store;
 mod tls;
+mod upcasts;
 
 use std::env;
 use std::process::ExitCode;
@@ -18,7 +19,7 @@ use measure::{Case, Cost, Side, Spread};
 /// A case's name and what prepares it.
 type Named = (&'static str, fn() -> Case);
 
-const CASES: [Named; 8] = [
+const CASES: [Named; 9] = [
     ("add-product", commands::add_product),
     ("place-order, 2 products", commands::place_order),
     ("change-product-name, warm", commands::change_product_name_warm),
@@ -27,6 +28,7 @@ const CASES: [Named; 8] = [
     ("index-events, 100 partitions", reactions::index_events),
     ("replay, 4 pages of 100", reactions::replay),
     ("project-views, orders", reactions::project),
+    ("upcast, version 1 to 4", upcasts::chain_of_three),
 ];
 /// Ringfence.
 const OURS: &str = "ringfence";

@@ -1,8 +1,8 @@
 //! What a function refuses when it starts: contexts and slices in which an event or a command does not name one
 //! document. And what a slice may do with its document.
 
-use ringfence::Envelope;
 use ringfence::prelude::*;
+use ringfence::{Envelope, EventSchema};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
     Documents, MemoryStore, Store, handle,
@@ -77,7 +77,7 @@ macro_rules! context {
     };
 }
 
-context!(Shelves, Filled);
+context!(Shelves, Filled, Stocked);
 context!(Labels, Filled, Labelled);
 context!(Swaps, Filled, Swapped);
 context!(Rooms, Filled, Opened);
@@ -146,6 +146,32 @@ slice!(FillRoom, Filled);
 slice!(FillAny, Filled);
 slice!(FillUnknown, Labelled);
 
+/// Writes a retired type, which only a `Writes` by hand can do.
+#[derive(Command)]
+struct FillRetired {
+    #[tag(partition)]
+    shelf_id: String,
+}
+
+#[derive(Event)]
+#[event(retired)]
+struct Stocked {
+    #[tag(partition)]
+    shelf_id: String,
+}
+
+struct Restocked;
+
+impl Writes for Restocked {
+    const SCHEMAS: &'static [EventSchema] = &[Stocked::SCHEMA];
+
+    fn to_event(&self) -> Result<NewEvent, ringfence::EventError> {
+        NewEvent::new(&Stocked { shelf_id: String::new() })
+    }
+}
+
+slice!(FillRetired, Restocked);
+
 fn memory() -> DocumentLog<MemoryStore> {
     log(MemoryStore::default())
 }
@@ -173,8 +199,9 @@ fn whoever_names_no_document_or_several_hears_the_way_out() {
         (of_slice::<FillRoom>(), ["by the tag roomId", "other events of its context by shelfId"]),
         (of_context::<Dust>(), ["Dusted does not name its document", "#[tag(partition)]"]),
         (of_slice::<FillAny>(), ["fill does not name its document", "#[tag(partition)]"]),
-        (of_context::<Empty>(), ["shelves has to do with Filled", "add Filled::SCHEMA"]),
-        (of_slice::<FillUnknown>(), ["fill has to do with Labelled", "add Labelled::SCHEMA"]),
+        (of_context::<Empty>(), ["shelves are folded from Filled", "add Filled::SCHEMA"]),
+        (of_slice::<FillUnknown>(), ["fill writes Labelled", "does not declare"]),
+        (of_slice::<FillRetired>(), ["fill writes Stocked", "which is retired"]),
     ] {
         assert!(said.iter().all(|said| error.contains(said)), "{error}: {said:?}");
     }

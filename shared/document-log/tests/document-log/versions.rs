@@ -3,7 +3,7 @@
 use ringfence::{Catalog, CatalogError, Consistency, Envelope, EventSchema, prelude::*};
 use ringfence_document_log::{
     AccessStrategy, Batch, Cache, Category, Document, DocumentError, Documents, Load, Payload,
-    Store, StreamAppend, StreamAppended, StreamName, TimelineEvent, decode, handle,
+    Snapshot, Store, StreamAppend, StreamAppended, StreamName, TimelineEvent, decode, handle,
 };
 use serde_json::json;
 
@@ -26,6 +26,7 @@ on_both![
     each_version_is_read_as_the_newest,
     an_unfold_that_is_an_event_has_its_version,
     a_newer_version_is_an_error_of_its_own,
+    a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events,
 ];
 
 fn shelf<S: Store>(store: S, access: AccessStrategy<Known>) -> Category<Known, S> {
@@ -38,10 +39,19 @@ fn stream(item: &str) -> StreamName {
 
 /// Appends what a program of that time would.
 async fn append<S: Store>(store: S, item: &str, event: Payload) -> Batch {
+    append_with(store, item, event, Vec::new()).await
+}
+
+async fn append_with<S: Store>(
+    store: S,
+    item: &str,
+    event: Payload,
+    unfolds: Vec<Payload>,
+) -> Batch {
     let (log, stream, envelope) = (log(store), stream(item), Envelope::default());
     let known = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
     let (known, events) = (known.as_ref(), vec![event]);
-    let (unfolds, by_etag) = (Vec::new(), false);
+    let by_etag = false;
     let append =
         StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope: &envelope };
     match log.append(append).await.expect("it is settled") {
@@ -100,4 +110,50 @@ async fn a_newer_version_is_an_error_of_its_own<S: Store + Clone>(store: S) {
     let read = category.query("i", Load::Strong, &Envelope::default(), |_| ()).await;
     let error = read.expect_err("nobody knows it");
     assert!(matches!(&error, DocumentError::NewerVersion(it) if it.known == 3), "{error:?}");
+}
+
+async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: Store + Clone>(
+    store: S,
+) {
+    let envelope = Envelope::default();
+    let snapshot = || {
+        let access = AccessStrategy::Snapshot(Snapshot::named("Kept"));
+        shelf(store.clone(), access)
+    };
+    let known = async |item: &str| {
+        let known = snapshot().query(item, Load::Strong, &envelope, |known| known.0.clone()).await;
+        known.map(|(known, _)| known)
+    };
+    // An item has had two upcasts.
+    for (item, version, state) in
+        [("old", 1, "of version 1"), ("same", 3, "of version 3"), ("new", 4, "of version 4")]
+    {
+        let unfold = Payload { version, ..Payload::new("Kept", Some(json!([state]))) };
+        let event = payload(1, history(item).remove(0).1);
+        append_with(store.clone(), item, event, vec![unfold]).await;
+        let expected = if version == 3 { state } else { "mug for 400" };
+        assert_eq!(known(item).await.expect("a state"), [expected], "{item}");
+        // A state that is in no events is read as it is.
+        let rolling = shelf(store.clone(), AccessStrategy::RollingState(Snapshot::named("Kept")));
+        let read = rolling.query(item, Load::Strong, &envelope, |known| known.0.clone()).await;
+        assert_eq!(read.expect("a state").0, [state]);
+        // If the events are gone, an older state is all that there is. Of a newer one nobody knows what it says.
+        log(store.clone()).prune(&stream(item), 1, &envelope).await.expect("pruned");
+        match known(item).await {
+            Ok(known) => assert_eq!((known, version < 4), (vec![state.to_owned()], true), "{item}"),
+            Err(error) => {
+                let is_newer = matches!(&error, DocumentError::NewerVersion(it) if it.known == 3);
+                assert!(is_newer && version == 4, "{item}: {error:?}");
+            }
+        }
+    }
+    // The next append keeps one of these versions.
+    let decide = |_: &Known| Ok::<_, Never>(vec![newest("old")]);
+    let added = snapshot().transact("old", Load::Strong, &envelope, decide).await;
+    added.expect("accepted");
+    let tip = log(store.clone()).tip(&stream("old"), Consistency::Strong, &envelope).await;
+    let unfolds = tip.expect("an answer").expect("a Tip").unfolds;
+    let marks = unfolds.iter().map(|unfold| unfold.meta.json().expect("JSON"));
+    assert_eq!(marks.collect::<Vec<_>>(), [Some(json!({ "schema": { "Kept": 3 } }))]);
+    assert_eq!(known("old").await.expect("a state"), ["of version 1", "jug for 700"]);
 }

@@ -37,6 +37,10 @@ impl Console {
     ) -> Self {
         let mut command = world.command(&[&["console"], more].concat());
         change(&mut command);
+        Self::of(command).await
+    }
+
+    pub(crate) async fn of(mut command: Command) -> Self {
         let mut process = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut url = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut url).unwrap();

@@ -1,6 +1,7 @@
 //! Tests that run the `ringfence` command.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod builds;
 mod console;
 mod console_health;
 mod console_slices;

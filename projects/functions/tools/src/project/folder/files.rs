@@ -1,6 +1,6 @@
 //! The files of a project's folder, and the locks under which they are read and written.
 
-use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, ReadDir, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -52,13 +52,12 @@ impl Folder {
         if let Some(project) = project {
             return Ok(Self::of(project));
         }
-        let names = fs::read_dir(ROOT).into_iter().flatten();
-        let names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+        let names = names_in(fs::read_dir(ROOT)).with_context(|| format!("reading {ROOT}"))?;
         // A command for a project that is not here leaves only a lock.
         let has_files = |name: &String| {
             [EVENTS, OUTBOX].iter().any(|file| Path::new(ROOT).join(name).join(file).exists())
         };
-        let names = names.filter(has_files);
+        let names = names.into_iter().filter(has_files);
         let found: Vec<ProjectId> = names.filter_map(|name| name.parse().ok()).collect();
         match &found[..] {
             [project] => Ok(Self::of(project)),
@@ -193,9 +192,7 @@ impl Reading<'_> {
         let path = self.path(folder);
         let reading = || format!("reading {}", path.display());
         check_folder(&path).with_context(reading)?;
-        let names = fs::read_dir(&path).into_iter().flatten();
-        let names = names.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
-        names.collect::<io::Result<_>>().with_context(reading)
+        names_in(fs::read_dir(&path)).with_context(reading)
     }
 }
 
@@ -268,6 +265,14 @@ pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.open(path)
 }
 
+/// The names in a folder; none if it does not exist.
+fn names_in(folder: io::Result<ReadDir>) -> io::Result<Vec<String>> {
+    match folder {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        folder => folder?.map(|it| Ok(it?.file_name().to_string_lossy().into_owned())).collect(),
+    }
+}
+
 fn check_folder(path: &Path) -> io::Result<()> {
     check(path, Metadata::is_dir)
 }
@@ -322,6 +327,18 @@ mod tests {
             drop(writing);
             assert!(waiting.join().unwrap());
         });
+    }
+
+    #[test]
+    fn only_a_folder_that_does_not_exist_has_no_names() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = shop(&root);
+        let writing = folder.write().unwrap();
+        assert_eq!(writing.names("conflicts").unwrap(), [""; 0]);
+        writing.replace("conflicts/one", "").unwrap();
+        assert_eq!(writing.names("conflicts").unwrap(), ["one"]);
+        let denied = names_in(Err(ErrorKind::PermissionDenied.into()));
+        assert_eq!(denied.unwrap_err().kind(), ErrorKind::PermissionDenied);
     }
 
     #[cfg(unix)]

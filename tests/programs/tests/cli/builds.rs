@@ -1,0 +1,290 @@
+//! Events of three builds in one log: what a newer build makes of older events, and an older one of newer events.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use reqwest::Client;
+use ringfence_local::{
+    notices::Notice,
+    stack::{RunningStack, StackOptions},
+    template::{STACK, Template},
+    workspace_root,
+};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use crate::console::Console;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_of-three-builds");
+
+/// The stack of the starter with other slices. Each function is of this build, or of its own.
+fn template(build: u32, of: &[(&str, u32)]) -> Template {
+    let text = workspace_root().join("starter/template.yaml");
+    let mut text = std::fs::read_to_string(text).unwrap();
+    let own = |build| format!("BUILD: \"{build}\"");
+    for (from, to) in [
+        ("offer-product", "change-item"),
+        ("take-order", "show-item"),
+        ("ship-order", "label-item"),
+        ("OrderTaken", "ItemAdded"),
+        ("[shop]", "[shelf]"),
+        ("/shop/", "/shelf/"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let tables = "        EVENT_TABLE:";
+    text = text.replace(tables, &format!("        {}\n{tables}", own(build)));
+    for (function, build) in of {
+        let begin = format!("Binary: {function} }} }}\n    Properties:\n");
+        let variables = format!("      Environment: {{ Variables: {{ {} }} }}\n", own(*build));
+        assert!(text.contains(&begin), "{function}");
+        text = text.replace(&begin, &format!("{begin}{variables}"));
+    }
+    Template::parse(&text).unwrap()
+}
+
+struct Deployed {
+    stack: RunningStack,
+    build: u32,
+    client: Client,
+}
+
+impl Deployed {
+    /// On the data of the stack before it.
+    async fn new(data: &Path, build: u32, of: &[(&str, u32)]) -> Self {
+        let template = template(build, of);
+        let functions = template.model("").unwrap().functions;
+        let built = functions.into_iter().map(|it| (it.binary, PROGRAM.into())).collect();
+        let options = StackOptions {
+            root: workspace_root(),
+            template,
+            data: data.to_owned(),
+            port: 0,
+            keep: Some(data.join("kept")),
+            built: Some(built),
+        };
+        let stack = RunningStack::start(&options).await.unwrap();
+        Self { stack, build, client: Client::builder().no_proxy().build().unwrap() }
+    }
+
+    async fn post(&self, slice: &str, command: Value) -> (u16, Value) {
+        let url = format!("{}/shelf/{slice}", self.stack.api());
+        let answer = self.client.post(url).body(command.to_string()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        // An older build says when to come again.
+        assert_eq!(answer.headers().contains_key("retry-after"), status == 503);
+        (status, answer.json().await.unwrap())
+    }
+
+    async fn change(&self, command: Value) {
+        let (status, answer) = self.post("change-item", command).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    async fn add(&self, item: &str, title: &str, euros: u64) {
+        self.change(json!({ "type": "Add", "itemId": item, "title": title, "euros": euros })).await;
+    }
+
+    /// What a decision knows of the item.
+    async fn known(&self, item: &str) -> Value {
+        let (status, answer) = self.post("show-item", json!({ "itemId": item })).await;
+        assert_eq!(status, 422, "{answer}");
+        answer["known"].clone()
+    }
+
+    /// The row of an item once the view has its event of this slot; otherwise the answer.
+    async fn row(&self, item: &str, slot: u64, wait_ms: u64) -> Value {
+        let at = format!("partition=itemId:{item}&slot={slot}&wait={wait_ms}");
+        let url = format!("{}/items/{item}?{at}", self.stack.api());
+        let answer: Value = self.client.get(url).send().await.unwrap().json().await.unwrap();
+        answer.get("row").unwrap_or(&answer).clone()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).args(["--stack", STACK]).stdin(Stdio::null());
+        command.env("BUILD", self.build.to_string()).envs([
+            ("AWS_ACCESS_KEY_ID", "local"),
+            ("AWS_SECRET_ACCESS_KEY", "local"),
+            ("AWS_REGION", "eu-west-1"),
+            ("AWS_ENDPOINT_URL_DYNAMODB", self.stack.dynamo()),
+        ]);
+        for service in ["EVENTBRIDGE", "SQS", "S3", "CLOUDFORMATION"] {
+            command.env(format!("AWS_ENDPOINT_URL_{service}"), self.stack.services());
+        }
+        command
+    }
+
+    /// What the command prints, which ends with this status.
+    async fn run(&self, status: i32, arguments: &[&str]) -> String {
+        let output = tokio::process::Command::from(self.command(arguments)).output().await.unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        let (printed, said) = (text(output.stdout), text(output.stderr));
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {printed}{said}");
+        printed
+    }
+
+    /// The payloads that `tail` prints of events of this type once there are so many, each with its version.
+    async fn tail(&self, event_type: &str, count: usize) -> Vec<(Value, u64)> {
+        let all = ["tail", "--from", "start", "--until-present", "--json", "--type", event_type];
+        loop {
+            let printed = self.run(0, &all).await;
+            let events = printed.lines().map(|line| serde_json::from_str(line).unwrap());
+            let events: Vec<_> = events.map(|event| payload(&event)).collect();
+            if events.len() >= count {
+                return events;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The queue of the automation's letters, once it has so many.
+    async fn letters(&self, count: usize) -> String {
+        loop {
+            let queues = self.stack.queues().into_iter();
+            let mut queues = queues.filter(|(name, _)| name.contains("Automations"));
+            match queues.next().unwrap() {
+                (name, letters) if letters.len() == count => return self.stack.queue_url(&name),
+                _ => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+}
+
+/// The payload of an event that is printed or on the bus, and its version.
+fn payload(event: &Value) -> (Value, u64) {
+    (event["data"].clone(), event["schema"].as_u64().unwrap_or(1))
+}
+
+/// A stack from its start to its end. All of it has ended with the runtime, before the next one goes on with its data.
+fn stack<T>(stack: impl Future<Output = T>) -> T {
+    Runtime::new().unwrap().block_on(stack)
+}
+
+#[test]
+fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
+    let data = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let deploy = |build, of| Deployed::new(data.path(), build, of);
+    let [mug, cup, jug, pan] = ["mug", "cup", "jug", "pan"];
+    let take = |item: &str| json!({ "type": "Take", "itemId": item });
+    let of_first = json!(["mug for 4", "gone"]);
+    let added = |item: &str, title: &str, (unit, price): (&str, u64), version: u64| {
+        (json!({ "itemId": item, "title": title, unit: price }), version)
+    };
+    let of_c = added("c", jug, ("cents", 700), 3);
+    let of_second = |item, title, euros| added(item, title, ("price", euros), 2);
+    let [of_b, of_d] = [of_second("b", cup, 3), of_second("d", pan, 5)];
+
+    // The first build, whose automation is broken.
+    stack(async {
+        let one = deploy(1, &[]).await;
+        one.add("a", mug, 4).await;
+        one.change(take("a")).await;
+        assert_eq!(one.known("a").await, of_first);
+        assert_eq!(one.row("a", 2, 10_000).await, of_first);
+        one.letters(1).await;
+    });
+
+    stack(async {
+        let two = deploy(2, &[]).await;
+        two.add("b", cup, 3).await;
+        assert_eq!(two.known("a").await, of_first);
+        assert_eq!(two.row("b", 1, 10_000).await, json!(["cup for 3"]));
+        two.tail("ItemLabelled", 1).await;
+    });
+
+    // One function is of the third build, and those beside it are not yet.
+    stack(async {
+        let some = deploy(2, &[("change-item", 3)]).await;
+        some.add("c", jug, 7).await;
+        let (status, problem) = some.post("show-item", json!({ "itemId": "c" })).await;
+        assert_eq!(
+            (status, &problem["type"]),
+            (503, &json!("urn:ringfence:problem:newer-version")),
+            "{problem}"
+        );
+        assert_eq!(some.known("a").await, of_first);
+        some.letters(2).await;
+        assert_eq!(some.row("c", 1, 0).await["status"], 503);
+    });
+
+    // The deploy is rolled back.
+    stack(async {
+        let back = deploy(2, &[]).await;
+        assert_eq!(back.post("change-item", take("c")).await.0, 503);
+        back.add("d", pan, 5).await;
+        assert_eq!(back.known("d").await, json!(["pan for 5"]));
+        assert_eq!(back.row("d", 1, 0).await["status"], 503);
+        let shown = [of_second("a", mug, 4), of_b.clone(), of_c.clone(), of_d.clone()];
+        assert_eq!(back.tail("ItemAdded", 4).await, shown);
+        back.tail("ItemLabelled", 2).await;
+        let page = Console::of(back.command(&["console"])).await.page("/events").await;
+        assert!(
+            page.contains("&quot;cents&quot;:700") && page.contains("&quot;price&quot;:4"),
+            "{page}"
+        );
+        let unread = back.run(1, &["verify", "--decode", "--settle-seconds", "0"]).await;
+        assert!(unread.contains("version 3, and 2 is the newest that is known"), "{unread}");
+    });
+
+    // Everything is of the third build.
+    stack(async {
+        let three = deploy(3, &[]).await;
+        three.change(take("c")).await;
+        let of_third = json!(["mug for 400 cents", "gone"]);
+        assert_eq!(three.known("a").await, of_third);
+        assert_eq!(three.known("c").await, json!(["jug for 700 cents", "gone"]));
+        // The view goes on where it stopped. Rows of before stay as they are until a rebuild.
+        assert_eq!(three.row("c", 2, 10_000).await, json!(["jug for 700 cents", "gone"]));
+        assert_eq!(three.row("d", 1, 10_000).await, json!(["pan for 500 cents"]));
+        assert_eq!(three.row("a", 2, 0).await, of_first);
+        assert_eq!(three.run(0, &["parked", "show"]).await, "0 parked\n");
+        three.run(0, &["replay", "view", "items"]).await;
+        assert_eq!(three.row("a", 2, 0).await, of_third);
+        let letters = three.letters(2).await;
+        three.run(0, &["redrive", "--queue", &letters]).await;
+        let labels = three.tail("ItemLabelled", 4).await;
+        let labels: BTreeSet<_> = labels.iter().map(|(data, _)| data["label"].as_str()).collect();
+        let expected =
+            ["cup for 3", "jug for 700 cents", "mug for 400 cents", "pan for 5"].map(Some);
+        assert_eq!(labels, expected.into());
+        three.letters(0).await;
+
+        let of_third = |item, title, cents| added(item, title, ("cents", cents), 3);
+        let shown = [
+            of_third("a", mug, 400),
+            of_third("b", cup, 300),
+            of_c.clone(),
+            of_third("d", pan, 500),
+        ];
+        assert_eq!(three.tail("ItemAdded", 4).await, shown);
+        let page = Console::of(three.command(&["console"])).await.page("/events").await;
+        let shown = ["400", "300", "700", "500"].map(|cents| format!("&quot;cents&quot;:{cents}"));
+        assert!(
+            shown.iter().all(|shown| page.contains(shown)) && !page.contains("price"),
+            "{page}"
+        );
+        let logs = data.path().to_str().unwrap();
+        let boundary = three.run(0, &["boundary", "itemId:a", "--logs", logs]).await;
+        assert!(boundary.contains("\"cents\":400") && !boundary.contains("price"), "{boundary}");
+        let of_a = json!({ "itemId": "a" }).to_string();
+        let explained = three.run(1, &["explain", "shelf/show-item", "--data", &of_a]).await;
+        assert!(explained.contains("mug for 400 cents"), "{explained}");
+        // The bus has events as they are stored, with their versions.
+        let mut bus = three.stack.watch();
+        three.run(0, &["replay", "bus", "--name", "again", "--rate", "10000"]).await;
+        let mut sent = Vec::new();
+        while let Ok(Notice::Event(event)) = bus.try_recv() {
+            if event["detail-type"] == "ItemAdded" {
+                sent.push(payload(&event["detail"]));
+            }
+        }
+        let of_a = (json!({ "itemId": "a", "name": mug, "price": 4 }), 1);
+        assert_eq!(sent, [of_a, of_b, of_c, of_d]);
+        three.run(0, &["verify", "--decode", "--settle-seconds", "0"]).await;
+        three.run(0, &["index", "verify"]).await;
+    });
+}
