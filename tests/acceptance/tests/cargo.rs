@@ -1,7 +1,10 @@
 //! All ways to build share one build of the dependencies, and each program and test target has a name of its own.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-use std::{collections::BTreeMap, fs, process::Command};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use ringfence_local::workspace_root;
 use serde_json::Value;
@@ -50,6 +53,39 @@ fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
         let (name, path) = (&target["name"], &target["src_path"]);
         assert_eq!(target["test"], false, "{path}: write [[bin]], name = {name}, test = false");
     }
+}
+
+#[test]
+fn a_library_that_is_not_built_for_tests_has_none() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    let libraries = targets.filter(|it| it["kind"][0] == "lib" && it["test"] == false);
+    // Elsewhere than in `src`, test targets lie beside the library.
+    let folders = libraries.filter_map(|library| {
+        let path = Path::new(library["src_path"].as_str().unwrap());
+        path.parent().filter(|folder| folder.ends_with("src")).map(Path::to_owned)
+    });
+    let sources: Vec<PathBuf> = folders.flat_map(|folder| sources(&folder)).collect();
+    for path in &sources {
+        let source = fs::read_to_string(path).unwrap();
+        let mut lines = source.lines().map(str::trim);
+        let has_tests = lines.any(|it| it == "#[test]" || it.starts_with("#[tokio::test"));
+        assert!(
+            !has_tests,
+            "{}: remove `test = false` from [lib], or no test runs",
+            path.display()
+        );
+    }
+    assert!(!sources.is_empty());
+}
+
+/// The Rust files of a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let all = paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    all.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
 }
 
 #[test]

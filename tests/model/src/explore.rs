@@ -3,10 +3,11 @@
 use std::{
     collections::BTreeMap,
     fmt::Write as _,
-    hash::{BuildHasherDefault, Hash, Hasher},
+    hash::{BuildHasher, BuildHasherDefault, Hash, Hasher},
 };
 
 use indexmap::IndexMap;
+use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 
 use crate::property::{Broken, Property};
 
@@ -84,7 +85,11 @@ pub(crate) fn explore<M: Machine>(
                 note(&mut explored, now & !broken, &trace);
                 broken |= now;
             }
-            states.entry(after).or_insert(parent);
+            let hash = states.hasher().hash_one(&after);
+            let found = states.raw_entry_mut_v1().from_key_hashed_nocheck(hash, &after);
+            if let RawEntryMut::Vacant(place) = found {
+                place.insert_hashed_nocheck(hash, after, parent);
+            }
         }
         at += 1;
     }
@@ -126,40 +131,66 @@ pub(crate) fn numbered(trace: &[String]) -> String {
     text
 }
 
-/// Multiply and rotate, as compilers hash: keys are no one's input.
+/// Multiply and rotate, as compilers hash: keys are no one's input. Small values are collected, because a state has
+/// hundreds of them, and each multiplication waits for the one before.
 #[derive(Default)]
-pub(crate) struct Mix(u64);
+pub(crate) struct Mix {
+    hash: u64,
+    /// The small values that are not in the hash yet, and how many bits they have.
+    small: u64,
+    bits: u32,
+}
+
+impl Mix {
+    fn collect(&mut self, value: u64, bits: u32) {
+        if self.bits + bits > u64::BITS {
+            self.write_u64(self.small);
+            (self.small, self.bits) = (0, 0);
+        }
+        self.small = self.small << bits | value;
+        self.bits += bits;
+    }
+}
 
 impl Hasher for Mix {
     fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 29
+        let hash = mixed(self.hash, self.small);
+        hash ^ hash >> 29
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.write_u64(u64::from_le_bytes(*word)));
+        rest.iter().for_each(|byte| self.write_u8(*byte));
     }
 
-    fn write_u8(&mut self, word: u8) {
-        self.write_u64(u64::from(word));
+    fn write_u8(&mut self, value: u8) {
+        self.collect(value.into(), u8::BITS);
     }
 
-    fn write_u16(&mut self, word: u16) {
-        self.write_u64(u64::from(word));
+    fn write_u16(&mut self, value: u16) {
+        self.collect(value.into(), u16::BITS);
     }
 
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(u64::from(word));
+    fn write_u32(&mut self, value: u32) {
+        self.collect(value.into(), u32::BITS);
     }
 
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
+    /// A length, which is small.
+    fn write_usize(&mut self, value: usize) {
+        self.collect(value as u64 & 0xff, u8::BITS);
     }
 
-    fn write_isize(&mut self, word: isize) {
-        self.write_u64(word.cast_unsigned() as u64);
+    /// The place of a variant, which is small.
+    fn write_isize(&mut self, value: isize) {
+        self.collect(value.cast_unsigned() as u64 & 0xff, u8::BITS);
     }
 
     fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.hash = mixed(self.hash, word);
     }
+}
+
+fn mixed(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

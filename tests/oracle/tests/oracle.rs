@@ -8,8 +8,8 @@ const SCHEDULES: u64 = 100;
 const QUERIES: u64 = 400;
 const NAMES: u64 = 50_000;
 const IMPORTED: u64 = 500;
-/// Products at which commands meet, one after the other.
-const PRODUCTS: u64 = 2;
+/// Products at which commands meet.
+const PRODUCTS: u64 = 1;
 /// Within so many schedules each mistake shows.
 const MUTANT_SCHEDULES: u64 = 1_000;
 /// The smallest part of the first schedule that notices each mistake: its seed, commands and faults. If it notices the

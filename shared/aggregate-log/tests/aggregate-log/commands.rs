@@ -210,7 +210,7 @@ async fn the_event_of_each_of_many_writers_is_stored_once() {
     assert!(log.table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_command_that_always_loses_ends_with_the_conflict() {
     let (stack, log) = filled(5).await;
     for _ in 0..ringfence::ATTEMPTS_MAX {

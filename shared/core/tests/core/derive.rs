@@ -1,4 +1,4 @@
-//! What the derive macros make, and how their errors help.
+//! What the derive macros make.
 
 use ringfence::{
     BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
@@ -7,11 +7,6 @@ use ringfence::{
 use serde_json::json;
 
 use crate::shop::{Booked, Cleaned, Closed, Opened, Priced, Rated};
-
-#[test]
-fn compile_errors_name_the_fix() {
-    trybuild::TestCases::new().compile_fail("tests/derive/*.rs");
-}
 
 #[test]
 fn fields_named_id_are_tags() {

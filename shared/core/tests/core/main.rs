@@ -1,6 +1,7 @@
 //! The core through its public names: one test binary.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod compile_errors;
 mod decide;
 mod derive;
 mod effect;

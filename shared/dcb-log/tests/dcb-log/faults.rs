@@ -122,7 +122,7 @@ async fn fails(
     (appended.expect_err("it never succeeds"), stack.take(operation).len())
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn exhaustion_says_what_is_known() {
     let conflict = Fault::cancelled(&["TransactionConflict", "None"]);
     let cancelled = Fault::cancelled(&["None", "ThrottlingError"]);
@@ -216,7 +216,7 @@ async fn an_unknown_outcome_is_not_decided_again_before_the_own_put_was_judged()
     assert_eq!(stack.accept(order("o1")).await.attempts, 2);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_stays_unknown_if_no_later_send_was_judged() {
     for last in [unjudged(), Fault::error("ThrottlingException")] {
         let mut faults = vec![Fault::LostBefore, unjudged()];

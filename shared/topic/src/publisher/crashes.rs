@@ -1,5 +1,5 @@
-//! Ten thousand runs against a bus, a queue and a Lambda that break off anywhere. A run is determined
-//! by its number, which a failure names.
+//! Runs against a bus, a queue and a Lambda that break off anywhere. A run is determined by its number, which a
+//! failure names.
 
 use std::{
     collections::BTreeSet,
@@ -13,6 +13,7 @@ use std::{
 
 use futures::FutureExt;
 use ringfence_dynamo::Random;
+use ringfence_local::bound;
 use tokio::sync::Notify;
 
 use super::{
@@ -20,7 +21,6 @@ use super::{
     *,
 };
 
-const RUNS: u64 = 10_000;
 const RECORDS_MAX: u64 = 30;
 /// Most faults of a run; then everything works, so that each run ends.
 const FAULTS_MAX: u64 = 60;
@@ -204,7 +204,7 @@ async fn run(number: u64) {
 
 #[test]
 fn nothing_is_lost_wherever_publishing_breaks_off() {
-    for number in 0..RUNS {
+    for number in 0..bound(2_000, 10_000) {
         ringfence_dynamo::seed_thread(number);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

@@ -2,7 +2,6 @@
 
 use std::fs;
 
-use futures::future::join;
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
@@ -218,16 +217,8 @@ async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     assert_eq!(tip["n"]["N"], "3", "{tip}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_sample_payload_gets_an_answer() {
-    let (shop, _folder) = start(SHOP).await;
-    let (projects, _folder) = start(PROJECTS).await;
-    let samples = join(answers(SHOP, &shop), answers(PROJECTS, &projects)).await;
-    assert!(samples.0 >= 2 * 12 + 3 && samples.1 >= 2 * 12 + 3, "{samples:?}");
-}
-
-/// Sends every sample of the stack in this folder; how many there are.
-async fn answers(folder: &str, stack: &RunningStack) -> usize {
+/// Sends every sample of the stack in this folder, and each gets an answer.
+pub(crate) async fn answers_every_sample(folder: &str, stack: &RunningStack) {
     let mut samples = 0;
     let mut functions: Vec<_> = fs::read_dir(workspace_root().join(folder).join("events"))
         .unwrap()
@@ -251,7 +242,7 @@ async fn answers(folder: &str, stack: &RunningStack) -> usize {
             assert!(understood, "{shown}: {answer}");
         }
     }
-    samples
+    assert!(samples >= 2 * 12 + 3, "{samples}");
 }
 
 /// A row, a list, or a row that is not found: whether the row exists depends on the other samples.

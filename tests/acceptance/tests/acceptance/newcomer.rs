@@ -13,6 +13,7 @@ use ringfence_local::{template::Template, workspace_root};
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::binaries::answers_every_sample;
 use crate::{PROJECTS, SHOP, start};
 
 fn text(path: &str) -> String {
@@ -53,7 +54,7 @@ fn slices(folder: &str) -> impl Iterator<Item = String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk() {
+async fn samples_are_accepted_in_the_pages_order_then_the_walk_then_each_is_answered() {
     let [shop, projects] = SAMPLES.map(async |(folder, page)| {
         let data = crate::folder();
         let stack = start(folder, data.path(), None).await;
@@ -68,7 +69,7 @@ async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk
         }
         (stack, data)
     });
-    let ((stack, _data), _) = join(shop, projects).await;
+    let ((stack, _data), (projects, _data_of_projects)) = join(shop, projects).await;
 
     let mut walk = Command::new(workspace_root().join("scripts/walk"));
     let output = walk.arg(stack.api()).env("no_proxy", "127.0.0.1").output().await.unwrap();
@@ -78,6 +79,8 @@ async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk
     let answers: Vec<Value> =
         answers.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(answers.last().unwrap()["row"]["customerId"], "eve", "{answers:?}");
+
+    join(answers_every_sample(SHOP, &stack), answers_every_sample(PROJECTS, &projects)).await;
 }
 
 #[test]

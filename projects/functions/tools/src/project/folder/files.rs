@@ -316,7 +316,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let folder = shop(&root);
         let readers = [folder.read().unwrap(), folder.read().unwrap()];
-        let error = folder.write().err().unwrap().to_string();
+        let error = folder.lock(LOCK, File::try_lock, 2).unwrap_err().to_string();
         assert!(
             error.contains("another program holds") && error.ends_with("try again when it is done")
         );
