@@ -107,7 +107,9 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
         }
         Shape::Text { min, max: None } => Shape::Text { min: *min, max: Some(LONG - 1) },
         Shape::Text { max, .. } => Shape::Text { min: 1, max: *max },
-        Shape::Whole { min, max } => Shape::Whole { min: min - 1, max: max + (pick % 2) as u64 },
+        Shape::Whole { min, max } => {
+            Shape::Whole { min: min - 1, max: max + u64::from(pick % 2 == 1) }
+        }
         Shape::List { item, min, max } => {
             Shape::List { item: inner(item, picks), min: *min, max: *max }
         }
@@ -130,7 +132,8 @@ fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
 
 /// Values of a shape: between them they come to each of its bounds, and have each member and lack it.
 fn values(shape: &Shape) -> Vec<Value> {
-    let lengths = |min: u64, max: Option<u64>| [min, max.unwrap_or(LONG)];
+    let length = |length: u64| usize::try_from(length).expect("it is short");
+    let lengths = |min: u64, max: Option<u64>| [min, max.unwrap_or(LONG)].map(length);
     match shape {
         Shape::Any => vec![json!(null), json!("any text at all"), json!({ "unheardOf": [1.5] })],
         Shape::Null => vec![Value::Null],
@@ -138,13 +141,12 @@ fn values(shape: &Shape) -> Vec<Value> {
         Shape::Whole { min, max } => vec![json!(min), json!(max)],
         Shape::Number => vec![json!(0.5), json!(-1e9)],
         Shape::Text { min, max } => {
-            lengths(*min, *max).map(|length| "z".repeat(length as usize).into()).into()
+            lengths(*min, *max).map(|length| "z".repeat(length).into()).into()
         }
         Shape::Choice(names) => names.iter().map(|name| json!(name)).collect(),
         Shape::List { item, min, max } => {
             let items = values(item);
-            let list =
-                |length: u64| items.iter().map(move |item| vec![item.clone(); length as usize]);
+            let list = |length| items.iter().map(move |item| vec![item.clone(); length]);
             lengths(*min, *max).into_iter().flat_map(list).map(Value::from).collect()
         }
         Shape::Map(value) => {
