@@ -7,13 +7,13 @@ use anyhow::Result;
 use futures::TryStreamExt;
 use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Index, Until};
+use ringfence_schemas::{Readers, Unreadable};
 use ringfence_stack::{ContextInfo, Stack};
 use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::out::{serialize_as, write_line};
 use crate::progress;
-use crate::readers::{Readers, Unreadable};
 
 /// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;
@@ -79,7 +79,8 @@ impl Decoded {
             let why = "the context does not declare the type".to_owned();
             failures.insert(failure(None, why), BTreeSet::from([context.name]));
         } else {
-            for Unreadable { reader, field, why } in readers.unreadable(&stack.catalogs, event) {
+            for Unreadable { reader, field, why, .. } in readers.unreadable(&stack.catalogs, event)
+            {
                 failures.entry(failure(field, why.to_string())).or_default().insert(reader);
             }
         }

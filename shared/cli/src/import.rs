@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result};
 use clap::{Args, ValueEnum};
 use ringfence::{Envelope, Tag};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Item, Retry, Table};
+use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -207,5 +208,10 @@ fn check(recorded: &ForeignEvent, lists: &Lists, log: &DcbLog, clock: &Clock) ->
     clock.set(*ms);
     let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
     let event = log.importable(id, event.clone(), &envelope)?;
-    lists.readers.check(&lists.stack.catalogs, &event)
+    match lists.readers.unreadable(&lists.stack.catalogs, &event).into_iter().next() {
+        None => Ok(()),
+        Some(Unreadable { reader, why, .. }) => {
+            Err(Error::from(why).context(format!("{reader} can't read {}", event.event_type)))
+        }
+    }
 }

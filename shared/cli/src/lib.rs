@@ -25,7 +25,6 @@ pub mod out;
 mod parked;
 pub mod place;
 mod progress;
-mod readers;
 pub mod recorded;
 mod redrive;
 mod replay;

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use ringfence::{Current, SequencedEvent};
+use ringfence_schemas::Readers;
 use ringfence_stack::{Members, Stack};
 
 use crate::explain::Slices;
-use crate::readers::Readers;
 
 /// What the commands need of the lists of a stack. It has code of each slice and view, so functions of a stack use
 /// [`Stack`] alone.

@@ -2,15 +2,30 @@
 //! and what a change would break.
 //!
 //! A [`Shape`] is what JSON a type takes. A [`Lock`] is what was released of a context, as a committed file. [`present`]
-//! makes the lock of the code as it is.
+//! makes the lock of the code as it is, and [`check`] says what may change, and runs every reader on what was released.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod admits;
+mod boundaries;
+mod differences;
+mod finding;
+mod gate;
 mod lock;
+mod names;
 mod present;
 mod probe;
+mod readers;
+mod running;
 mod samples;
 mod shape;
+mod variations;
+mod words;
 
+pub use admits::Mismatch;
+pub use differences::{DifferenceKind, ShapeDifference};
+pub use finding::{Contract, Finding};
+pub use gate::{Comparison, check, compare, forward};
 pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVersion};
 pub use present::present;
+pub use readers::{Readers, Unreadable};
 pub use shape::{Member, Shape, ShapeError};

@@ -27,6 +27,11 @@ macro_rules! checks {
         }
 
         #[test]
+        fn what_was_released_is_still_there_and_every_reader_reads_it() {
+            $crate::check_schemas::<$stack>();
+        }
+
+        #[test]
         fn every_role_allows_what_its_functions_need_and_no_more() {
             $crate::check_roles::<$stack>();
         }

@@ -1,9 +1,10 @@
 //! For the tests of a stack.
 //!
 //! [`checks!`] makes the tests that every stack has, of [`check_cases`], [`check_bad_input`], [`check_functions`],
-//! [`check_roles`], [`check_rooms`] and the checks of the readers' roles. [`Dynamo`] is the embedded DynamoDB with the
-//! tables of the template, on which cases run. [`check_role`] is for the functions of a stack that are not slices. Under `UPDATE=1` the checks
-//! write what they can into `template.yaml`: indexes, and the statements of roles about items.
+//! [`check_roles`], [`check_rooms`], [`check_schemas`] and the checks of the readers' roles. [`Dynamo`] is the embedded
+//! DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of a stack that are
+//! not slices. Under `UPDATE=1` the checks write what they can: into `template.yaml` indexes, and the statements of roles
+//! about items; into the locks what is new.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;
@@ -30,3 +31,4 @@ pub use readers::{
 };
 pub use roles::check_roles;
 pub use rooms::check_rooms;
+pub use schemas::check_schemas;

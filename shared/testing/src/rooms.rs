@@ -1,4 +1,4 @@
-//! What is in which folder: a context has a crate and a lock, and a slice a file and a binary of its name.
+//! What is in which folder: a context has a crate, and a slice a file and a binary of its name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,13 +6,11 @@ use std::path::Path;
 
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_schemas::present;
 #[cfg(test)]
 use ringfence_stack::FunctionInfo;
 use ringfence_stack::{ContextInfo, Members, Stack};
 
 use crate::functions::{entries, model, serving};
-use crate::schemas;
 use crate::template::{check_none, differences};
 
 /// The folders of `functions` that are not contexts.
@@ -20,15 +18,13 @@ const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
 /// written in its context's. Every slice needs a file and a binary of its name, and every binary a function. No slice
-/// may use another. Every context also has to have what was released of it (`schemas/<context>.json`). Says what to
-/// write. With the variable `UPDATE`, what is new is written into the file.
+/// may use another. Says what to write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
-    check_none(&schemas::differences(&present::<M>(), &stack_root(), schemas::updates()));
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {

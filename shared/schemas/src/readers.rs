@@ -1,7 +1,8 @@
-//! What reads events, with the code that decodes them: slices and views. A
+//! What reads events, with the code that decodes them: slices, their reactions, and views. A
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
-use anyhow::{Context as _, Result};
+use std::fmt;
+
 use ringfence::{
     Catalogs, Cause, Context, Current, CurrentError, LogOf, NewerVersion, Reads, SequencedEvent,
     Slice, TopicEvent,
@@ -12,53 +13,61 @@ use ringfence_views::View;
 use serde::de::Error as _;
 use serde_json::Error;
 
-/// Reads an event; `None` if it does not read events like this one.
-type Read = fn(&Current<'_>) -> Option<Result<(), Error>>;
+use crate::Contract;
 
-/// A slice or a view.
+/// Reads an event, which is given as it is stored and in the newest shape of its type; `None` if it does not read events
+/// like this one.
+type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
+
+/// A slice, its reaction, or a view.
+#[derive(Clone, Copy, Debug)]
 struct Reader {
     name: &'static str,
+    contract: Contract,
     read: Read,
 }
 
-#[derive(Default)]
-pub(crate) struct Readers(Vec<Reader>);
+/// What reads the events of a stack.
+#[derive(Clone, Debug, Default)]
+pub struct Readers(Vec<Reader>);
 
 /// A reader that can't read an event.
 #[derive(Debug)]
-pub(crate) struct Unreadable {
-    pub(crate) reader: &'static str,
+pub struct Unreadable {
+    /// The name of the slice or the view.
+    pub reader: &'static str,
+    /// Whether a decision, a reaction or a row wants the event.
+    pub contract: Contract,
     /// The member of the payload that it can't read, if that is known.
-    pub(crate) field: Option<String>,
-    pub(crate) why: Error,
+    pub field: Option<String>,
+    /// Why.
+    pub why: Error,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = self.why.to_string();
+        match &self.field {
+            Some(field) if !why.contains(&format!("`{field}`")) => write!(f, "`{field}`: {why}"),
+            _ => f.write_str(&why),
+        }
+    }
 }
 
 impl Readers {
-    pub(crate) fn of<M: Members>() -> Self {
+    /// The readers that the stack `M` lists.
+    #[must_use]
+    pub fn of<M: Members>() -> Self {
         let mut readers = Self::default();
         MemberList::walk::<M>(&mut readers);
         readers
     }
 
-    /// Fails if a slice or a view that reads events of this type can't read this one.
-    pub(crate) fn check(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Result<()> {
-        let event = catalogs.current(event)?;
-        for Reader { name, read } in &self.0 {
-            read(&event)
-                .unwrap_or(Ok(()))
-                .with_context(|| format!("{name} can't read {}", event.event_type))?;
-        }
-        Ok(())
-    }
-
     /// The readers of events like this one that can't read it. If its newest shape can't be made, nothing can read it,
     /// and the catalog is named instead.
-    pub(crate) fn unreadable(
-        &self,
-        catalogs: &Catalogs,
-        event: &SequencedEvent,
-    ) -> Vec<Unreadable> {
-        let event = match catalogs.current(event) {
+    #[must_use]
+    pub fn unreadable(&self, catalogs: &Catalogs, event: &SequencedEvent) -> Vec<Unreadable> {
+        let current = match catalogs.current(event) {
             Ok(event) => event,
             Err(error) => {
                 let why = match error {
@@ -68,27 +77,19 @@ impl Readers {
                     CurrentError::Upcast { source, .. } => source.to_string(),
                 };
                 let (reader, why) = ("the catalog", Error::custom(why));
-                return vec![Unreadable { reader, field: None, why }];
+                return vec![Unreadable { reader, contract: Contract::Log, field: None, why }];
             }
         };
-        let unreadable = self.0.iter().filter_map(|Reader { name, read }| {
-            let why = read(&event)?.err()?;
-            let field = field(catalogs, &event, *read, &why);
-            Some(Unreadable { reader: name, field, why })
+        let unreadable = self.0.iter().filter_map(|Reader { name, contract, read }| {
+            let why = read(event, &current)?.err()?;
+            let field = field(catalogs, &current, *read, &why);
+            Some(Unreadable { reader: name, contract: *contract, field, why })
         });
         unreadable.collect()
     }
 
-    fn react<S: Slice>(&mut self) {
-        let read: Read = |event| {
-            let cause = cause::<S>(event)?;
-            let event = TopicEvent::new(SequencedEvent::clone(event));
-            let current = cause.current(&event).map_err(Error::custom);
-            Some(current.and_then(|event| S::react(&event)).map(drop))
-        };
-        if !S::REACTS_TO.is_empty() {
-            self.0.push(Reader { name: S::NAME, read });
-        }
+    fn add(&mut self, name: &'static str, contract: Contract, read: Read) {
+        self.0.push(Reader { name, contract, read });
     }
 }
 
@@ -96,6 +97,14 @@ impl Readers {
 fn cause<S: Slice>(event: &SequencedEvent) -> Option<&'static Cause> {
     let mut causes = S::REACTS_TO.iter();
     causes.find(|of| of.context == event.context && of.event_type == event.event_type)
+}
+
+/// Reads an event as the bus brings it: as it is stored. The cause has upcasts of its own.
+fn react<S: Slice>(stored: &SequencedEvent) -> Option<Result<(), Error>> {
+    let cause = cause::<S>(stored)?;
+    let event = TopicEvent::new(stored.clone());
+    let current = cause.current(&event).map_err(Error::custom);
+    Some(current.and_then(|event| S::react(&event)).map(drop))
 }
 
 /// The field that an error is about. One that is missing is in its text. One that is wrong is that without which the
@@ -109,8 +118,8 @@ fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> O
     let fails_alike = |name: &&String| {
         let mut without = SequencedEvent::clone(event);
         without.data.as_object_mut().map(|data| data.remove(*name));
-        let without = catalogs.current(without);
-        let failed = without.ok().and_then(|event| read(&event)?.err());
+        let current = catalogs.current(&without);
+        let failed = current.ok().and_then(|current| read(&without, &current)?.err());
         failed.is_some_and(|error| error.to_string() == text)
     };
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
@@ -124,13 +133,16 @@ fn reads_view<V: View>(event: &SequencedEvent) -> bool {
 
 impl Visitor for Readers {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.0.push(Reader { name: S::NAME, read: LogOf::<S>::read });
-        self.react::<S>();
+        self.add(S::NAME, Contract::Log, |_, event| LogOf::<S>::read(event));
+        if !S::REACTS_TO.is_empty() {
+            self.add(S::NAME, Contract::Bus, |stored, _| react::<S>(stored));
+        }
     }
 
     fn view<V: View>(&mut self) {
-        let read: Read = |event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
-        self.0.push(Reader { name: V::NAME, read });
+        let read: Read =
+            |_, event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
+        self.add(V::NAME, Contract::Rows, read);
     }
 }
 

@@ -1,0 +1,55 @@
+//! What a gate finds, in words: the change, whom it breaks, and the line to write.
+
+use std::fmt;
+
+/// Who relies on what was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Contract {
+    /// The log keeps events for ever, and decisions read them.
+    Log,
+    /// The bus has events, for reactions and for takers outside of the stack.
+    Bus,
+    /// Callers send commands, know answers, and read rows at their paths.
+    Http,
+    /// Rows of views and snapshots of documents are stored under their names.
+    Rows,
+}
+
+impl fmt::Display for Contract {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Log => "the log",
+            Self::Bus => "the bus",
+            Self::Http => "HTTP callers",
+            Self::Rows => "rows",
+        })
+    }
+}
+
+/// A difference between what was released and what the code says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file of the lock.
+    pub path: String,
+    /// What has changed: a type of events with its version, a command, a name.
+    pub subject: String,
+    /// What was found of it.
+    pub changes: Vec<String>,
+    /// Whom it breaks, and how; empty if it breaks nobody.
+    pub breaks: Vec<(Contract, String)>,
+    /// What to do, a line each; code is indented.
+    pub remedy: Vec<String>,
+    /// Whether `UPDATE=1 cargo test` writes it into the lock, and nothing else is to be done.
+    pub is_written: bool,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, subject, changes, breaks, remedy, .. } = self;
+        write!(f, "{path}: {subject}: {}", changes.join("; "))?;
+        for (contract, how) in breaks {
+            write!(f, "\n  breaks {contract}: {how}")?;
+        }
+        remedy.iter().try_for_each(|line| write!(f, "\n  {line}"))
+    }
+}

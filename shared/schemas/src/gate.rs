@@ -1,0 +1,233 @@
+//! The gate: what may change of what was released, and what not.
+//!
+//! | change | verdict |
+//! |---|---|
+//! | something is new, an optional member is new, a member is gone that no reader needs | the lock grows |
+//! | a choice is new, a bound is wider, a member became optional | the lock grows, and readers go first: two deploys |
+//! | a required member is new; a member has another name or type, or takes less | a new version with an upcast |
+//! | a tag, the partition, the separator, or how decisions read the type | refused |
+//! | a type, a version, or a name on which stored things depend is gone | refused |
+//! | a command takes less than before, or has a code less | refused |
+//!
+//! Everything here is a function of two locks. [`check`] runs the readers as well, on what was released.
+
+use std::collections::BTreeSet;
+
+use ringfence_stack::Stack;
+
+use crate::finding::Finding;
+use crate::running::Samples;
+use crate::samples::add_samples;
+use crate::words::Version;
+use crate::{
+    DifferenceKind, Lock, LockedCommand, LockedType, LockedVersion, Readers, ShapeDifference,
+};
+use crate::{boundaries, names, words};
+
+/// What the gate makes of what was released and of what the code says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The lock as `UPDATE=1 cargo test` writes it: what was released, and what may be added. What is refused stays as it
+    /// was.
+    pub grown: Lock,
+    /// What differs.
+    pub findings: Vec<Finding>,
+}
+
+/// Compares what was released of a context with what its code says now.
+#[must_use]
+pub fn compare(context: &str, released: &Lock, now: &Lock) -> Comparison {
+    let mut gate = Gate { context, findings: Vec::new() };
+    let mut grown = released.clone();
+    for (name, now) in &now.events {
+        let event_type = match released.events.get(name) {
+            Some(was) if !was.versions.is_empty() => gate.event_type(name, was, now),
+            // A person may have written that it is public.
+            was => LockedType {
+                public: was.is_some_and(|was| was.public),
+                ..gate.is_new(&format!("the type {name}"), now)
+            },
+        };
+        grown.events.insert(name.clone(), event_type);
+    }
+    for name in released.events.keys().filter(|name| !now.events.contains_key(*name)) {
+        gate.findings.push(words::type_gone(context, name));
+    }
+    for (slice, now) in &now.commands {
+        let command = match released.commands.get(slice) {
+            Some(was) => gate.command(slice, was, now),
+            None => gate.is_new(&format!("the command {slice}"), now),
+        };
+        grown.commands.insert(slice.clone(), command);
+    }
+    for slice in released.commands.keys().filter(|slice| !now.commands.contains_key(*slice)) {
+        gate.findings.push(names::command_gone(context, slice));
+    }
+    let snapshots = (&released.snapshots, &now.snapshots, names::snapshot_gone as Gone);
+    grown.snapshots = gate.names("the snapshot", snapshots);
+    grown.views = gate.names("the view", (&released.views, &now.views, names::view_gone));
+    let reactors = (&released.reactors, &now.reactors, names::reactor_gone as Gone);
+    grown.reactors = gate.names("the reactor", reactors);
+    Comparison { grown, findings: gate.findings }
+}
+
+/// Compares a context with what was released of it, and runs every reader of the stack on what was released and on what
+/// may be added: on every sample of every version, with each optional member left out. A type that some reader can't read
+/// then is not written either.
+#[must_use]
+pub fn check(
+    stack: &Stack,
+    readers: &Readers,
+    context: &str,
+    released: &Lock,
+    now: &Lock,
+) -> Comparison {
+    let Comparison { mut grown, mut findings } = compare(context, released, now);
+    for (name, of) in grown.events.clone() {
+        let samples = Samples::of(stack, readers, context, &name, &of);
+        let mut wrong = samples.map_or_else(Vec::new, |samples| samples.check());
+        let Some(last) = wrong.last_mut() else { continue };
+        let was = released.events.get(&name);
+        if was != Some(&of) {
+            last.remedy.push(format!("before that, nothing of {name} is written into the file"));
+        }
+        match was {
+            Some(was) => grown.events.insert(name, was.clone()),
+            None => grown.events.remove(&name),
+        };
+        findings.extend(wrong);
+    }
+    Comparison { grown, findings }
+}
+
+/// Says of a context that a name is gone.
+type Gone = fn(&str, &str) -> Finding;
+
+struct Gate<'a> {
+    context: &'a str,
+    findings: Vec<Finding>,
+}
+
+impl Gate<'_> {
+    fn is_new<T: Clone>(&mut self, subject: &str, new: &T) -> T {
+        self.grows(subject, vec!["is new".to_owned()], Vec::new());
+        new.clone()
+    }
+
+    fn grows(&mut self, subject: &str, changes: Vec<String>, notes: Vec<String>) {
+        self.findings.push(words::grows(self.context, subject, changes, notes));
+    }
+
+    fn names(
+        &mut self,
+        kind: &str,
+        (was, now, gone): (&BTreeSet<String>, &BTreeSet<String>, Gone),
+    ) -> BTreeSet<String> {
+        self.findings.extend(was.difference(now).map(|name| gone(self.context, name)));
+        for name in now.difference(was) {
+            self.is_new(&format!("{kind} {name}"), &());
+        }
+        was | now
+    }
+
+    fn event_type(&mut self, name: &str, was: &LockedType, now: &LockedType) -> LockedType {
+        let differences = boundaries::differences(was, now);
+        if !differences.is_empty() {
+            self.findings.push(words::boundaries(self.context, name, now, differences));
+        }
+        let mut grown = was.clone();
+        if was.retired != now.retired {
+            let change = if now.retired { "is retired" } else { "is written again" };
+            self.grows(&format!("the type {name}"), vec![change.to_owned()], Vec::new());
+            grown.retired = now.retired;
+        }
+        let newest = |of: &LockedType| of.versions.keys().last().copied().unwrap_or_default();
+        let (known, newest) = (newest(was), newest(now));
+        if newest < known {
+            self.findings.push(words::version_gone(self.context, name, known, newest));
+        } else if newest > known + 1 {
+            self.findings.push(words::version_skipped(self.context, name, known, newest));
+        } else {
+            for (number, now) in &now.versions {
+                let version = Version { name, number: *number, newest, of: now };
+                match grown.versions.get_mut(number) {
+                    Some(released) => self.version(&version, was.public, released),
+                    None => {
+                        let new = self.is_new(&format!("{name} version {number}"), now);
+                        grown.versions.insert(*number, new);
+                    }
+                }
+            }
+        }
+        grown
+    }
+
+    fn version(&mut self, version: &Version<'_>, is_public: bool, was: &mut LockedVersion) {
+        let differences = was.shape.differences(&version.of.shape);
+        let is_gone = |of: &ShapeDifference| matches!(of.kind, DifferenceKind::Removed { .. });
+        let breaks = |of: &ShapeDifference| of.breaks_readers() || (is_public && is_gone(of));
+        if differences.iter().any(breaks) {
+            self.findings.push(words::version_broken(
+                self.context,
+                version,
+                is_public,
+                &differences,
+            ));
+            return;
+        }
+        let (mut changes, mut notes) = (Vec::new(), Vec::new());
+        let grown = was.shape.grown(&version.of.shape);
+        if grown != was.shape {
+            (changes, notes) = words::growth(&differences, is_public);
+            was.shape = grown;
+        }
+        let before = was.samples.len();
+        add_samples(&mut was.samples, &was.shape, version.of.samples.iter().cloned());
+        if was.samples.len() > before && changes.is_empty() {
+            changes.push("a sample is new".to_owned());
+        }
+        if !changes.is_empty() {
+            self.grows(&format!("{} version {}", version.name, version.number), changes, notes);
+        }
+    }
+
+    fn command(&mut self, slice: &str, was: &LockedCommand, now: &LockedCommand) -> LockedCommand {
+        let mut grown = was.clone();
+        let differences = was.shape.differences(&now.shape);
+        if differences.iter().any(ShapeDifference::breaks_callers) {
+            self.findings.push(names::command_broken(self.context, slice, &differences));
+        } else if was.shape != now.shape {
+            let changes = differences.iter().map(ToString::to_string).collect();
+            self.grows(&format!("the command {slice}"), changes, Vec::new());
+            grown.shape = now.shape.clone();
+        }
+        for code in was.rejections.difference(&now.rejections) {
+            self.findings.push(names::code_gone(self.context, slice, code));
+        }
+        for code in now.rejections.difference(&was.rejections) {
+            self.is_new(&format!("the code {code} of the command {slice}"), &());
+        }
+        grown.rejections.extend(now.rejections.iter().cloned());
+        grown
+    }
+}
+
+/// What the code writes now that the readers of a base can't read, in versions that the base has: it wants two deploys.
+/// Events of a version that the base does not have wait there until it is replaced.
+#[must_use]
+pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (name, now) in &now.events {
+        let Some(base) = base.events.get(name) else { continue };
+        for (number, now) in &now.versions {
+            let Some(of_base) = base.versions.get(number) else { continue };
+            let unread = (1..).zip(&now.samples).find_map(|(sample, data)| {
+                of_base.shape.reads(data).err().map(|why| (sample, why))
+            });
+            let two_deploys =
+                |unread| words::two_deploys(context, (name, *number), base.public, unread);
+            found.extend(unread.map(two_deploys));
+        }
+    }
+    found
+}

@@ -1,0 +1,95 @@
+//! The findings about what is known by its name: commands and the codes of their rejections, views, reactors, snapshots.
+
+use crate::finding::{Contract, Finding};
+use crate::words::{finding, gone, last};
+use crate::{DifferenceKind, ShapeDifference};
+
+/// A command that takes less than before.
+pub(crate) fn command_broken(
+    context: &str,
+    slice: &str,
+    differences: &[ShapeDifference],
+) -> Finding {
+    let changes = differences.iter().map(ToString::to_string).collect();
+    let mut broken = finding(context, format!("the command {slice}"), changes).breaks(
+        Contract::Http,
+        format!(
+            "POST /{context}/{slice} answers 400 to what callers send today. A letter of a reaction is sent again later, \
+             too"
+        ),
+    );
+    for ShapeDifference { place, kind } in differences {
+        let name = last(place);
+        let line = match kind {
+            DifferenceKind::Added { is_optional: false } | DifferenceKind::MadeRequired => {
+                format!("{place}: `Option<…>`, or `#[serde(default)]`")
+            }
+            DifferenceKind::Renamed { to } => {
+                format!("{place}: `#[serde(rename = {name:?})]` on `{to}`")
+            }
+            DifferenceKind::Removed { .. } => format!("{place}: keep it, as `Option<…>`"),
+            DifferenceKind::Replaced { .. } | DifferenceKind::Narrowed(_) => {
+                format!("{place}: take what was taken, and reject it in `decide` if it must not be")
+            }
+            DifferenceKind::Added { .. }
+            | DifferenceKind::MadeOptional
+            | DifferenceKind::Widened(_) => continue,
+        };
+        broken = broken.mend(line);
+    }
+    broken.mend(format!(
+        "another command is another slice: `cargo ringfence new-slice {context}/…`, beside this one until nobody calls it"
+    ))
+    .when_unused(&format!("`{slice}` from `commands`"))
+}
+
+/// A code with which a command is not rejected any more.
+pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
+    let change = format!("no case is rejected with the code {code} any more");
+    finding(context, format!("the command {slice}"), vec![change])
+        .breaks(
+            Contract::Http,
+            "callers tell rejections apart by their codes, and a repeat under a key has the code of then",
+        )
+        .mend("give the code back, and a case that shows it")
+        .when_unused(&format!("the code from `rejections` of `{slice}`"))
+}
+
+/// A command that no slice takes any more.
+pub(crate) fn command_gone(context: &str, slice: &str) -> Finding {
+    finding(context, format!("the command {slice}"), gone())
+        .breaks(Contract::Http, format!("POST /{context}/{slice} answers 404"))
+        .mend("list its slice again. A new name is a slice beside it, until nobody calls this one")
+        .when_unused(&format!("`{slice}` from `commands`"))
+}
+
+/// A view that is not listed any more.
+pub(crate) fn view_gone(context: &str, view: &str) -> Finding {
+    finding(context, format!("the view {view}"), gone())
+        .breaks(Contract::Http, format!("GET /{view} and GET /{view}/… answer 404"))
+        .breaks(Contract::Rows, "its rows stay in the table, and nobody changes them")
+        .mend("list it again. A new name is a view beside it, which is folded from the first event")
+        .when_unused(&format!("`{view}` from `views`"))
+}
+
+/// A slice that does not react any more.
+pub(crate) fn reactor_gone(context: &str, slice: &str) -> Finding {
+    finding(context, format!("the reactor {slice}"), gone())
+        .breaks(
+            Contract::Bus,
+            "the keys of its reactions have its name: under another one, a replay or a letter has its effect again",
+        )
+        .mend(format!("let {slice} react again, under this name"))
+        .when_unused(&format!("`{slice}` from `reactors`"))
+}
+
+/// A snapshot that documents may have.
+pub(crate) fn snapshot_gone(context: &str, name: &str) -> Finding {
+    finding(context, format!("the snapshot {name}"), gone())
+        .breaks(
+            Contract::Rows,
+            "documents that have it are folded from their events, and `prune` may have deleted these",
+        )
+        .mend("give the name back if documents were pruned")
+        .when_unused(&format!("`{name}` from `snapshots`"))
+}

@@ -1,0 +1,173 @@
+//! What was released, by running it: every reader of the stack reads every sample of every version.
+//!
+//! A comparison of shapes says what a reader might meet. Only the reader itself says whether it can read that: it names
+//! its own fields, and what it makes of them is code.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use ringfence::kit::BEGIN_MS;
+use ringfence::{
+    BoundaryId, Catalog, CurrentError, EventSchema, LogKind, Metadata, SequencedEvent, Tag, Upcasts,
+};
+use ringfence_stack::Stack;
+use serde_json::Value;
+
+use crate::finding::Finding;
+use crate::variations::{Variation, variations};
+use crate::{LockedType, LockedVersion, Readers, Unreadable, words};
+
+/// Ids of streams that an event can have: a payload need not have its own. A type of ids takes one of them.
+const IDS: [&str; 3] = ["sample", "1", "00000000-0000-4000-8000-000000000000"];
+
+/// The samples of a type of events, and what reads them.
+pub(crate) struct Samples<'a> {
+    stack: &'a Stack,
+    readers: &'a Readers,
+    context: &'static str,
+    log: LogKind,
+    schema: &'a EventSchema,
+    of: &'a LockedType,
+}
+
+impl<'a> Samples<'a> {
+    /// The samples of a type; `None` if the context does not declare it.
+    pub(crate) fn of(
+        stack: &'a Stack,
+        readers: &'a Readers,
+        context: &str,
+        name: &str,
+        of: &'a LockedType,
+    ) -> Option<Self> {
+        let context = stack.context(context)?;
+        let declares = |catalog: &&Catalog| catalog.context(name) == Some(context.name);
+        let schema = stack.catalogs.0.iter().find(declares)?.schema(name)?;
+        Some(Self { stack, readers, context: context.name, log: context.log, schema, of })
+    }
+
+    /// What is wrong with the samples and payloads like them: first of all with what the upcasts make of them. What has no
+    /// newest shape is not given to readers.
+    pub(crate) fn check(&self) -> Vec<Finding> {
+        let versions = || self.of.versions.iter();
+        let mut found: Vec<_> = versions().filter_map(|one| self.shape(one)).collect();
+        found.extend(versions().filter_map(|one| self.upcast(one)));
+        if found.is_empty() { self.unread() } else { found }
+    }
+
+    /// Samples have the shape of their version.
+    fn shape(&self, (number, version): (&u32, &LockedVersion)) -> Option<Finding> {
+        let wrong = |(sample, data)| Some((sample, version.shape.admits(data).err()?));
+        let (sample, why) = (1..).zip(&version.samples).find_map(wrong)?;
+        Some(words::sample_wrong(self.context, (&self.schema.name, *number), sample, &why))
+    }
+
+    /// The upcast of a version makes exactly the next one of its samples, and of equal ones equal ones.
+    fn upcast(&self, (number, version): (&u32, &LockedVersion)) -> Option<Finding> {
+        let (upcasts, next) = (self.schema.upcasts.0, self.of.versions.get(&(number + 1))?);
+        // A catalog that knows no more than the next version.
+        let upcasts = Upcasts(upcasts.get(..*number as usize)?);
+        let schema = EventSchema { upcasts, ..self.schema.clone() };
+        let catalog = Catalog::new(self.context, [schema]).ok()?;
+        let upcast = |data: &Value| {
+            let current = catalog.current(self.event(*number, data.clone(), IDS[0]));
+            match current {
+                Ok(event) => Ok(event.into_event().data),
+                Err(CurrentError::Upcast { source, .. }) => Err(source.why.to_string()),
+                Err(CurrentError::Newer(error)) => Err(error.to_string()),
+            }
+        };
+        each(version).find_map(|(sample, Variation { how, data })| {
+            let why = match (upcast(&data), upcast(&data)) {
+                (Err(why), _) => why,
+                (made, again) if made != again => "it makes something else each time".to_owned(),
+                (Ok(made), _) => next.shape.admits(&made).err()?.to_string(),
+            };
+            let sample = format!("{sample}{how}");
+            Some(words::upcast_wrong(self.context, (&self.schema.name, *number), &sample, &why))
+        })
+    }
+
+    /// The readers that can't read what was released.
+    fn unread(&self) -> Vec<Finding> {
+        let mut unread: BTreeMap<_, (String, String, usize)> = BTreeMap::new();
+        let newest = self.schema.upcasts.version();
+        for (number, version) in self.of.versions.range(..=newest) {
+            for (sample, Variation { how, data }) in each(version) {
+                for of in self.unreadable(*number, &data) {
+                    let why = of.to_string();
+                    let first = || (format!("{sample}{how}"), why.clone(), 0);
+                    // One line for each field that a reader can't read.
+                    let what = of.field.unwrap_or_else(|| why.clone());
+                    let by = (of.reader, of.contract, *number, what);
+                    unread.entry(by).or_insert_with(first).2 += 1;
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for ((reader, contract, number, _), (mut sample, why, count)) in unread {
+            if count > 1 {
+                sample += &format!(", and {} more", count - 1);
+            }
+            let version = (&*self.schema.name, number);
+            found.push(words::unread(self.context, version, (reader, contract), &sample, &why));
+        }
+        found
+    }
+
+    fn unreadable(&self, number: u32, data: &Value) -> Vec<Unreadable> {
+        let unreadable = |id| {
+            let event = self.event(number, data.clone(), id);
+            self.readers.unreadable(&self.stack.catalogs, &event)
+        };
+        let mut fewest = unreadable(IDS[0]);
+        // On a log of streams it may be the id alone that a reader does not take.
+        if self.log != LogKind::Dcb && !fewest.is_empty() {
+            let others = IDS[1..].iter().map(|id| unreadable(id));
+            fewest = others.chain([fewest]).min_by_key(Vec::len).unwrap_or_default();
+        }
+        fewest
+    }
+
+    /// An event with this payload, as it is stored.
+    fn event(&self, version: u32, data: Value, id: &str) -> SequencedEvent {
+        let tags: Vec<Tag> = self.of.tags.iter().flat_map(|tag| tags(&tag.key, &data)).collect();
+        let partition = match self.log {
+            LogKind::Dcb => BoundaryId::tag("sample", id),
+            LogKind::Aggregates => BoundaryId::stored(format!("sample#{id}")),
+            LogKind::Documents => BoundaryId::stored(format!("Sample-{id}")),
+        };
+        SequencedEvent {
+            partition,
+            slot: 1,
+            at: BEGIN_MS,
+            rest: 0,
+            event_type: self.schema.name.to_string(),
+            context: self.context.to_owned(),
+            tags,
+            version,
+            data,
+            metadata: Metadata::default(),
+        }
+    }
+}
+
+/// The samples of a version by their numbers, and payloads like them.
+fn each(version: &LockedVersion) -> impl Iterator<Item = (usize, Variation)> {
+    (1..).zip(&version.samples).flat_map(|(number, sample)| {
+        variations(&version.shape, sample).into_iter().map(move |one| (number, one))
+    })
+}
+
+/// The tags of a payload that are its fields.
+fn tags(key: &str, data: &Value) -> Vec<Tag> {
+    let values = match &data[key] {
+        Value::Array(values) => &values[..],
+        value => slice::from_ref(value),
+    };
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    values.iter().filter_map(text).map(|value| Tag::new(key.to_owned(), value)).collect()
+}

@@ -1,0 +1,87 @@
+//! Payloads like a sample, which may be in a log as well.
+
+use serde_json::Value;
+
+use crate::Shape;
+
+/// A payload like a sample, and how it differs from it: empty for the sample itself.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Variation {
+    pub(crate) how: String,
+    pub(crate) data: Value,
+}
+
+/// The sample, and it with each optional member left out, with each value that can be null as null, and with each other
+/// choice, one after another.
+pub(crate) fn variations(shape: &Shape, sample: &Value) -> Vec<Variation> {
+    let mut all = vec![Variation { how: String::new(), data: sample.clone() }];
+    let mut set = |place: &str, value: Value| {
+        let mut data = sample.clone();
+        if let Some(at) = data.pointer_mut(place) {
+            let how = format!(" with {value} at {place}");
+            *at = value;
+            all.push(Variation { how, data });
+        }
+    };
+    let mut optional = Vec::new();
+    walk(shape, sample, "", &mut |place, shape, value| match (shape, value) {
+        (Shape::Nullable(_), value) if !value.is_null() => set(place, Value::Null),
+        (Shape::Choice(names), value) => {
+            let others = names.iter().filter(|name| value != name.as_str());
+            others.for_each(|name| set(place, name.as_str().into()));
+        }
+        (Shape::OneOf { tag: None, members }, Value::String(name)) => {
+            let is_other = |other: &(&String, &Shape)| other.0 != name && *other.1 == Shape::Null;
+            let others = members.iter().filter(is_other);
+            others.for_each(|(name, _)| set(place, name.as_str().into()));
+        }
+        (Shape::Object(members), Value::Object(object)) => {
+            let absent = members.iter().filter(|(_, member)| member.is_optional);
+            let there = absent.filter(|(name, _)| object.contains_key(*name));
+            optional.extend(there.map(|(name, _)| (place.to_owned(), name.clone())));
+        }
+        _ => {}
+    });
+    for (pointer, name) in optional {
+        let mut data = sample.clone();
+        let object = data.pointer_mut(&pointer).and_then(Value::as_object_mut);
+        object.map(|object| object.remove(&name));
+        all.push(Variation { how: format!(" without {pointer}/{name}"), data });
+    }
+    all
+}
+
+/// Visits each value within `value` with its shape and its place, a JSON pointer. What does not have the shape is passed
+/// over.
+fn walk(shape: &Shape, value: &Value, place: &str, visit: &mut impl FnMut(&str, &Shape, &Value)) {
+    visit(place, shape, value);
+    let mut step = |shape: &Shape, name: &str, value: &Value| {
+        let name = name.replace('~', "~0").replace('/', "~1");
+        walk(shape, value, &format!("{place}/{name}"), visit);
+    };
+    match (shape, value) {
+        (Shape::Nullable(shape), value) if !value.is_null() => walk(shape, value, place, visit),
+        (Shape::List { item, .. }, Value::Array(list)) => {
+            list.iter().enumerate().for_each(|(n, value)| step(item, &n.to_string(), value));
+        }
+        (Shape::Map(shape), Value::Object(map)) => {
+            map.iter().for_each(|(key, value)| step(shape, key, value));
+        }
+        (Shape::Object(members), Value::Object(object)) => {
+            for (name, value) in object {
+                members.get(name).into_iter().for_each(|of| step(&of.shape, name, value));
+            }
+        }
+        (Shape::OneOf { tag: Some(tag), members }, value) => {
+            let name = value.get(tag).and_then(Value::as_str);
+            let rest = name.and_then(|name| members.get(name));
+            rest.into_iter().for_each(|rest| walk(rest, value, place, visit));
+        }
+        (Shape::OneOf { tag: None, members }, Value::Object(object)) => {
+            for (name, value) in object {
+                members.get(name).into_iter().for_each(|shape| step(shape, name, value));
+            }
+        }
+        _ => {}
+    }
+}

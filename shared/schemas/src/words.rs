@@ -1,0 +1,366 @@
+//! The findings of the gate in words: whom a change breaks, and the line to write.
+
+use std::collections::BTreeMap;
+
+use crate::finding::{Contract, Finding};
+use crate::{DifferenceKind, Lock, LockedType, LockedVersion, Mismatch, ShapeDifference};
+
+/// Where the way to boundaries for events that exist is described.
+const BOUNDARIES: &str = "docs/runbook.md#a-boundary-is-declared-for-events-that-exist";
+
+/// A version of a type of events as the code has it.
+pub(crate) struct Version<'a> {
+    /// The type.
+    pub(crate) name: &'a str,
+    /// Its number, from 1 on.
+    pub(crate) number: u32,
+    /// The number of the newest one.
+    pub(crate) newest: u32,
+    /// The version itself.
+    pub(crate) of: &'a LockedVersion,
+}
+
+pub(crate) fn finding(context: &str, subject: impl Into<String>, changes: Vec<String>) -> Finding {
+    Finding {
+        path: Lock::path(context),
+        subject: subject.into(),
+        changes,
+        breaks: Vec::new(),
+        remedy: Vec::new(),
+        is_written: false,
+    }
+}
+
+impl Finding {
+    pub(crate) fn breaks(mut self, contract: Contract, how: impl Into<String>) -> Self {
+        self.breaks.push((contract, how.into()));
+        self
+    }
+
+    pub(crate) fn mend(mut self, line: impl Into<String>) -> Self {
+        self.remedy.push(line.into());
+        self
+    }
+
+    /// What to do when nobody relies on it any more.
+    pub(crate) fn when_unused(self, what: &str) -> Self {
+        self.mend(format!(
+            "if it was never deployed, or nobody uses it any more: take {what} out of the file, and run \
+             `UPDATE=1 cargo test`"
+        ))
+    }
+
+    /// What to do if nobody relies on it yet.
+    fn never_released(self, what: &str) -> Self {
+        self.mend(format!(
+            "if it was never deployed: take {what} out of the file, and run `UPDATE=1 cargo test`"
+        ))
+    }
+}
+
+pub(crate) fn gone() -> Vec<String> {
+    vec!["is gone".to_owned()]
+}
+
+/// Something that may be added.
+pub(crate) fn grows(
+    context: &str,
+    subject: &str,
+    changes: Vec<String>,
+    notes: Vec<String>,
+) -> Finding {
+    let grows = Finding { is_written: true, remedy: notes, ..finding(context, subject, changes) };
+    grows.mend("`UPDATE=1 cargo test` writes it")
+}
+
+/// The changes of a version that may grow, and what to know of them.
+pub(crate) fn growth(
+    differences: &[ShapeDifference],
+    is_public: bool,
+) -> (Vec<String>, Vec<String>) {
+    // What could be absent before may be absent for ever.
+    let is_of_past =
+        |of: &&ShapeDifference| !matches!(of.kind, DifferenceKind::Removed { was_optional: true });
+    let all: Vec<_> = differences.iter().filter(is_of_past).collect();
+    let mut notes = Vec::new();
+    let is_gone = |of: &ShapeDifference| matches!(of.kind, DifferenceKind::Removed { .. });
+    if all.iter().any(|of| is_gone(of)) {
+        notes.push(
+            "two deploys: first no reader names it any more, and it is optional but still written; then it goes"
+                .to_owned(),
+        );
+    }
+    if all.iter().any(|of| !is_gone(of) && of.wants_readers_first()) {
+        notes.push(
+            "readers first, in two deploys: functions that are not replaced yet can't read what is new. Deploy what reads \
+             it, and then what writes it"
+                .to_owned(),
+        );
+        if is_public {
+            notes.push("takers on the bus have to know it before it is written, too".to_owned());
+        }
+    }
+    for of in &all {
+        let is_added = matches!(of.kind, DifferenceKind::Added { .. });
+        let is_it =
+            |old: &&ShapeDifference| is_gone(old) && parent(&old.place) == parent(&of.place);
+        if let Some(old) = differences.iter().find(is_it).filter(|_| is_added) {
+            notes.push(format!(
+                "if {} is {} under another name, what is stored is lost: take a new version, whose upcast renames it",
+                of.place, old.place
+            ));
+        }
+    }
+    (all.iter().map(ToString::to_string).collect(), notes)
+}
+
+fn parent(place: &str) -> &str {
+    place.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// A type that the context does not declare any more.
+pub(crate) fn type_gone(context: &str, name: &str) -> Finding {
+    finding(context, format!("the type {name}"), gone())
+        .breaks(
+            Contract::Log,
+            "its events stay there under this name, so a decision would overlook them, or fail",
+        )
+        .mend(format!(
+            "declare it again: `#[event(retired)]`, and `.event::<{name}>()` in the context's list, if no slice writes \
+             it; `#[event(stored_as = \"{name}\")]` if only its name in Rust has changed"
+        ))
+        .mend(format!(
+            "a new name in the log is a new type beside it, and readers name both: `#[reads(also = \"{name}\")]`"
+        ))
+        .never_released("it")
+}
+
+/// A version with a lower number than was released.
+pub(crate) fn version_gone(context: &str, name: &str, known: u32, newest: u32) -> Finding {
+    let change = format!("the newest version is {newest}, and version {known} was released");
+    finding(context, format!("the type {name}"), vec![change])
+        .breaks(
+            Contract::Log,
+            format!(
+                "nobody can read events of version {known}: commands answer 503, and views stop"
+            ),
+        )
+        .mend(format!("write `#[event(version = {known})]` with its upcasts again"))
+        .mend(format!(
+            "to undo a version, write version {next}, whose upcast undoes it",
+            next = known + 1
+        ))
+        .never_released(&format!("version {known}"))
+}
+
+/// A number of a version that leaves one out.
+pub(crate) fn version_skipped(context: &str, name: &str, known: u32, newest: u32) -> Finding {
+    let next = known + 1;
+    let change = format!("the newest version is {newest}, and version {next} is not in the file");
+    finding(context, format!("the type {name}"), vec![change])
+        .breaks(
+            Contract::Log,
+            format!("nothing can show that events of version {next} would be read"),
+        )
+        .mend(format!(
+            "if version {next} was never deployed, make one version of both: `#[event(version = {next})]`"
+        ))
+        .mend(format!(
+            "otherwise go back to the commit with version {next}, run `UPDATE=1 cargo test` there, and bring the file here"
+        ))
+}
+
+/// How events of a type are filed has changed.
+pub(crate) fn boundaries(
+    context: &str,
+    name: &str,
+    now: &LockedType,
+    changes: Vec<String>,
+) -> Finding {
+    let filing =
+        LockedType { versions: BTreeMap::new(), public: false, retired: false, ..now.clone() };
+    let mut filing = serde_json::to_value(filing).unwrap_or_default();
+    filing.as_object_mut().map(|filing| filing.remove("versions"));
+    let filing = filing.to_string();
+    let filing = filing.trim_start_matches('{').trim_end_matches('}');
+    finding(context, format!("the type {name}"), changes)
+        .breaks(
+            Contract::Log,
+            "events are filed when they are written, so decisions would overlook those that are stored. No version helps",
+        )
+        .mend("a field that is no boundary is `#[tag(skip)]`".to_owned())
+        .mend(format!(
+            "a boundary for events that exist: {BOUNDARIES}. Then write into the file, at {name}: {filing}"
+        ))
+        .mend("another partition or separator: a new type, and this one `#[event(retired)]`")
+        .never_released("the type")
+}
+
+/// A version whose payloads have another shape than was released.
+pub(crate) fn version_broken(
+    context: &str,
+    version: &Version<'_>,
+    is_public: bool,
+    differences: &[ShapeDifference],
+) -> Finding {
+    let Version { name, number, newest, .. } = version;
+    let changes = differences.iter().map(ToString::to_string).collect();
+    let mut broken = finding(context, format!("{name} version {number}"), changes).breaks(
+        Contract::Log,
+        format!("events of version {number} are stored as they were, and stay so"),
+    );
+    if is_public {
+        let how = "takers outside of the stack read it: they know a version by `schema`";
+        broken = broken.breaks(Contract::Bus, how);
+    }
+    if number < newest {
+        let never = "the file is what was released: give it its text back".to_owned();
+        return broken.mend(never);
+    }
+    let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
+    broken = broken.mend(format!(
+        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
+    ));
+    broken = broken.mend(format!("    #[event(version = {})]", number + 1));
+    broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
+    broken = broken.mend("and in the upcast");
+    for line in upcast(differences) {
+        broken = broken.mend(format!("    {line}"));
+    }
+    let is = |of: fn(&DifferenceKind) -> bool| differences.iter().any(|it| of(&it.kind));
+    if is(|kind| matches!(kind, DifferenceKind::Added { is_optional: false })) {
+        broken = broken
+            .mend("or let what is new be absent: `Option<…>`, or `#[serde(default)]`")
+            .mend(
+                "if no value has a meaning for old events, write a new type, and this one is `#[event(retired)]`",
+            );
+    }
+    for of in differences {
+        if let DifferenceKind::Renamed { .. } = of.kind {
+            broken = broken.mend(format!(
+                "if only the name in Rust has changed: `#[serde(rename = \"{}\")]`",
+                last(&of.place)
+            ));
+        }
+    }
+    broken.never_released(&format!("version {number}"))
+}
+
+pub(crate) fn last(place: &str) -> &str {
+    place.rsplit('/').next().unwrap_or_default()
+}
+
+/// The lines of an upcast over these differences.
+fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
+    use DifferenceKind as Kind;
+    let mut lines = Vec::new();
+    let is_narrower = |place: &str| {
+        let mut at_place = differences.iter().filter(|of| of.place == place);
+        at_place.any(|of| matches!(of.kind, Kind::Narrowed(_)))
+    };
+    for ShapeDifference { place, kind } in differences {
+        let field = place.split(['/', '[']).nth(1).unwrap_or_default();
+        let convert = format!("data.convert({field:?}, |old: …| Ok(…))?;");
+        // What lies deeper is converted with the whole field.
+        let is_field = *place == format!("/{field}");
+        let line = match kind {
+            Kind::Added { is_optional: true } | Kind::MadeOptional | Kind::Widened(_) => continue,
+            _ if field.is_empty() => "…".to_owned(),
+            _ if !is_field => convert,
+            // An option that is absent is like one that is null.
+            Kind::MadeRequired if is_narrower(place) => {
+                format!("data.default({field:?}, Value::Null);")
+            }
+            Kind::Added { .. } | Kind::MadeRequired => format!("data.default({field:?}, …);"),
+            Kind::Renamed { to } => format!("data.rename({field:?}, {to:?})?;"),
+            Kind::Removed { was_optional: false } => {
+                format!("let _: Value = data.remove({field:?})?;")
+            }
+            Kind::Removed { .. } => format!("let _: Option<Value> = data.remove({field:?}).ok();"),
+            Kind::Replaced { .. } | Kind::Narrowed(_) => convert,
+        };
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// A sample that does not have the shape of its version.
+pub(crate) fn sample_wrong(
+    context: &str,
+    (name, number): (&str, u32),
+    sample: usize,
+    why: &Mismatch,
+) -> Finding {
+    let change = format!("sample {sample} does not have the shape beside it: {why}");
+    finding(context, format!("{name} version {number}"), vec![change])
+        .mend("if the file was changed by hand, give it back the text of the last commit")
+        .mend("if the sample is of a case, the type writes what it does not read")
+}
+
+/// An upcast that does not make the next version of a sample.
+pub(crate) fn upcast_wrong(
+    context: &str,
+    (name, number): (&str, u32),
+    sample: &str,
+    why: &str,
+) -> Finding {
+    let next = number + 1;
+    let change = format!("the upcast of sample {sample} does not make version {next}: {why}");
+    finding(context, format!("{name} version {number}"), vec![change])
+        .breaks(
+            Contract::Log,
+            format!("events of version {number} are stored, and nothing could read them"),
+        )
+        .mend(format!(
+            "mend the function at `{number} = …` of `#[upcast(…)]`: of what is locked as version {number}, it makes exactly \
+             what is locked as version {next}, and nothing more"
+        ))
+}
+
+/// A reader that can't read what was released.
+pub(crate) fn unread(
+    context: &str,
+    (name, number): (&str, u32),
+    (reader, contract): (&str, Contract),
+    sample: &str,
+    why: &str,
+) -> Finding {
+    let (kind, how) = match contract {
+        Contract::Bus => ("reactor", "it fails on such an event, which becomes a letter"),
+        Contract::Rows => ("view", "it stops before such an event"),
+        Contract::Log | Contract::Http => ("slice", "a decision that meets such an event fails"),
+    };
+    let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
+    let found = finding(context, format!("{name} version {number}"), vec![change]);
+    let found = found.breaks(contract, how).mend(format!(
+        "let {reader} take it, such as by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
+         an upcast"
+    ));
+    match contract {
+        Contract::Bus => {
+            found.mend("a cause with upcasts of its own needs those of the type: `Cause::of`")
+        }
+        Contract::Log | Contract::Http | Contract::Rows => found,
+    }
+}
+
+/// A sample that a reader of the base can't read.
+pub(crate) fn two_deploys(
+    context: &str,
+    (name, number): (&str, u32),
+    is_public: bool,
+    (sample, why): (usize, Mismatch),
+) -> Finding {
+    let change = format!("the base can't read sample {sample}: {why}");
+    let found = finding(context, format!("{name} version {number}"), vec![change]).breaks(
+        Contract::Log,
+        "in the middle of a deploy, and after a roll-back, functions of the base fail on such events",
+    );
+    let found = match is_public {
+        true => found.breaks(Contract::Bus, "takers outside of the stack fail on them, too"),
+        false => found,
+    };
+    found.mend("take two deploys: first what reads it, then what writes it")
+}

@@ -1,0 +1,288 @@
+//! For each change that can be made of what was released: what the gates say of it. One snapshot has all of it, so that it
+//! is read as one.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ringfence::prelude::*;
+use ringfence_schemas::{
+    Comparison, Finding, Lock, LockedCommand, LockedType, LockedVersion, Readers, Shape, check,
+    compare, forward, present,
+};
+use ringfence_stack::{Members, Stack};
+use serde_json::{Value, json};
+
+use crate::stacks;
+
+/// The lock of a stack, with these samples of its one type.
+fn lock<M: Members>(samples: &[Value]) -> Lock {
+    let mut lock = present::<M>().remove("rooms").expect("it has rooms");
+    for version in lock.events.values_mut().flat_map(|of| of.versions.values_mut()) {
+        version.samples = samples.to_vec();
+    }
+    lock
+}
+
+/// What was released before each change.
+fn released() -> Lock {
+    lock::<stacks::before::Stack>(&[
+        json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single", "note": "late" }),
+        json!({ "roomId": "r", "guest": "Ada", "nights": 1, "kind": "double" }),
+    ])
+}
+
+/// What was released before, changed by hand.
+fn with(change: impl FnOnce(&mut LockedType)) -> Lock {
+    let mut lock = released();
+    change(lock.events.get_mut("RoomBooked").expect("it was released"));
+    lock
+}
+
+/// What the gates say of a stack whose cases have this sample.
+fn gates<M: Members>(released: &Lock, sample: Value) -> Comparison {
+    let stack = Stack::of::<M>().expect("it does not contradict itself");
+    check(&stack, &Readers::of::<M>(), "rooms", released, &lock::<M>(&[sample]))
+}
+
+#[derive(Default)]
+struct Book(String);
+
+impl Book {
+    fn row(&mut self, change: &str, findings: &[Finding]) {
+        writeln!(self.0, "# {change}").expect("a text");
+        findings.iter().for_each(|it| writeln!(self.0, "{it}").expect("a text"));
+        self.0.push('\n');
+    }
+
+    /// A change that may be: the lock that UPDATE=1 writes is one that the same code has nothing to add to.
+    fn grows<M: Members>(&mut self, change: &str, sample: Value) {
+        let Comparison { grown, findings } = gates::<M>(&released(), sample.clone());
+        assert!(!findings.is_empty() && findings.iter().all(|it| it.is_written), "{change}");
+        assert_eq!(gates::<M>(&grown, sample), Comparison { grown, findings: Vec::new() });
+        self.row(change, &findings);
+    }
+
+    /// A change that may not be: nothing of it is written.
+    fn refuses<M: Members>(&mut self, change: &str, released: &Lock, sample: Value) {
+        let Comparison { grown, findings } = gates::<M>(released, sample);
+        assert!(findings.iter().any(|it| !it.is_written), "{change}");
+        assert_eq!(&grown, released, "{change}");
+        self.row(change, &findings);
+    }
+}
+
+#[test]
+fn each_change_of_a_type_of_events_has_its_verdict() {
+    let mut book = Book::default();
+    let was = released();
+    let payload = |members: Value| {
+        let mut payload = json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single" });
+        for (name, value) in members.as_object().expect("members") {
+            match value {
+                // What is left out.
+                Value::Bool(_) => drop(payload.as_object_mut().expect("a payload").remove(name)),
+                value => payload[name] = value.clone(),
+            }
+        }
+        payload
+    };
+    let plain = payload(json!({}));
+    assert_eq!(gates::<stacks::before::Stack>(&was, plain.clone()).findings, []);
+
+    book.grows::<stacks::optional_added::Stack>(
+        "An optional field is new",
+        payload(json!({ "discount": 5 })),
+    );
+    book.grows::<stacks::unread_removed::Stack>(
+        "A field is gone that nobody reads",
+        payload(json!({ "nights": false })),
+    );
+    book.grows::<stacks::choice_added::Stack>(
+        "An enum has one more member",
+        payload(json!({ "kind": "suite" })),
+    );
+    book.grows::<stacks::widened::Stack>("An integer is wider", payload(json!({ "nights": 400 })));
+    book.grows::<stacks::renamed_as_optional::Stack>(
+        "An optional field has another name",
+        payload(json!({ "remark": "late" })),
+    );
+    book.grows::<stacks::retired::Stack>("The type is retired", plain.clone());
+    book.grows::<stacks::upcast::Stack>(
+        "A new version with an upcast",
+        payload(json!({ "guest": false, "name": "Ada" })),
+    );
+
+    book.refuses::<stacks::read_removed::Stack>(
+        "A field is gone that a view reads",
+        &was,
+        payload(json!({ "guest": false })),
+    );
+    book.refuses::<stacks::unread_removed::Stack>(
+        "A field is gone of a type that others take from the bus",
+        &with(|of| of.public = true),
+        payload(json!({ "nights": false })),
+    );
+    book.refuses::<stacks::choice_unread::Stack>(
+        "An enum has one more member, which a view does not know",
+        &was,
+        payload(json!({ "kind": "suite" })),
+    );
+    book.refuses::<stacks::made_optional::Stack>(
+        "A field may be absent that a view needs",
+        &was,
+        plain.clone(),
+    );
+    book.refuses::<stacks::required_added::Stack>(
+        "A required field is new",
+        &was,
+        payload(json!({ "total": 3 })),
+    );
+    book.refuses::<stacks::renamed::Stack>(
+        "A field has another name",
+        &was,
+        payload(json!({ "guest": false, "name": "Ada" })),
+    );
+    book.refuses::<stacks::narrowed::Stack>(
+        "Fields take less: a number, an enum, an option",
+        &was,
+        payload(json!({ "note": "late" })),
+    );
+    book.refuses::<stacks::replaced::Stack>(
+        "A field has another type",
+        &was,
+        payload(json!({ "nights": "2" })),
+    );
+    book.refuses::<stacks::boundary_added::Stack>("Boundaries are new", &was, plain.clone());
+    book.refuses::<stacks::of_another_partition::Stack>(
+        "The partition is another",
+        &was,
+        plain.clone(),
+    );
+
+    let second = |of: &mut LockedType| {
+        let first = of.versions[&1].clone();
+        of.versions.insert(2, first);
+    };
+    book.refuses::<stacks::before::Stack>("A version is gone", &with(second), plain.clone());
+    book.refuses::<stacks::third::Stack>("A version is left out", &was, plain.clone());
+    let by_hand = |of: &mut LockedType| {
+        of.versions.insert(1, LockedVersion { shape: Shape::Any, samples: Vec::new() });
+    };
+    book.refuses::<stacks::before::Stack>(
+        "A version is changed by hand",
+        &with(by_hand),
+        plain.clone(),
+    );
+
+    let named = payload(json!({ "guest": false, "name": "Ada" }));
+    book.refuses::<stacks::upcast_skipped::Stack>("An upcast is missing", &was, named.clone());
+    book.refuses::<stacks::upcast_by_halves::Stack>(
+        "An upcast leaves a field",
+        &was,
+        named.clone(),
+    );
+    book.refuses::<stacks::upcast_of_chance::Stack>("An upcast is not pure", &was, named.clone());
+    book.refuses::<stacks::upcast_wants_a_note::Stack>(
+        "An upcast needs an optional field",
+        &was,
+        payload(json!({ "name": "Ada" })),
+    );
+    insta::assert_snapshot!(book.0);
+}
+
+fn command<C: Command>(codes: &[&str]) -> Lock {
+    let rejections = codes.iter().map(|code| (*code).to_owned()).collect();
+    let command = LockedCommand { shape: Shape::of::<C>(), rejections };
+    Lock { commands: BTreeMap::from([("book-room".to_owned(), command)]), ..Lock::default() }
+}
+
+mod then {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Command)]
+    pub(super) struct BookRoom {
+        #[tag(partition)]
+        pub(super) room_id: String,
+        pub(super) guest: String,
+        pub(super) nights: u16,
+        pub(super) note: Option<String>,
+    }
+}
+
+mod wider {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Command)]
+    pub(super) struct BookRoom {
+        #[tag(partition)]
+        pub(super) room_id: String,
+        pub(super) guest: String,
+        pub(super) nights: u32,
+        pub(super) note: Option<String>,
+        pub(super) kind: Option<String>,
+    }
+}
+
+mod narrower {
+    use super::*;
+
+    #[derive(Clone, Debug, PartialEq, Command)]
+    pub(super) struct BookRoom {
+        #[tag(partition)]
+        pub(super) room_id: String,
+        pub(super) name: String,
+        pub(super) nights: u8,
+        pub(super) total: u64,
+    }
+}
+
+#[test]
+fn each_change_of_a_command_or_of_a_name_has_its_verdict() {
+    let mut book = Book::default();
+    let mut row = |change: &str, was: &Lock, now: &Lock, is_written: bool| {
+        let Comparison { grown, findings } = compare("rooms", was, now);
+        assert!(findings.iter().all(|it| it.is_written == is_written), "{change}: {findings:?}");
+        match is_written {
+            true => assert_eq!(compare("rooms", &grown, now).findings, []),
+            false => assert_eq!(&grown, was),
+        }
+        book.row(change, &findings);
+    };
+    let was = command::<then::BookRoom>(&["fully-booked"]);
+    let wider = command::<wider::BookRoom>(&["fully-booked", "closed"]);
+    row("A command takes more, and has one more code", &was, &wider, true);
+    let narrower = command::<narrower::BookRoom>(&["fully-booked"]);
+    row("A command takes less", &was, &narrower, false);
+    row("A code is gone", &was, &command::<then::BookRoom>(&[]), false);
+    let names = || ["bookings".to_owned()].into();
+    let named = Lock { snapshots: names(), views: names(), reactors: names(), ..was };
+    row("Everything is new", &Lock::default(), &named, true);
+    row("Everything is gone", &named, &Lock::default(), false);
+    row("A type is gone", &released(), &Lock::default(), false);
+    insta::assert_snapshot!(book.0);
+}
+
+/// Both directions hold in the middle of a deploy: readers of the base meet what the new code writes.
+#[test]
+fn what_the_base_can_not_read_wants_two_deploys() {
+    let base = released();
+    let says = |now: &Lock| {
+        let found =
+            forward("rooms", &base, now).iter().map(ToString::to_string).collect::<Vec<_>>();
+        found.join("\n")
+    };
+    let suite = json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "suite" });
+    let single = json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single" });
+    let discount =
+        json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single", "discount": 5 });
+    // The member is there, and nothing writes it yet: the first of the two deploys.
+    assert_eq!(says(&lock::<stacks::choice_added::Stack>(&[single.clone()])), "");
+    assert_eq!(says(&lock::<stacks::optional_added::Stack>(&[discount])), "");
+    // Events of a version that the base does not know wait there.
+    assert_eq!(says(&lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })])), "");
+    let mut narrow = single;
+    narrow.as_object_mut().map(|data| data.remove("nights"));
+    let removed = lock::<stacks::unread_removed::Stack>(&[narrow]);
+    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed)];
+    insta::assert_snapshot!(two.join("\n"));
+}

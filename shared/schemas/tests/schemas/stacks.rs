@@ -1,0 +1,340 @@
+//! Stacks with one type of events and a view that reads it: as it was released, and after each change.
+
+use std::num::NonZeroU8;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ringfence::{CatalogError, prelude::*};
+use ringfence_stack::{MemberList, Members, Visitor, catalog};
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
+
+/// A stack with this type of events, and a view that reads this of it.
+macro_rules! stack {
+    ($name:ident: $event:item $reads:item) => {
+        pub(crate) mod $name {
+            use super::*;
+
+            $event
+
+            #[expect(dead_code, reason = "only decoded")]
+            $reads
+
+            struct Bookings;
+
+            impl View for Bookings {
+                const NAME: &'static str = "bookings";
+                type Reads = Read;
+                type Row = ();
+
+                fn rows(_: &Read) -> Vec<String> {
+                    Vec::new()
+                }
+
+                fn evolve(_: Option<()>, _: &str, _: &Read) -> Option<()> {
+                    None
+                }
+            }
+
+            struct Rooms;
+
+            impl Context for Rooms {
+                const NAME: &'static str = "rooms";
+                type Log = Dcb;
+
+                fn catalog() -> Result<Catalog, CatalogError> {
+                    catalog::<Self>()
+                }
+            }
+
+            impl Members for Rooms {
+                fn list(list: &mut MemberList<impl Visitor>) {
+                    list.event::<RoomBooked>().view::<Bookings>();
+                }
+            }
+
+            pub(crate) struct Stack;
+
+            impl Members for Stack {
+                fn list(list: &mut MemberList<impl Visitor>) {
+                    list.context::<Rooms>();
+                }
+            }
+        }
+    };
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum Kind {
+    Single,
+    Double,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum MoreKinds {
+    Single,
+    Double,
+    Suite,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum FewerKinds {
+    Single,
+}
+
+stack! { before:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { optional_added:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>, discount: Option<u8>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String>, discount: Option<u8> } }
+}
+
+stack! { unread_removed:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, kind: Kind, note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { read_removed:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, nights: u8, kind: Kind, note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { choice_added:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: MoreKinds,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { choice_unread:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: MoreKinds,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { kind: Kind } }
+}
+
+stack! { widened:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u16, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { made_optional:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: Option<String>, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { required_added:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>, total: u32,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String>, total: u32 } }
+}
+
+stack! { renamed:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String, note: Option<String> } }
+}
+
+stack! { renamed_as_optional:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        remark: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, remark: Option<String> } }
+}
+
+stack! { narrowed:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: NonZeroU8, kind: FewerKinds,
+        note: String,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { replaced:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: String, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { boundary_added:
+    #[derive(Event)]
+    #[event(fenced)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, #[tag(cross_partition, key = "guest")] guest: String,
+        nights: u8, kind: Kind, note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { of_another_partition:
+    #[derive(Event)]
+    #[event(separator = '~')]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, #[tag(partition, key = "guest")] guest: String,
+        nights: u8, kind: Kind, note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { retired:
+    #[derive(Event)]
+    #[event(retired)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { third:
+    #[derive(Event)]
+    #[event(version = 3)]
+    #[upcast(1 = Ok, 2 = Ok)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String } }
+}
+
+stack! { upcast:
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = guest_is_name)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String } }
+}
+
+stack! { upcast_skipped:
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = Ok)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String } }
+}
+
+stack! { upcast_by_halves:
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = guest_stays)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String } }
+}
+
+stack! { upcast_of_chance:
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = name_by_chance)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String } }
+}
+
+stack! { upcast_wants_a_note:
+    #[derive(Event)]
+    #[event(version = 2)]
+    #[upcast(1 = note_is_name)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, name: String, nights: u8, kind: Kind, guest: String,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { name: String } }
+}
+
+fn guest_is_name(mut data: Fields) -> Result<Fields, FieldError> {
+    data.rename("guest", "name")?;
+    Ok(data)
+}
+
+fn guest_stays(mut data: Fields) -> Result<Fields, FieldError> {
+    data.set("name", "of the guest");
+    Ok(data)
+}
+
+fn name_by_chance(mut data: Fields) -> Result<Fields, FieldError> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let _: String = data.remove("guest")?;
+    data.set("name", COUNT.fetch_add(1, Ordering::Relaxed).to_string());
+    Ok(data)
+}
+
+/// It forgets that a note may be absent.
+fn note_is_name(mut data: Fields) -> Result<Fields, FieldError> {
+    data.rename("note", "name")?;
+    Ok(data)
+}
