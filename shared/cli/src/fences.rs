@@ -6,18 +6,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use ringfence::rfc3339;
 use ringfence_dcb_log::{DcbLog, DcbReport, Difference, FenceDefect, VerifyOptions, VerifyStage};
-use ringfence_feed::Index;
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::decode::Decoded;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::stack::name;
 use crate::tables::{DynamoEndpoint, EventTable};
 
 /// Progress is shown each time this many items are done.
@@ -31,7 +28,7 @@ the lines mean and what to do.
 
 Examples:
   ringfence verify --table ringfence-prod-events
-  ringfence verify --stack ringfence-prod --decode
+  ringfence verify --stack ringfence-prod --passes 4
   ringfence repair --json")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -48,19 +45,6 @@ pub(crate) struct Arguments {
     settle_seconds: u64,
 }
 
-#[derive(Args)]
-pub(crate) struct Verify {
-    #[command(flatten)]
-    arguments: Arguments,
-    /// Also decodes every event of the index, of all logs, with each slice and view of this build that reads it. Run it
-    /// with the next build before a deploy: it names the events that the new functions could not read.
-    #[arg(long)]
-    decode: bool,
-    /// The table of the index, which `--decode` reads.
-    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
-    index_table: Option<String>,
-}
-
 impl Arguments {
     fn options(&self) -> VerifyOptions<'static> {
         let settle = Duration::from_secs(self.settle_seconds);
@@ -74,28 +58,16 @@ impl Arguments {
     }
 }
 
-pub(crate) async fn verify(verify: &Verify, lists: &Lists) -> Result<ExitCode> {
-    let Verify { arguments, decode, index_table } = verify;
+pub(crate) async fn verify(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let log = arguments.log(lists).await?;
-    let index = match (decode, index_table) {
-        (false, _) => None,
-        (true, Some(table)) => Some(Index::new(arguments.dynamo.client().await?, table)),
-        (true, None) => {
-            bail!("--decode reads the index: name its table with --index-table or --stack")
-        }
-    };
     let report = log.verify_fences(&arguments.options()).await?;
-    let decoded = match index {
-        Some(index) => Some(crate::decode::decode(&index, lists).await?),
-        None => None,
-    };
-    Ok(Verified { report, decoded }.end(arguments))
+    Ok(Verified(report).end(arguments))
 }
 
 pub(crate) async fn repair(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let log = arguments.log(lists).await?;
     let report = log.repair_fences(&arguments.options()).await?;
-    Ok(Verified { report, decoded: None }.end(arguments))
+    Ok(Verified(report).end(arguments))
 }
 
 fn show(stage: VerifyStage, done: u64) {
@@ -111,21 +83,17 @@ fn show(stage: VerifyStage, done: u64) {
 }
 
 /// What was found.
-struct Verified {
-    report: DcbReport,
-    decoded: Option<Decoded>,
-}
+struct Verified(DcbReport);
 
 impl Verified {
     fn end(&self, arguments: &Arguments) -> ExitCode {
-        let is_decoded = self.decoded.as_ref().is_none_or(Decoded::in_order);
-        arguments.output.end(self, self.report.in_order() && is_decoded)
+        arguments.output.end(self, self.0.in_order())
     }
 }
 
 impl Display for Verified {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { report, decoded } = self;
+        let Self(report) = self;
         for differs in &report.mended {
             write_line!(f, "mended   {differs}")?;
         }
@@ -159,8 +127,7 @@ impl Display for Verified {
         }
         let (events, fences) = (report.events, report.fences);
         let end = if report.in_order() { "all in order" } else { "not in order" };
-        write_line!(f, "{events} events, {fences} fences: {end}")?;
-        decoded.as_ref().map_or(Ok(()), |decoded| decoded.fmt(f))
+        write_line!(f, "{events} events, {fences} fences: {end}")
     }
 }
 
@@ -182,9 +149,9 @@ fn of_this_build() -> String {
     )
 }
 
-serialize_as!(Verified, |Verified { report, decoded }| {
+serialize_as!(Verified, |Verified(report)| {
     let all = |differences: &[Difference]| differences.iter().map(difference).collect::<Value>();
-    let mut json = json!({
+    json!({
         "events": report.events,
         "fences": report.fences,
         "inOrder": report.in_order(),
@@ -195,11 +162,7 @@ serialize_as!(Verified, |Verified { report, decoded }| {
         "gaps": gaps(report),
         "mended": all(&report.mended),
         "indexed": report.indexed,
-    });
-    if let Some(decoded) = decoded {
-        json["decoded"] = json!(decoded);
-    }
-    json
+    })
 });
 
 fn gaps(report: &DcbReport) -> Value {

@@ -8,7 +8,6 @@ pub mod api;
 pub mod boundary;
 pub mod checkpoint;
 pub mod commands;
-mod decode;
 mod documents;
 pub mod explain;
 mod fences;
@@ -29,6 +28,7 @@ pub mod recorded;
 mod redrive;
 mod replay;
 mod reventless;
+mod schemas;
 pub mod send;
 mod service;
 pub mod stack;
@@ -90,7 +90,7 @@ enum OfAll {
     /// Says what commands did and cost, and on which boundaries they met conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
-    Verify(fences::Verify),
+    Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
     /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and
@@ -116,6 +116,9 @@ enum OfAll {
     /// Shows and retries the rows of views that could not be written. They are served as errors.
     #[command(subcommand)]
     Parked(Parked),
+    /// Says whether this build can take the place of the one that is deployed.
+    #[command(subcommand)]
+    Schemas(Schemas),
     /// Retries work that failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
     /// failed again and stay, 2: error.
     Redrive(redrive::Arguments),
@@ -164,6 +167,13 @@ enum Checkpoint {
     Show(checkpoint::Show),
     /// Puts a reader elsewhere: back, to read events again, or forward, to skip some.
     Set(checkpoint::Set),
+}
+
+#[derive(Subcommand)]
+enum Schemas {
+    /// Decodes the events of the index with what reads them in this build, or compares this build with a commit. Status
+    /// 0: all is compatible, 1: not, 2: error.
+    Check(schemas::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -233,6 +243,9 @@ impl OfAll {
             }
             Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
+            Self::Schemas(Schemas::Check(arguments)) => {
+                schemas::check(arguments, lists).boxed_local()
+            }
             Self::Redrive(arguments) => redrive::redrive(arguments, lists).boxed_local(),
         }
     }

@@ -1,8 +1,10 @@
 //! The lists of the stack that a command line is for.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use ringfence::{Current, SequencedEvent};
-use ringfence_schemas::Readers;
+use ringfence_schemas::{Lock, Readers, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::explain::Slices;
@@ -15,6 +17,8 @@ pub struct Lists {
     /// The slices, with the code that rehearses their commands.
     pub slices: Slices,
     pub(crate) readers: Readers,
+    /// The lock of each context, as the code is.
+    pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
 }
 
 impl Lists {
@@ -24,7 +28,7 @@ impl Lists {
     /// Two contexts contradict each other.
     pub fn of<M: Members>() -> Result<Self> {
         let (stack, slices) = (Stack::of::<M>()?, Slices::of::<M>());
-        Ok(Self { stack, slices, readers: Readers::of::<M>() })
+        Ok(Self { stack, slices, readers: Readers::of::<M>(), locks: present::<M> })
     }
 
     /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not

@@ -1,20 +1,15 @@
 //! Flags that say where to begin in the index, and which events are wanted.
 
-use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use anyhow::{Result, ensure};
 use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
+use ringfence_new::near;
 use ringfence_stack::Stack;
 
 use crate::remark;
-
-/// Names that are more alike than this are similar. Equal names have 1.
-const NEAR: f64 = 0.85;
-/// Most similar names to show.
-const NAMES_MAX: usize = 2;
 
 /// A checkpoint, or a name for one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,15 +77,6 @@ impl Wanted {
     pub fn filter(&self) -> Filter {
         Filter { types: self.types.iter().cloned().collect(), tags: self.tags.clone() }
     }
-}
-
-/// Asks whether one of the most similar names is meant.
-pub fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
-    let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
-    let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
-    like.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let near: Vec<_> = like.into_iter().take(NAMES_MAX).map(|(_, name)| name).collect();
-    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
 }
 
 fn tag(text: &str) -> Result<Tag, &'static str> {

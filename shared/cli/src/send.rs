@@ -7,10 +7,10 @@ use std::{fs, io};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use ringfence_new::near;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
 use crate::api::{self, Api, IDEMPOTENCY_KEY};
-use crate::place::near;
 use crate::say;
 
 #[derive(Args)]

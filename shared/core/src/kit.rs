@@ -20,7 +20,7 @@ use std::{fmt::Display, str::FromStr};
 
 use serde_json::Value;
 
-use crate::Event;
+use crate::{Event, EventSchema};
 
 pub use crate::case::Case;
 pub use given::{BEGIN_MS, Given, When, given};
@@ -40,10 +40,24 @@ pub fn id<T: FromStr<Err: Display>>(text: &str) -> T {
     text.parse().unwrap_or_else(|why| panic!("{text:?}: {why}"))
 }
 
-/// The payload of an older version of `E` in the newest shape. Panics if an upcast fails.
+/// The payload of an older version of `E` in the newest shape. Panics if an upcast fails, or if what the upcasts make is
+/// not an `E`.
 #[track_caller]
 #[must_use]
 pub fn upcast<E: Event>(version: u32, data: Value) -> Value {
-    let upcast = E::UPCASTS.apply(E::NAME, version, data);
-    upcast.unwrap_or_else(|error| fail(format!("{} of version {version}", E::NAME), error))
+    let what = format!("{} of version {version}", E::NAME);
+    let data = E::UPCASTS.apply(E::NAME, version, data).unwrap_or_else(|error| fail(&what, error));
+    // A log of streams leaves out of a payload what the stream's name says.
+    let (EventSchema { tags, .. }, mut whole) = (E::SCHEMA, data.clone());
+    let said = tags.iter().filter(|tag| tag.partition && !tag.computed);
+    let said: Vec<_> = said.map(|tag| &*tag.key).filter(|key| data.get(key).is_none()).collect();
+    said.iter().for_each(|key| whole[key] = "1".into());
+    if let Err(error) = serde_path_to_error::deserialize::<_, E>(&whole)
+        // Not every id can be 1.
+        && !said.contains(&&*error.path().to_string())
+    {
+        let newest = E::UPCASTS.version();
+        fail(format!("{what} is upcast to {data}, which is not one of version {newest}"), error);
+    }
+    data
 }

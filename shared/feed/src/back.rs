@@ -1,5 +1,6 @@
 //! Reads the index backwards.
 
+use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
@@ -21,30 +22,82 @@ impl Index {
         entries_max: usize,
     ) -> Result<Vec<Entry>, FeedError> {
         let mut found = Vec::with_capacity(entries_max);
-        let (mut epoch, mut offset) = checkpoint.place();
+        let mut place = Place::of(checkpoint);
         while found.len() < entries_max {
-            if offset == 0 {
-                let Some(earlier) = epoch.checked_sub(1) else { break };
-                (epoch, offset) = (earlier, EPOCH_ENTRIES_MAX);
-            }
             let left = entries_max - found.len();
             let pages_max = i32::try_from(left).unwrap_or(i32::MAX);
-            let query = || query(self, epoch, offset - 1, Direction::Back { from: 0, pages_max });
-            let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
-            if items.is_empty() {
-                offset = 0;
+            let Some(mut entries) = place.next(self, Some(pages_max), true).await? else { break };
+            found.append(&mut entries);
+        }
+        found.truncate(entries_max);
+        Ok(found)
+    }
+
+    /// The entries before a checkpoint that is not after the end, the latest first. The reads are as replicas answer, at
+    /// half the price, and strong where a page is missing. The stream ends after its first error.
+    #[must_use]
+    pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {
+        let index = self.clone();
+        let answers = try_unfold(Place::of(from), move |mut place| {
+            let index = index.clone();
+            async move {
+                let entries = place.next(&index, None, false).await?;
+                Ok(entries.map(|entries| (iter(entries).map(Ok), place)))
             }
+        });
+        answers.try_flatten().boxed()
+    }
+}
+
+/// The end of the entries that are still to be read.
+struct Place {
+    epoch: u64,
+    offset: u64,
+}
+
+impl Place {
+    fn of(checkpoint: Checkpoint) -> Self {
+        let (epoch, offset) = checkpoint.place();
+        Self { epoch, offset }
+    }
+
+    /// The entries of one answer, the latest first; `None` where the index begins.
+    async fn next(
+        &mut self,
+        index: &Index,
+        pages_max: Option<i32>,
+        mut strong: bool,
+    ) -> Result<Option<Vec<Entry>>, FeedError> {
+        loop {
+            if self.offset == 0 {
+                let Some(earlier) = self.epoch.checked_sub(1) else { return Ok(None) };
+                (self.epoch, self.offset) = (earlier, EPOCH_ENTRIES_MAX);
+            }
+            let back = Direction::Back { from: 0, pages_max, strong };
+            let query = || query(index, self.epoch, self.offset - 1, back);
+            let items = Retry::default().run(query).await.map_err(failed("reading the index"))?;
+            let mut found = Vec::new();
             for item in items {
-                let mut page = Page::of(epoch, item)?;
-                let before = usize::try_from(offset.saturating_sub(page.i)).unwrap_or(usize::MAX);
+                let mut page = Page::of(self.epoch, item)?;
+                // An epoch may end with fewer entries than a checkpoint counts for it.
+                let is_next =
+                    page.n() >= self.offset || self.offset == EPOCH_ENTRIES_MAX && page.sealed;
+                if !strong && !is_next {
+                    break;
+                }
+                let before =
+                    usize::try_from(self.offset.saturating_sub(page.i)).unwrap_or(usize::MAX);
                 page.entries.truncate(before);
-                offset = page.i;
+                self.offset = page.i;
                 let mut entries = entries(page).collect::<Result<Vec<_>, _>>()?;
                 entries.reverse();
                 found.append(&mut entries);
             }
+            match (found.is_empty(), strong) {
+                (false, _) => return Ok(Some(found)),
+                (true, false) => strong = true,
+                (true, true) => self.offset = 0,
+            }
         }
-        found.truncate(entries_max);
-        Ok(found)
     }
 }

@@ -43,8 +43,8 @@ impl Index {
         }
         let mut sealed = Vec::new();
         loop {
-            let back = Direction::Back { from: offset, pages_max };
-            let query = || query(self, epoch, EPOCH_ENTRIES_MAX, back);
+            let last = Direction::last(offset, pages_max);
+            let query = || query(self, epoch, EPOCH_ENTRIES_MAX, last);
             let items = retry.run(query).await.map_err(failed(FINDING))?;
             let pages = items.into_iter().map(|item| Page::of(epoch, item));
             let pages = pages.collect::<Result<Vec<_>, _>>()?;

@@ -158,7 +158,7 @@ pub(crate) async fn last_page_of(
     operation: &'static str,
     retry: Retry,
 ) -> Result<Option<Page>, FeedError> {
-    let query = || query(index, epoch, offset, Direction::Back { from: 0, pages_max: 1 });
+    let query = || query(index, epoch, offset, Direction::last(0, 1));
     let items = retry.run(query).await.map_err(failed(operation))?;
     items.into_iter().next().map(|item| Page::of(epoch, item)).transpose()
 }
@@ -226,8 +226,15 @@ pub(crate) enum Direction {
     Forward { strong: bool },
     /// The first page that begins at or after the offset, as a replica has it.
     First,
-    /// The last pages that begin at or before the offset and not before `from`, the last one first.
-    Back { from: u64, pages_max: i32 },
+    /// The pages that begin at or before the offset and not before `from`, the last one first.
+    Back { from: u64, pages_max: Option<i32>, strong: bool },
+}
+
+impl Direction {
+    /// The last pages, strongly.
+    pub(crate) fn last(from: u64, pages_max: i32) -> Self {
+        Self::Back { from, pages_max: Some(pages_max), strong: true }
+    }
 }
 
 pub(crate) async fn query(
@@ -239,7 +246,7 @@ pub(crate) async fn query(
     let (from, strong, pages_max) = match direction {
         Direction::Forward { strong } => (None, strong, None),
         Direction::First => (None, false, Some(1)),
-        Direction::Back { from, pages_max } => (Some(number(from)), true, Some(pages_max)),
+        Direction::Back { from, pages_max, strong } => (Some(number(from)), strong, pages_max),
     };
     let of_pages = |query: QueryInputBuilder| {
         query

@@ -1,5 +1,7 @@
 //! Adds a context: its crate, its line in the stack, its source on the EventTopic.
 
+use std::fs;
+
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
@@ -64,6 +66,13 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     };
     let state = between(&text, "type Log = Documents<", ">;").map(str::to_owned);
     Ok(Some(Found { folder, name: name.to_owned(), log, state }))
+}
+
+/// The names of the contexts that are there.
+pub(crate) fn all(plan: &Plan) -> Vec<String> {
+    let folders = fs::read_dir(plan.root().join("functions")).into_iter().flatten().flatten();
+    let names = folders.map(|folder| folder.file_name().to_string_lossy().into_owned());
+    names.filter(|name| matches!(find(plan, name), Ok(Some(_)))).collect()
 }
 
 /// Plans a context.

@@ -1,5 +1,5 @@
-//! `ringfence new`, `new-context`, `new-slice` and `new-view`: what is to be written everywhere for a stack, a context,
-//! a slice or a view.
+//! `ringfence new`, `new-context`, `new-slice`, `new-view` and `new-version`: what is to be written everywhere for a
+//! stack, a context, a slice, a view or a version of an event.
 //!
 //! They change text, so that what a person wrote around it stays. A second run changes nothing: a part that is
 //! there is left as it is, and a part that is missing is written.
@@ -10,10 +10,12 @@ mod edit;
 mod names;
 mod plan;
 mod slice;
+mod source;
 mod stack;
 mod template;
 #[cfg(test)]
 mod tests;
+mod version;
 mod view;
 
 use std::env;
@@ -26,8 +28,11 @@ use clap::{Args, Subcommand};
 
 use crate::context::Log;
 use crate::plan::Plan;
+use crate::version::Begun;
 
-/// What is written for a stack, a context, a slice or a view.
+pub use crate::names::near;
+
+/// What is written for a stack, a context, a slice, a view or a version of an event.
 #[derive(Subcommand)]
 pub enum NewCommand {
     /// Creates a new stack with one example context. Status 0: it is there, 2: error, and nothing is written.
@@ -40,6 +45,9 @@ pub enum NewCommand {
     /// Adds a view of an event to a context of the stack in this folder. Status 0: it is there, 2: error, and nothing is
     /// written.
     NewView(NewView),
+    /// Begins the next version of a type of events: its number, its upcast, and the upcast's test. Status 0: it is
+    /// there, 2: error, and nothing is written.
+    NewVersion(NewVersion),
 }
 
 impl NewCommand {
@@ -53,6 +61,7 @@ impl NewCommand {
             Self::NewContext(context) => context.write(),
             Self::NewSlice(slice) => slice.write(),
             Self::NewView(view) => view.write(),
+            Self::NewVersion(version) => version.write(),
         }
     }
 }
@@ -108,8 +117,22 @@ pub struct NewView {
     allow_dirty: bool,
 }
 
+/// The command line that begins a version of an event.
+#[derive(Args)]
+pub struct NewVersion {
+    /// The context and the type of events, such as ordering/OrderPlaced.
+    #[arg(value_name = "CONTEXT/EVENT")]
+    event: String,
+    /// Writes although the git tree has changes that are not committed.
+    #[arg(long)]
+    allow_dirty: bool,
+}
+
 /// The folder of the stack that the command is called in.
-fn root() -> Result<PathBuf> {
+///
+/// # Errors
+/// It is called elsewhere.
+pub fn root() -> Result<PathBuf> {
     let here = env::current_dir().context("there is no working directory")?;
     let is_stack = |folder: &&Path| {
         ["template.yaml", "functions/stack/src/lib.rs"]
@@ -188,6 +211,21 @@ impl NewView {
         let next = format!(
             "Next: write its rows and their test in {file}, and run `UPDATE=1 cargo test`. It adds the view to \
              schemas/{context}.json.\n"
+        );
+        write(plan, *allow_dirty, &next)
+    }
+}
+
+impl NewVersion {
+    fn write(&self) -> Result<String> {
+        let Self { event, allow_dirty } = self;
+        let form = || format!("{event} is not <context>/<Event>, such as ordering/OrderPlaced");
+        let (context, name) = event.split_once('/').with_context(form)?;
+        let mut plan = Plan::new(root()?);
+        let Begun { number, file, lock } = version::add(&mut plan, context, name)?;
+        let next = format!(
+            "Next: change {name}, its upcast and the test in {file}, and run `cargo test`. Then `UPDATE=1 cargo test` \
+             writes version {number} into {lock}.\n"
         );
         write(plan, *allow_dirty, &next)
     }

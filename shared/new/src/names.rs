@@ -1,6 +1,13 @@
 //! The names of contexts and slices, and the names that follow from them.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
+
+/// Names that are more alike than this are similar. Equal names have 1.
+const NEAR: f64 = 0.85;
+/// Most similar names to show.
+const NAMES_MAX: usize = 2;
 
 /// The longest name. Lambda's names of functions end there too.
 const NAME_BYTES_MAX: usize = 64;
@@ -115,6 +122,16 @@ pub(crate) fn check_target(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Asks whether one of the most similar names is meant.
+#[must_use]
+pub fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
+    let like = known.iter().map(|name| (strsim::jaro_winkler(name, unknown), *name));
+    let mut like: Vec<_> = like.filter(|(like, _)| *like > NEAR).collect();
+    like.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let near: Vec<_> = like.into_iter().take(NAMES_MAX).map(|(_, name)| name).collect();
+    if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
+}
+
 /// `cancel-order` as `CancelOrder`.
 pub(crate) fn pascal(name: &str) -> String {
     name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
@@ -123,6 +140,18 @@ pub(crate) fn pascal(name: &str) -> String {
 /// `cancel-order` as `cancel_order`.
 pub(crate) fn snake(name: &str) -> String {
     name.replace('-', "_")
+}
+
+/// `OrderCancelled` as `order_cancelled`.
+pub(crate) fn snake_of_pascal(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.extend(c.to_lowercase());
+    }
+    snake
 }
 
 /// `order_id` as `orderId`.
@@ -172,14 +201,7 @@ impl Deed {
 
     /// The event as the name of a field, such as `order_cancelled`.
     pub(crate) fn field(&self) -> String {
-        let mut field = String::new();
-        for c in self.event.chars() {
-            if c.is_uppercase() && !field.is_empty() {
-                field.push('_');
-            }
-            field.extend(c.to_lowercase());
-        }
-        field
+        snake_of_pascal(&self.event)
     }
 }
 

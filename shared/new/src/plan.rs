@@ -47,6 +47,23 @@ impl Plan {
         self.files.contains_key(Path::new(path)) || self.root.join(path).exists()
     }
 
+    /// The sources below a folder, in the order of their paths.
+    pub(crate) fn sources(&self, folder: &str) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let reading = || format!("cannot read {folder}");
+        for entry in fs::read_dir(self.root.join(folder)).with_context(reading)? {
+            let name = entry.with_context(reading)?.file_name();
+            let path = format!("{folder}/{}", name.to_string_lossy());
+            if self.root.join(&path).is_dir() {
+                found.extend(self.sources(&path)?);
+            } else if path.ends_with(".rs") {
+                found.push(path);
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     /// The file as it will be.
     pub(crate) fn read(&self, path: &str) -> Result<String> {
         if let Some(text) = self.files.get(Path::new(path)) {

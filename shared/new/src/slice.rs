@@ -178,7 +178,7 @@ fn other_event(
         let words = body.lines().filter(is_code).flat_map(str::split_whitespace);
         let body: String = words.filter(|word| !["pub", "struct"].contains(word)).collect();
         let event = body.trim_end_matches(',').strip_suffix(&fields)?;
-        event.rsplit([',', '{', ';']).next().map(str::to_owned)
+        event.rsplit([',', '{', ';', ']']).next().map(str::to_owned)
     };
     let mut events = text.split('}').filter_map(event);
     Ok(events.find(|event| found.log != Log::Dcb && *event != deed.event))

@@ -153,7 +153,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
     let text = fs::read_to_string(&events).unwrap();
     let commented = text.replacen(
         "pub struct ParcelsOpened {",
-        "/// It begins.\n#[allow(dead_code)]\npub struct ParcelsOpened {",
+        "/// It begins.\n#[allow(\n    dead_code,\n)]\npub struct ParcelsOpened {",
         1,
     );
     assert_ne!(commented, text);

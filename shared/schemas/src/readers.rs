@@ -70,13 +70,7 @@ impl Readers {
         let current = match catalogs.current(event) {
             Ok(event) => event,
             Err(error) => {
-                let why = match error {
-                    CurrentError::Newer(NewerVersion { version, known, .. }) => {
-                        format!("version {version}, and {known} is the newest that is known")
-                    }
-                    CurrentError::Upcast { source, .. } => source.to_string(),
-                };
-                let (reader, why) = ("the catalog", Error::custom(why));
+                let (reader, why) = ("the catalog", why(error));
                 return vec![Unreadable { reader, contract: Contract::Log, field: None, why }];
             }
         };
@@ -103,8 +97,18 @@ fn cause<S: Slice>(event: &SequencedEvent) -> Option<&'static Cause> {
 fn react<S: Slice>(stored: &SequencedEvent) -> Option<Result<(), Error>> {
     let cause = cause::<S>(stored)?;
     let event = TopicEvent::new(stored.clone());
-    let current = cause.current(&event).map_err(Error::custom);
+    let current = cause.current(&event).map_err(why);
     Some(current.and_then(|event| S::react(&event)).map(drop))
+}
+
+/// Why an event has no newest shape, without its id: the same for all events to which the same happens.
+fn why(error: CurrentError) -> Error {
+    match error {
+        CurrentError::Newer(NewerVersion { version, known, .. }) => {
+            Error::custom(format!("version {version}, and {known} is the newest that is known"))
+        }
+        CurrentError::Upcast { source, .. } => Error::custom(source),
+    }
 }
 
 /// The field that an error is about. One that is missing is in its text. One that is wrong is that without which the
@@ -148,7 +152,7 @@ impl Visitor for Readers {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, Metadata, prelude::*};
+    use ringfence::{BoundaryId, EventSchema, Metadata, Upcasts, prelude::*};
     use serde_json::json;
 
     use super::*;
@@ -196,6 +200,7 @@ mod tests {
 
     impl Slice for Join {
         const NAME: &'static str = "join";
+        const REACTS_TO: &'static [Cause] = &[Cause::named("doors", "Opened")];
         type Context = Members;
         type State = Club;
         type Writes = Joined;
@@ -204,6 +209,48 @@ mod tests {
         fn decide(&self, _: &Club, _: &CommandContext) -> Result<Vec<Joined>, Never> {
             Ok(Vec::new())
         }
+
+        fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
+            let member_id = serde_json::from_value(event.data["by"].clone())?;
+            Ok(vec![Self { member_id }])
+        }
+    }
+
+    fn event(partition: &str, context: &str, event_type: &str) -> SequencedEvent {
+        SequencedEvent {
+            partition: BoundaryId::stored(partition),
+            slot: 1,
+            at: 0,
+            rest: 0,
+            event_type: event_type.to_owned(),
+            context: context.to_owned(),
+            tags: Vec::new(),
+            version: 1,
+            data: json!({}),
+            metadata: Metadata::default(),
+        }
+    }
+
+    #[test]
+    fn a_reaction_reads_the_event_as_the_bus_has_it() {
+        let mut readers = Readers::default();
+        readers.slice::<Join>();
+        const UPCAST: Upcasts = Upcasts(&[|mut data| {
+            data.rename("by", "whose")?;
+            Ok(data)
+        }]);
+        let opened = EventSchema { name: "Opened".into(), upcasts: UPCAST, ..Joined::SCHEMA };
+        let catalogs = Catalogs(vec![Catalog::new("doors", [opened]).unwrap()]);
+        let check = |version, data| {
+            let event = SequencedEvent { version, data, ..event("doorId:d", "doors", "Opened") };
+            let found = readers.unreadable(&catalogs, &event).into_iter();
+            found.map(|it| it.why.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(check(1, json!({ "by": "ada" })), [""; 0]);
+        let newer = "version 2, and 1 is the newest that is known";
+        assert_eq!(check(2, json!({ "whose": "ada" })), [newer]);
+        let missing = "Opened can't be upcast from version 1 to 2: field `by` is missing";
+        assert_eq!(check(1, json!({})), [missing]);
     }
 
     #[test]
@@ -211,18 +258,7 @@ mod tests {
         let mut readers = Readers::default();
         readers.slice::<Join>();
         let unreadable = |data| {
-            let event = SequencedEvent {
-                partition: BoundaryId::stored("members#ada"),
-                slot: 1,
-                at: 0,
-                rest: 0,
-                event_type: "Joined".to_owned(),
-                context: "members".to_owned(),
-                tags: Vec::new(),
-                version: 1,
-                data,
-                metadata: Metadata::default(),
-            };
+            let event = SequencedEvent { data, ..event("members#ada", "members", "Joined") };
             let found = readers.unreadable(&Catalogs::default(), &event).into_iter();
             found.map(|it| (it.reader, it.field)).collect::<Vec<_>>()
         };

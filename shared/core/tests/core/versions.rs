@@ -113,6 +113,15 @@ fn the_kit_upcasts_a_payload() {
     let old = json!({ "itemId": "i", "name": "mug", "price": 4 });
     let new = json!({ "itemId": "i", "title": "mug", "cents": 400 });
     assert_eq!(ringfence::kit::upcast::<ItemAdded>(1, old), new);
+    // A log of streams leaves out the field that names the stream.
+    let of_stream = json!({ "title": "mug", "cents": 400 });
+    assert_eq!(ringfence::kit::upcast::<ItemAdded>(3, of_stream.clone()), of_stream);
+}
+
+#[test]
+#[should_panic(expected = "missing field `cents`")]
+fn the_kit_notices_an_upcast_that_makes_something_else() {
+    let _ = ringfence::kit::upcast::<ItemAdded>(3, json!({ "title": "mug" }));
 }
 
 #[test]

@@ -92,6 +92,17 @@ fn short_answers_and_stale_replicas_change_nothing() {
             let index = Index::new(world.wired(&wire), INDEX);
             let read = index.read(Checkpoint::START, Until::Present).try_collect::<Vec<_>>().await;
             assert_eq!(read.expect("the feed"), entries, "seed {seed}");
+            // Backwards the same, in answers that lack pages.
+            let (wire, end) = (Wire::default(), index.end().await.expect("the end"));
+            for pass in 0..12 {
+                let (short, stale) = (1 + random.below(2), random.below(1_000));
+                let fault = if pass % 2 == 0 { Fault::stale(stale) } else { Fault::page(short) };
+                wire.inject("Query", pass, fault);
+            }
+            let index = Index::new(world.wired(&wire), INDEX);
+            let mut read = index.read_back(end).try_collect::<Vec<_>>().await.expect("the feed");
+            read.reverse();
+            assert_eq!(read, entries, "seed {seed}");
         });
     }
 }

@@ -1,15 +1,7 @@
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{
-    Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag,
-};
-use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
-use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
-use ringfence_feed::Partition;
-use ringfence_programs::shop::{ProductAdded, ProductNameChanged};
-use serde_json::{Value, json};
+use serde_json::json;
 
-use crate::world::{AGGREGATES, EVENTS, World};
+use crate::world::{EVENTS, World};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fences_are_verified_and_repaired() {
@@ -82,65 +74,4 @@ async fn a_command_that_fails_ends_with_status_2() {
         said.starts_with("error: describing table events: gave up after 8 attempts: "),
         "{said}"
     );
-}
-
-/// A product as another version of the program writes it.
-fn product(event_type: &'static str, data: Value) -> NewEvent {
-    let tags = vec![Tag::new("productId", "p")];
-    NewEvent { event_type: event_type.into(), tags, data }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_this_build_can_not_read_and_what_lies_ahead_is_named() {
-    let world = World::start().await;
-    let verify = |more: &[&str]| world.run(&[&["verify", "--settle-seconds", "0"], more].concat());
-    world.indexed_demand("p", "o").await;
-    let right =
-        "1 events, 1 fences: all in order\n1 events of the index decoded: all can be read\n";
-    assert_eq!(verify(&["--decode"]), (0, right.to_owned()));
-
-    // A field that events lack, one of another type, and a type that this version does not declare.
-    let vanished = EventSchema { name: "ProductVanished".into(), ..ProductAdded::SCHEMA };
-    let other =
-        Catalog::new("catalog", [ProductAdded::SCHEMA, ProductNameChanged::SCHEMA, vanished]);
-    let month = Clock::system().now_ms() + 30 * 24 * 3_600_000;
-    let log = DcbLog::new(world.client.clone(), EVENTS, other.unwrap(), Clock::fixed(month));
-    let events = vec![
-        product("ProductAdded", json!({ "productId": "p", "name": "Mug" })),
-        product("ProductAdded", json!({ "productId": "p", "name": "Cup" })),
-        product("ProductNameChanged", json!({ "productId": "p", "name": 5 })),
-        product("ProductVanished", json!({})),
-    ];
-    let envelope = &Envelope::default();
-    log.append(Append { events, seen: None, record: None, envelope }).await.unwrap();
-    let customers = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
-    let key = AggregateKey::new("customers", "ada").unwrap();
-    let (event_type, payload) = ("Renamed".to_owned(), Some(json!({})));
-    let renamed =
-        aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
-    customers.push_event(&key, PushPlace::End, renamed).await.unwrap();
-    let of_aggregate = Partition::of_aggregate("customers#ada");
-    world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate]).await;
-
-    let by = "read by catalog-products";
-    let expected = format!(
-        "unread   ProductAdded of catalog: description: missing field `description`; 2 events, the first is \
-         productId:p/2; {by}\n\
-         unread   ProductNameChanged of catalog: name: invalid type: integer `5`, expected a string; 1 events, \
-         the first is productId:p/4; {by}\n\
-         unread   ProductVanished of catalog: the context does not declare the type; 1 events, the first is \
-         productId:p/5; read by catalog\n\
-         unread   Renamed of customers: the context does not declare the type; 1 events, the first is \
-         customers#ada/1; read by customers\n\
-         6 events of the index decoded: not all can be read\n"
-    );
-    let (status, said) = verify(&["--decode"]);
-    assert_eq!((status, said.ends_with(&expected)), (1, true), "{said}\n{expected}");
-    let ahead: Vec<_> =
-        said.lines().filter(|line| line.starts_with("ahead    productId:p/")).collect();
-    assert_eq!(ahead.len(), 3, "{said}");
-    let (_, report) = world.json(&["verify", "--settle-seconds", "0", "--decode"]);
-    assert_eq!(report["ahead"]["productId:p/2"], month);
-    let unread = report["decoded"]["unread"].as_array().unwrap();
-    assert_eq!((unread.len(), &unread[1]["field"]), (4, &json!("name")));
 }

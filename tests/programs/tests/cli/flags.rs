@@ -31,6 +31,9 @@ fn wrong_flags_are_named() {
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("tail", "--index-table <INDEX_TABLE>"),
+        ("schemas check", "name the index with --index-table, INDEX_TABLE or --stack"),
+        ("schemas check --base main --newest 9", "cannot be used with"),
+        ("schemas check --index-table i --newest 0", "0 is not in 1.."),
         ("tail --index-table i --from -1", "'-1'"),
         ("tail --index-table i --from soon", "a checkpoint must be a whole number"),
         ("tail --index-table i --reader a", "give --view-table, VIEW_TABLE or --stack"),
@@ -137,6 +140,7 @@ fn every_command_shows_an_example() {
         "replay view",
         "checkpoint show",
         "checkpoint set",
+        "schemas check",
         "redrive",
     ] {
         let mut ringfence = ringfence();

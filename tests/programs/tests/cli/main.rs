@@ -15,5 +15,6 @@ mod look;
 mod parked;
 mod redrive;
 mod replay;
+mod schemas;
 mod together;
 mod world;

@@ -1,0 +1,59 @@
+//! `ringfence schemas`.
+
+mod base;
+mod decode;
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use ringfence_feed::Index;
+
+use crate::Lists;
+use crate::out::Output;
+use crate::stack::name;
+use crate::tables::DynamoEndpoint;
+
+#[derive(Args)]
+#[command(after_help = "\
+Run it with the next build before a deploy. It decodes each event of the index, of all logs, with each slice, view and
+automation of this build that reads it, and names those that can't be read. A whole index costs half a read unit for
+each 4 KB. `--newest` ends earlier, as soon as each type of this build has that many events; a type that has fewer
+makes it read on to the beginning.
+
+With `--base` it reads no stack on AWS or on this machine. It compares this build with the locks that a commit has in
+the stack of the working directory: what it takes away from callers, readers and what is stored, and which of its events
+the functions of that commit can't read, as they have to in the middle of a deploy.
+
+Examples:
+  ringfence schemas check --stack ringfence-prod
+  ringfence schemas check --stack ringfence-prod --newest 1000
+  ringfence schemas check --base origin/main")]
+pub(crate) struct Arguments {
+    /// The table of the index.
+    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
+    index_table: Option<String>,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+    /// Decodes the newest events of each type, this many.
+    #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
+    newest: Option<u64>,
+    /// Compares with the locks of this branch, tag or commit of git, in place of an index.
+    #[arg(long, value_name = "GIT REF", conflicts_with_all = ["newest", "stack"])]
+    base: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { index_table, dynamo, newest, base, output } = arguments;
+    if let Some(base) = base {
+        return base::check(base, lists, *output);
+    }
+    let index = index_table.as_ref().context(
+        "name the index with --index-table, INDEX_TABLE or --stack, or a commit with --base",
+    )?;
+    let index = Index::new(dynamo.client().await?, index);
+    let decoded = decode::decode(&index, lists, *newest).await?;
+    Ok(output.end(&decoded, decoded.in_order()))
+}

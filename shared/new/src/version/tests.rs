@@ -1,0 +1,196 @@
+//! In a small context, and in this repository.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+const EVENT: &str = "/// A room is booked. It is no `struct RoomBooked`.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct RoomBooked {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    pub name: String, // \"}\"
+}
+";
+
+/// A context with these events, and with a lock that has so many versions of `RoomBooked`.
+fn stack(events: &str, versions: usize) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    write("functions/rooms/src/lib.rs", "impl Context for Rooms {\n    type Log = Dcb;\n}\n");
+    write("functions/rooms/src/facts/booked.rs", events);
+    write("functions/rooms/Cargo.toml", "[dependencies]\nringfence.workspace = true\n");
+    let least = json!({ "roomId": "a" });
+    let most = json!({ "roomId": "a", "at": 5_000_000_000_u64, "of": ["\u{1}"] });
+    let version = json!({ "shape": {}, "samples": [least, most] });
+    let versions: BTreeMap<_, _> = (1..=versions).map(|n| (n.to_string(), &version)).collect();
+    let lock = json!({ "events": { "RoomBooked": { "versions": versions } } });
+    write("schemas/rooms.json", &lock.to_string());
+    folder
+}
+
+fn run(folder: &Path, event: &str) -> Result<(Begun, String)> {
+    let mut plan = Plan::new(folder.to_owned());
+    let begun = add(&mut plan, "rooms", event)?;
+    Ok((begun, plan.write(true)?))
+}
+
+/// The file of the events after the command, which is then run again.
+#[track_caller]
+fn written(events: &str, versions: usize) -> String {
+    let folder = stack(events, versions);
+    let (begun, _) = run(folder.path(), "RoomBooked").unwrap();
+    assert_eq!(begun.number as usize, versions + 1);
+    let text = fs::read_to_string(folder.path().join(&begun.file)).unwrap();
+    let (again, said) = run(folder.path(), "RoomBooked").unwrap();
+    assert_eq!((again.number, again.lock), (begun.number, begun.lock));
+    assert_eq!(said, "Everything is there already; nothing was changed.\n");
+    text
+}
+
+#[test]
+fn a_version_has_its_number_its_upcast_and_a_test_of_the_sample_that_says_most() {
+    let text = written(EVENT, 1);
+    let expected = "/// A room is booked. It is no `struct RoomBooked`.
+#[derive(Clone, Debug, PartialEq, Event)]
+#[event(version = 2)]
+#[upcast(1 = room_booked_1_to_2)]
+pub struct RoomBooked {
+    #[tag(partition)]
+    pub room_id: RoomId,
+    pub name: String, // \"}\"
+}
+
+/// Makes a payload of version 2 from one of version 1.
+fn room_booked_1_to_2(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
+    Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn room_booked_of_version_1_is_upcast() {
+        let old = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
+        let newest = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
+        assert_eq!(ringfence::kit::upcast::<super::RoomBooked>(1, old), newest);
+    }
+}
+";
+    assert_eq!(text, expected);
+    let (a, b) = ("a".repeat(40), "b".repeat(30));
+    let wide = literal(&json!({ "names": [a, b], "of": -5 }), 0, 0);
+    assert_eq!(wide, format!("{{\n    \"names\": [\"{a}\", \"{b}\"],\n    \"of\": -5,\n}}"));
+    let wider = literal(&json!([a, b, b]), 4, 0);
+    assert_eq!(wider, format!("[\n        \"{a}\",\n        \"{b}\",\n        \"{b}\",\n    ]"));
+}
+
+#[test]
+fn whatever_a_person_wrote_around_it_stays() {
+    let of =
+        |attributes: &str| EVENT.replace("#[derive(Clone, Debug, PartialEq, Event)]", attributes);
+    let check = |events: &str, versions, expected: &[&str]| {
+        let text = written(events, versions);
+        for expected in expected {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+    };
+    check(
+        &of("#[event(fenced, separator = '~')]\n#[derive(ringfence::Event, Clone)] // a note"),
+        1,
+        &["#[event(version = 2, fenced, separator = '~')]\n#[derive(ringfence::Event, Clone)]\n\
+             #[upcast(1 = room_booked_1_to_2)] // a note\npub struct"],
+    );
+    // The upcast follows the one before it, and its test the others.
+    let more = "
+fn name_is_title(data: Fields) -> Result<Fields, FieldError> {
+    Ok(data) // }
+}
+
+/// Another one.
+#[derive(Event)]
+pub(crate) struct RoomLeft {
+    room_id: RoomId,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+}
+";
+    check(
+        &(of(
+            "#[derive(Event)]\n#[event(\n    version = 2,\n)]\n#[upcast(\n    1 = name_is_title, // a note\n)]",
+        ) + more),
+        2,
+        &[
+            "version = 3",
+            "1 = name_is_title, 2 = room_booked_2_to_3, // a note",
+            "    Ok(data) // }\n}\n\n/// Makes a payload of version 3 from one of version 2.",
+            "/// Another one.\n#[derive(Event)]\npub(crate) struct RoomLeft {",
+            "    use super::*;\n\n    #[test]\n    fn room_booked_of_version_2_is_upcast() {",
+        ],
+    );
+    // In a module of the file, among tests of another.
+    let event: String = EVENT.lines().map(|line| format!("    {line}\n")).collect();
+    let inner = format!("mod tests {{}}\n\npub mod booked {{\n{event}}}\n\n// The end.\n");
+    check(
+        &inner,
+        1,
+        &["mod tests {}\n", "    }\n\n    #[cfg(test)]\n    mod tests {\n", "}\n\n// The end.\n"],
+    );
+    // Beside tests in a file of their own.
+    check(
+        &format!("{EVENT}\n#[cfg(test)]\nmod tests;\n"),
+        1,
+        &["mod tests;\n\n#[cfg(test)]\nmod upcast_tests {\n"],
+    );
+    // By its name in the log, or in Rust.
+    let renamed = of("#[derive(Event)]\n#[event(stored_as = \"RoomBooked\")]")
+        .replace("struct RoomBooked {", "struct Booking<'a> {");
+    check(
+        &renamed,
+        1,
+        &["#[event(version = 2, stored_as = \"RoomBooked\")]", "upcast::<super::Booking>"],
+    );
+    let folder = stack(&renamed, 1);
+    assert_eq!(run(folder.path(), "Booking").unwrap().0.number, 2);
+}
+
+#[test]
+fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
+    let refused = |events: &str, versions, event| {
+        let folder = stack(events, versions);
+        let error = run(folder.path(), event).map(|(_, said)| said).unwrap_err();
+        format!("{error:#}")
+    };
+    let version =
+        |attributes: &str| EVENT.replace("#[derive(", &format!("{attributes}\n#[derive("));
+    for (said, expected) in [
+        (refused(EVENT, 1, "RoomBoked"), "no type of events RoomBoked; did you mean RoomBooked?"),
+        (refused(EVENT, 1, "RoomId"), "no type of events RoomId"),
+        (refused(EVENT, 0, "RoomBooked"), "schemas/rooms.json does not have RoomBooked yet"),
+        (refused(&EVENT.repeat(2), 1, "RoomBooked"), "write the version by hand"),
+        (refused(EVENT, 2, "RoomBooked"), "put its number and its upcast back"),
+        (refused(&version("#[event(version = 2)]"), 2, "RoomBooked"), "and 0 upcasts: correct it"),
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let folder = stack(EVENT, 1);
+    let error = add(&mut Plan::new(folder.path().to_owned()), "room", "RoomBooked").err().unwrap();
+    assert_eq!(error.to_string(), "there is no context room in functions/; did you mean rooms?");
+    fs::write(
+        folder.path().join("schemas/rooms.json"),
+        r#"{ "events": { "RoomBooked": { "versions": { "1": { "samples": [] } } } } }"#,
+    )
+    .unwrap();
+    let said = run(folder.path(), "RoomBooked").map(|(_, said)| said).unwrap_err().to_string();
+    assert!(said.contains("has no sample of RoomBooked"), "{said}");
+}

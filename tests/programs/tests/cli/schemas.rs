@@ -1,0 +1,159 @@
+use std::process::{Command, Output};
+
+use ringfence::{
+    Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag, Upcasts,
+};
+use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::Clock;
+use ringfence_feed::Partition;
+use ringfence_programs::shop::{OrderPlaced, ProductAdded, ProductNameChanged};
+use serde_json::{Value, json};
+
+use crate::world::{AGGREGATES, EVENTS, World, ringfence};
+
+/// An event as another version of the program writes it.
+fn event(event_type: &'static str, (key, id): (&'static str, &str), data: Value) -> NewEvent {
+    NewEvent { event_type: event_type.into(), tags: vec![Tag::new(key, id)], data }
+}
+
+/// Events whose time lies a month ahead.
+async fn append(world: &World, events: Vec<NewEvent>) -> u64 {
+    // A type that this version of the program does not declare, and a newer version of another.
+    let vanished = EventSchema { name: "ProductVanished".into(), ..ProductAdded::SCHEMA };
+    let placed = EventSchema { upcasts: Upcasts(&[Ok]), ..OrderPlaced::SCHEMA };
+    let schemas = [ProductAdded::SCHEMA, ProductNameChanged::SCHEMA, vanished, placed];
+    let catalog = Catalog::new("catalog", schemas).unwrap();
+    let month = Clock::system().now_ms() + 30 * 24 * 3_600_000;
+    let log = DcbLog::new(world.client.clone(), EVENTS, catalog, Clock::fixed(month));
+    let envelope = &Envelope::default();
+    log.append(Append { events, seen: None, record: None, envelope }).await.unwrap();
+    month
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
+    let world = World::start().await;
+    let check = |more: &[&str]| world.run(&[&["schemas", "check"], more].concat());
+    world.indexed_demand("p", "o").await;
+    let right = "1 events of the index decoded, 2 read units: all can be read\n";
+    assert_eq!(check(&[]), (0, right.to_owned()));
+
+    let order = |order| event("OrderPlaced", ("orderId", order), json!({ "orderId": order }));
+    append(&world, vec![order("o1"), order("o2")]).await;
+    world
+        .index_all(["o1", "o2"].map(|id| BoundaryId::stored(format!("orderId:{id}")).into()))
+        .await;
+    let newer = "newer    OrderPlaced of catalog, version 2: this build knows the versions up to 1, so a newer one is \
+                 deployed; 2 events, among them orderId:o1/1, orderId:o2/1\n";
+    let (status, said) = check(&[]);
+    let end = "3 events of the index decoded, 2 read units: all can be read but those of a newer version\n";
+    assert_eq!((status, said), (1, format!("{newer}{end}")));
+
+    let product = |event_type, data| event(event_type, ("productId", "p"), data);
+    let month = append(
+        &world,
+        vec![
+            product("ProductAdded", json!({ "productId": "p", "name": "Mug" })),
+            product("ProductAdded", json!({ "productId": "p", "name": "Cup" })),
+            product("ProductNameChanged", json!({ "productId": "p", "name": 5 })),
+            product("ProductVanished", json!({})),
+        ],
+    )
+    .await;
+    let customers = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
+    let key = AggregateKey::new("customers", "ada").unwrap();
+    let (event_type, payload) = ("Renamed".to_owned(), Some(json!({})));
+    let renamed =
+        aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
+    customers.push_event(&key, PushPlace::End, renamed).await.unwrap();
+    let of_aggregate = Partition::of_aggregate("customers#ada");
+    world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate]).await;
+
+    let unread = |first: &str| {
+        format!(
+            "unread   ProductAdded of catalog, version 1: description: missing field `description`; {first}; read by \
+             catalog-products\n\
+             unread   ProductNameChanged of catalog, version 1: name: invalid type: integer `5`, expected a string; \
+             1 event, productId:p/4; read by catalog-products\n\
+             unread   ProductVanished of catalog, version 1: the context does not declare the type; 1 event, \
+             productId:p/5; read by catalog\n\
+             unread   Renamed of customers, version 1: the context does not declare the type; 1 event, \
+             customers#ada/1; read by customers\n"
+        )
+    };
+    let all = unread("2 events, among them productId:p/2, productId:p/3");
+    let end = "8 events of the index decoded, 2 read units: not all can be read\n";
+    assert_eq!(check(&[]), (1, format!("{all}{newer}{end}")));
+    // The newest of each type. The search ends where the index begins, because some types have no event.
+    let (status, said) = check(&["--newest", "1"]);
+    let newest = unread("1 event, productId:p/3");
+    assert!(status == 1 && said.starts_with(&newest), "{said}");
+    assert!(said.contains("1 event, orderId:o2/1\n6 of 8 events of the index decoded, "), "{said}");
+
+    let (_, report) = world.json(&["schemas", "check"]);
+    let unread = report["unread"].as_array().unwrap();
+    assert_eq!((unread.len(), &unread[1]["field"]), (4, &json!("name")));
+    assert_eq!(unread[0]["first"], json!(["productId:p/2", "productId:p/3"]));
+    assert_eq!(
+        (&report["newer"][0]["version"], &report["newer"][0]["known"]),
+        (&json!(2), &json!(1))
+    );
+
+    let (_, report) = world.json(&["verify", "--settle-seconds", "0"]);
+    assert_eq!(report["ahead"]["productId:p/2"], month);
+}
+
+#[test]
+fn a_build_is_compared_with_the_locks_of_a_commit() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let file = folder.path().join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    let run = |mut program: Command, arguments: &str| {
+        let output = program.args(arguments.split(' ')).current_dir(folder.path()).output();
+        let Output { status, stdout, stderr } = output.unwrap();
+        let said = String::from_utf8([stdout, stderr].concat()).unwrap();
+        (status.code().unwrap(), said)
+    };
+    let check = |base: &str| run(ringfence(), &format!("schemas check --base {base}"));
+    let git = |arguments: &str| {
+        let identity = "-c user.name=a -c user.email=a@example.com";
+        let (status, said) = run(Command::new("git"), &format!("{identity} {arguments}"));
+        assert_eq!(status, 0, "{said}");
+    };
+    let refused = |base: &str, expected: &str| {
+        let (status, said) = check(base);
+        assert!(status == 2 && said.contains(expected), "{status} {said}");
+    };
+    refused("main", "change into one");
+    write("template.yaml", "");
+    write("functions/stack/src/lib.rs", "");
+    refused("main", "not a git repository");
+    git("init --quiet");
+    git("add .");
+    git("commit --quiet --message none");
+    refused("nowhere", "`git fetch origin` brings");
+    refused("HEAD", "it has no locks in schemas/");
+    write("schemas/catalog.json", "{");
+    git("add .");
+    git("commit --quiet --message broken");
+    refused("HEAD", "schemas/catalog.json of HEAD: EOF");
+    write("schemas/catalog.json", "{\"views\":[\"product-demand\"]}");
+    git("add .");
+    git("commit --quiet --message right");
+    assert_eq!(check("HEAD"), (0, "1 contexts compared with HEAD: compatible\n".to_owned()));
+    write("schemas/catalog.json", "{\"views\":[\"product-prices\"]}");
+    git("add .");
+    git("commit --quiet --message gone");
+    let (status, said) = check("HEAD");
+    assert!(
+        status == 1 && said.starts_with("schemas/catalog.json: the view product-prices"),
+        "{said}"
+    );
+    assert!(said.contains("\n  breaks HTTP callers: "), "{said}");
+    // What is not committed does not count.
+    assert_eq!(check("HEAD~1").0, 0);
+}
