@@ -1,7 +1,8 @@
 //! The lists of the stack that a command line is for.
 
 use anyhow::Result;
-use ringfence::{Current, SequencedEvent};
+use ringfence::{CatalogError, Current, SequencedEvent};
+use ringfence_schemas::Contract;
 use ringfence_stack::{Members, Stack};
 
 use crate::explain::Slices;
@@ -15,6 +16,7 @@ pub struct Lists {
     /// The slices, with the code that rehearses their commands.
     pub slices: Slices,
     pub(crate) readers: Readers,
+    contract: fn() -> Result<Contract, CatalogError>,
 }
 
 impl Lists {
@@ -24,7 +26,15 @@ impl Lists {
     /// Two contexts contradict each other.
     pub fn of<M: Members>() -> Result<Self> {
         let (stack, slices) = (Stack::of::<M>()?, Slices::of::<M>());
-        Ok(Self { stack, slices, readers: Readers::of::<M>() })
+        Ok(Self { stack, slices, readers: Readers::of::<M>(), contract: Contract::of::<M> })
+    }
+
+    /// What the stack promises to callers and consumers.
+    ///
+    /// # Errors
+    /// Two contexts contradict each other.
+    pub fn contract(&self) -> Result<Contract> {
+        Ok((self.contract)()?)
     }
 
     /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not

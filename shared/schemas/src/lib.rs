@@ -2,15 +2,22 @@
 //! and what a change would break.
 //!
 //! A [`Shape`] is what JSON a type takes. A [`Lock`] is what was released of a context, as a committed file. [`present`]
-//! makes the lock of the code as it is.
+//! makes the lock of the code as it is. A [`Contract`] says the same to others: as documents of OpenAPI and AsyncAPI.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod asyncapi;
+mod contract;
 mod lock;
+mod openapi;
 mod present;
 mod probe;
+mod problems;
 mod samples;
 mod shape;
+#[cfg(test)]
+mod tests;
 
+pub use contract::Contract;
 pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVersion};
 pub use present::present;
 pub use shape::{Member, Shape, ShapeError};

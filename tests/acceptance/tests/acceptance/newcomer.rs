@@ -13,6 +13,7 @@ use ringfence_local::{template::Template, workspace_root};
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::contract::check_client;
 use crate::{PROJECTS, SHOP, start};
 
 fn text(path: &str) -> String {
@@ -53,7 +54,7 @@ fn slices(folder: &str) -> impl Iterator<Item = String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk() {
+async fn an_empty_stack_accepts_the_samples_in_the_pages_order_then_the_walk_then_a_client() {
     let [shop, projects] = SAMPLES.map(async |(folder, page)| {
         let data = crate::folder();
         let stack = start(folder, data.path(), None).await;
@@ -78,6 +79,7 @@ async fn an_empty_stack_accepts_the_samples_in_the_pages_order_and_then_the_walk
     let answers: Vec<Value> =
         answers.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(answers.last().unwrap()["row"]["customerId"], "eve", "{answers:?}");
+    check_client(stack.api()).await;
 }
 
 #[test]
