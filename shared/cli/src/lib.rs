@@ -8,6 +8,7 @@ pub mod api;
 pub mod boundary;
 pub mod checkpoint;
 pub mod commands;
+mod contract;
 mod documents;
 pub mod explain;
 mod fences;
@@ -39,6 +40,7 @@ mod topic;
 pub mod view;
 pub mod work;
 
+use std::future::ready;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -85,6 +87,8 @@ enum OfAll {
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
+    /// Prints what callers can ask of the stack, or which events it sends, as a document for programs.
+    Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),
     /// Says what commands did and cost, and on which boundaries they met conflicts.
@@ -214,11 +218,12 @@ impl OfAll {
     /// where no type parameter is, so that they are compiled once, and not in each program.
     fn run<'a>(&'a self, lists: &'a Lists) -> LocalBoxFuture<'a, anyhow::Result<ExitCode>> {
         match self {
-            Self::New(command) => std::future::ready(written(command)).boxed_local(),
+            Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
+            Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use ringfence::{Current, SequencedEvent};
-use ringfence_schemas::{Lock, Readers, present};
+use ringfence::{CatalogError, Current, SequencedEvent};
+use ringfence_schemas::{Contract, Lock, Readers, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::explain::Slices;
@@ -19,6 +19,7 @@ pub struct Lists {
     pub(crate) readers: Readers,
     /// The lock of each context, as the code is.
     pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
+    contract: fn() -> Result<Contract, CatalogError>,
 }
 
 impl Lists {
@@ -28,7 +29,21 @@ impl Lists {
     /// Two contexts contradict each other.
     pub fn of<M: Members>() -> Result<Self> {
         let (stack, slices) = (Stack::of::<M>()?, Slices::of::<M>());
-        Ok(Self { stack, slices, readers: Readers::of::<M>(), locks: present::<M> })
+        Ok(Self {
+            stack,
+            slices,
+            readers: Readers::of::<M>(),
+            locks: present::<M>,
+            contract: Contract::of::<M>,
+        })
+    }
+
+    /// What the stack promises to callers and consumers.
+    ///
+    /// # Errors
+    /// Two contexts contradict each other.
+    pub fn contract(&self) -> Result<Contract> {
+        Ok((self.contract)()?)
     }
 
     /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not

@@ -17,9 +17,10 @@ use serde::de::DeserializeOwned;
 use crate::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 5] = [
+const PAGES: [(&str, &str); 6] = [
     ("/events", "Events"),
     ("/slices", "Slices"),
+    ("/api", "API"),
     ("/boundary", "Boundary"),
     ("/views", "Views"),
     ("/health", "Health"),

@@ -7,6 +7,7 @@
 
 mod boundary;
 mod command;
+mod contract;
 mod event;
 mod events;
 mod explanation;
@@ -148,6 +149,8 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/boundary", get(boundary::page))
         .route("/slices", get(slices::all))
         .route("/slices/{context}/{slice}", get(slices::page).post(slices::send))
+        .route("/api", get(contract::page))
+        .route(contract::DOCUMENT, get(contract::document))
         .route("/views", get(views::page))
         .route("/views/{view}", get(views::rows))
         .route("/views/{view}/row", get(views::row))

@@ -1,5 +1,5 @@
-//! The original of a table layout, run by Node.js if the machine has it, so that tests can let both write
-//! and read the same table. A folder has `package.json` with its lock file, and `driver.mjs`, which reads
+//! A program of tests that Node.js runs, if the machine has it, such as the original of a table layout: so tests can let
+//! both write and read the same table. A folder has `package.json` with its lock file, and `driver.mjs`, which reads
 //! requests from standard input and writes answers to standard output, each as a line of JSON.
 
 use std::fs;
@@ -13,19 +13,19 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio::sync::OnceCell;
 
-/// If this variable is `1`, the tests fail on a machine that can't run an original.
+/// If this variable is `1`, the tests fail on a machine that can't run such a program.
 const REQUIRED: &str = "RINGFENCE_REQUIRE_NODE";
 
-/// The original of a layout, as npm installs it.
-pub struct Original {
+/// A program with its packages, as npm installs them.
+pub struct NodeProgram {
     name: &'static str,
     source: &'static str,
     folder: &'static str,
     installed: OnceCell<Result<(), String>>,
 }
 
-impl Original {
-    /// The original in `source`. It is installed in `folder`, so that nothing is written beside the code.
+impl NodeProgram {
+    /// The program in `source`. Its name is for people. It is installed in `folder`, so that nothing is written beside the code.
     #[must_use]
     pub const fn new(name: &'static str, source: &'static str, folder: &'static str) -> Self {
         Self { name, source, folder, installed: OnceCell::const_new() }
@@ -65,7 +65,7 @@ impl Original {
                 self.name
             );
             // Not by a macro: a passing test would swallow its output.
-            let left_out = format!("LEFT OUT, interchange with {}: {why}\n", self.name);
+            let left_out = format!("LEFT OUT, {}: {why}\n", self.name);
             let _ = std::io::stderr().write_all(left_out.as_bytes());
         })
     }
@@ -109,7 +109,7 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
     fs::write(marker, state).map_err(|error| error.to_string())
 }
 
-/// A running original.
+/// A running program.
 pub struct Driver {
     // The process ends with its standard input.
     _process: Child,

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Who relies on what was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Contract {
+pub enum Audience {
     /// The log keeps events for ever, and decisions read them.
     Log,
     /// The bus has events, for reactions and for takers outside of the stack.
@@ -15,7 +15,7 @@ pub enum Contract {
     Rows,
 }
 
-impl fmt::Display for Contract {
+impl fmt::Display for Audience {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Log => "the log",
@@ -36,7 +36,7 @@ pub struct Finding {
     /// What was found of it.
     pub changes: Vec<String>,
     /// Whom it breaks, and how; empty if it breaks nobody.
-    pub breaks: Vec<(Contract, String)>,
+    pub breaks: Vec<(Audience, String)>,
     /// What to do, a line each; code is indented.
     pub remedy: Vec<String>,
     /// Whether `UPDATE=1 cargo test` writes it into the lock, and nothing else is to be done.
@@ -47,8 +47,8 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, subject, changes, breaks, remedy, .. } = self;
         write!(f, "{path}: {subject}: {}", changes.join("; "))?;
-        for (contract, how) in breaks {
-            write!(f, "\n  breaks {contract}: {how}")?;
+        for (audience, how) in breaks {
+            write!(f, "\n  breaks {audience}: {how}")?;
         }
         remedy.iter().try_for_each(|line| write!(f, "\n  {line}"))
     }

@@ -3,27 +3,35 @@
 //!
 //! A [`Shape`] is what JSON a type takes. A [`Lock`] is what was released of a context, as a committed file. [`present`]
 //! makes the lock of the code as it is, and [`check`] says what may change, and runs every reader on what was released.
+//! A [`Contract`] says to others what they can rely on: as documents of OpenAPI and AsyncAPI.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod admits;
+mod asyncapi;
 mod boundaries;
+mod contract;
 mod differences;
 mod finding;
 mod gate;
 mod lock;
 mod names;
+mod openapi;
 mod present;
 mod probe;
+mod problems;
 mod readers;
 mod running;
 mod samples;
 mod shape;
+#[cfg(test)]
+mod tests;
 mod variations;
 mod words;
 
 pub use admits::Mismatch;
+pub use contract::Contract;
 pub use differences::{DifferenceKind, ShapeDifference};
-pub use finding::{Contract, Finding};
+pub use finding::{Audience, Finding};
 pub use gate::{Comparison, check, compare, forward};
 pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVersion};
 pub use present::present;

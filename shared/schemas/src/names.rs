@@ -1,6 +1,6 @@
 //! The findings about what is known by its name: commands and the codes of their rejections, views, reactors, snapshots.
 
-use crate::finding::{Contract, Finding};
+use crate::finding::{Audience, Finding};
 use crate::words::{finding, gone, last};
 use crate::{DifferenceKind, ShapeDifference};
 
@@ -12,7 +12,7 @@ pub(crate) fn command_broken(
 ) -> Finding {
     let changes = differences.iter().map(ToString::to_string).collect();
     let mut broken = finding(context, format!("the command {slice}"), changes).breaks(
-        Contract::Http,
+        Audience::Http,
         format!(
             "POST /{context}/{slice} answers 400 to what callers send today. A letter of a reaction is sent again later, \
              too"
@@ -48,7 +48,7 @@ pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
     let change = format!("no case is rejected with the code {code} any more");
     finding(context, format!("the command {slice}"), vec![change])
         .breaks(
-            Contract::Http,
+            Audience::Http,
             "callers tell rejections apart by their codes, and a repeat under a key has the code of then",
         )
         .mend("give the code back, and a case that shows it")
@@ -58,7 +58,7 @@ pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
 /// A command that no slice takes any more.
 pub(crate) fn command_gone(context: &str, slice: &str) -> Finding {
     finding(context, format!("the command {slice}"), gone())
-        .breaks(Contract::Http, format!("POST /{context}/{slice} answers 404"))
+        .breaks(Audience::Http, format!("POST /{context}/{slice} answers 404"))
         .mend("list its slice again. A new name is a slice beside it, until nobody calls this one")
         .when_unused(&format!("`{slice}` from `commands`"))
 }
@@ -66,8 +66,8 @@ pub(crate) fn command_gone(context: &str, slice: &str) -> Finding {
 /// A view that is not listed any more.
 pub(crate) fn view_gone(context: &str, view: &str) -> Finding {
     finding(context, format!("the view {view}"), gone())
-        .breaks(Contract::Http, format!("GET /{view} and GET /{view}/… answer 404"))
-        .breaks(Contract::Rows, "its rows stay in the table, and nobody changes them")
+        .breaks(Audience::Http, format!("GET /{view} and GET /{view}/… answer 404"))
+        .breaks(Audience::Rows, "its rows stay in the table, and nobody changes them")
         .mend("list it again. A new name is a view beside it, which is folded from the first event")
         .when_unused(&format!("`{view}` from `views`"))
 }
@@ -76,7 +76,7 @@ pub(crate) fn view_gone(context: &str, view: &str) -> Finding {
 pub(crate) fn reactor_gone(context: &str, slice: &str) -> Finding {
     finding(context, format!("the reactor {slice}"), gone())
         .breaks(
-            Contract::Bus,
+            Audience::Bus,
             "the keys of its reactions have its name: under another one, a replay or a letter has its effect again",
         )
         .mend(format!("let {slice} react again, under this name"))
@@ -87,7 +87,7 @@ pub(crate) fn reactor_gone(context: &str, slice: &str) -> Finding {
 pub(crate) fn snapshot_gone(context: &str, name: &str) -> Finding {
     finding(context, format!("the snapshot {name}"), gone())
         .breaks(
-            Contract::Rows,
+            Audience::Rows,
             "documents that have it are folded from their events, and `prune` may have deleted these",
         )
         .mend("give the name back if documents were pruned")

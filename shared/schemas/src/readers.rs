@@ -13,7 +13,7 @@ use ringfence_views::View;
 use serde::de::Error as _;
 use serde_json::Error;
 
-use crate::Contract;
+use crate::Audience;
 
 /// Reads an event, which is given as it is stored and in the newest shape of its type; `None` if it does not read events
 /// like this one.
@@ -23,7 +23,7 @@ type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     name: &'static str,
-    contract: Contract,
+    audience: Audience,
     read: Read,
 }
 
@@ -37,7 +37,7 @@ pub struct Unreadable {
     /// The name of the slice or the view.
     pub reader: &'static str,
     /// Whether a decision, a reaction or a row wants the event.
-    pub contract: Contract,
+    pub audience: Audience,
     /// The member of the payload that it can't read, if that is known.
     pub field: Option<String>,
     /// Why.
@@ -71,19 +71,19 @@ impl Readers {
             Ok(event) => event,
             Err(error) => {
                 let (reader, why) = ("the catalog", why(error));
-                return vec![Unreadable { reader, contract: Contract::Log, field: None, why }];
+                return vec![Unreadable { reader, audience: Audience::Log, field: None, why }];
             }
         };
-        let unreadable = self.0.iter().filter_map(|Reader { name, contract, read }| {
+        let unreadable = self.0.iter().filter_map(|Reader { name, audience, read }| {
             let why = read(event, &current)?.err()?;
             let field = field(catalogs, &current, *read, &why);
-            Some(Unreadable { reader: name, contract: *contract, field, why })
+            Some(Unreadable { reader: name, audience: *audience, field, why })
         });
         unreadable.collect()
     }
 
-    fn add(&mut self, name: &'static str, contract: Contract, read: Read) {
-        self.0.push(Reader { name, contract, read });
+    fn add(&mut self, name: &'static str, audience: Audience, read: Read) {
+        self.0.push(Reader { name, audience, read });
     }
 }
 
@@ -137,16 +137,16 @@ fn reads_view<V: View>(event: &SequencedEvent) -> bool {
 
 impl Visitor for Readers {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.add(S::NAME, Contract::Log, |_, event| LogOf::<S>::read(event));
+        self.add(S::NAME, Audience::Log, |_, event| LogOf::<S>::read(event));
         if !S::REACTS_TO.is_empty() {
-            self.add(S::NAME, Contract::Bus, |stored, _| react::<S>(stored));
+            self.add(S::NAME, Audience::Bus, |stored, _| react::<S>(stored));
         }
     }
 
     fn view<V: View>(&mut self) {
         let read: Read =
             |_, event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
-        self.add(V::NAME, Contract::Rows, read);
+        self.add(V::NAME, Audience::Rows, read);
     }
 }
 

@@ -98,18 +98,18 @@ impl<'a> Samples<'a> {
                     let first = || (format!("{sample}{how}"), why.clone(), 0);
                     // One line for each field that a reader can't read.
                     let what = of.field.unwrap_or_else(|| why.clone());
-                    let by = (of.reader, of.contract, *number, what);
+                    let by = (of.reader, of.audience, *number, what);
                     unread.entry(by).or_insert_with(first).2 += 1;
                 }
             }
         }
         let mut found = Vec::new();
-        for ((reader, contract, number, _), (mut sample, why, count)) in unread {
+        for ((reader, audience, number, _), (mut sample, why, count)) in unread {
             if count > 1 {
                 sample += &format!(", and {} more", count - 1);
             }
             let version = (&*self.schema.name, number);
-            found.push(words::unread(self.context, version, (reader, contract), &sample, &why));
+            found.push(words::unread(self.context, version, (reader, audience), &sample, &why));
         }
         found
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Contract, Finding};
+use crate::finding::{Audience, Finding};
 use crate::{DifferenceKind, Lock, LockedType, LockedVersion, Mismatch, ShapeDifference};
 
 /// Where the way to boundaries for events that exist is described.
@@ -32,8 +32,8 @@ pub(crate) fn finding(context: &str, subject: impl Into<String>, changes: Vec<St
 }
 
 impl Finding {
-    pub(crate) fn breaks(mut self, contract: Contract, how: impl Into<String>) -> Self {
-        self.breaks.push((contract, how.into()));
+    pub(crate) fn breaks(mut self, audience: Audience, how: impl Into<String>) -> Self {
+        self.breaks.push((audience, how.into()));
         self
     }
 
@@ -122,7 +122,7 @@ fn parent(place: &str) -> &str {
 pub(crate) fn type_gone(context: &str, name: &str) -> Finding {
     finding(context, format!("the type {name}"), gone())
         .breaks(
-            Contract::Log,
+            Audience::Log,
             "its events stay there under this name, so a decision would overlook them, or fail",
         )
         .mend(format!(
@@ -140,7 +140,7 @@ pub(crate) fn version_gone(context: &str, name: &str, known: u32, newest: u32) -
     let change = format!("the newest version is {newest}, and version {known} was released");
     finding(context, format!("the type {name}"), vec![change])
         .breaks(
-            Contract::Log,
+            Audience::Log,
             format!(
                 "nobody can read events of version {known}: commands answer 503, and views stop"
             ),
@@ -159,7 +159,7 @@ pub(crate) fn version_skipped(context: &str, name: &str, known: u32, newest: u32
     let change = format!("the newest version is {newest}, and version {next} is not in the file");
     finding(context, format!("the type {name}"), vec![change])
         .breaks(
-            Contract::Log,
+            Audience::Log,
             format!("nothing can show that events of version {next} would be read"),
         )
         .mend(format!(
@@ -185,7 +185,7 @@ pub(crate) fn boundaries(
     let filing = filing.trim_start_matches('{').trim_end_matches('}');
     finding(context, format!("the type {name}"), changes)
         .breaks(
-            Contract::Log,
+            Audience::Log,
             "events are filed when they are written, so decisions would overlook those that are stored. No version helps",
         )
         .mend("a field that is no boundary is `#[tag(skip)]`".to_owned())
@@ -206,12 +206,12 @@ pub(crate) fn version_broken(
     let Version { name, number, newest, .. } = version;
     let changes = differences.iter().map(ToString::to_string).collect();
     let mut broken = finding(context, format!("{name} version {number}"), changes).breaks(
-        Contract::Log,
+        Audience::Log,
         format!("events of version {number} are stored as they were, and stay so"),
     );
     if is_public {
         let how = "takers outside of the stack read it: they know a version by `schema`";
-        broken = broken.breaks(Contract::Bus, how);
+        broken = broken.breaks(Audience::Bus, how);
     }
     if number < newest {
         let never = "the file is what was released: give it its text back".to_owned();
@@ -310,7 +310,7 @@ pub(crate) fn upcast_wrong(
     let change = format!("the upcast of sample {sample} does not make version {next}: {why}");
     finding(context, format!("{name} version {number}"), vec![change])
         .breaks(
-            Contract::Log,
+            Audience::Log,
             format!("events of version {number} are stored, and nothing could read them"),
         )
         .mend(format!(
@@ -323,26 +323,26 @@ pub(crate) fn upcast_wrong(
 pub(crate) fn unread(
     context: &str,
     (name, number): (&str, u32),
-    (reader, contract): (&str, Contract),
+    (reader, audience): (&str, Audience),
     sample: &str,
     why: &str,
 ) -> Finding {
-    let (kind, how) = match contract {
-        Contract::Bus => ("reactor", "it fails on such an event, which becomes a letter"),
-        Contract::Rows => ("view", "it stops before such an event"),
-        Contract::Log | Contract::Http => ("slice", "a decision that meets such an event fails"),
+    let (kind, how) = match audience {
+        Audience::Bus => ("reactor", "it fails on such an event, which becomes a letter"),
+        Audience::Rows => ("view", "it stops before such an event"),
+        Audience::Log | Audience::Http => ("slice", "a decision that meets such an event fails"),
     };
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
-    let found = found.breaks(contract, how).mend(format!(
+    let found = found.breaks(audience, how).mend(format!(
         "let {reader} take it, such as by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
          an upcast"
     ));
-    match contract {
-        Contract::Bus => {
+    match audience {
+        Audience::Bus => {
             found.mend("a cause with upcasts of its own needs those of the type: `Cause::of`")
         }
-        Contract::Log | Contract::Http | Contract::Rows => found,
+        Audience::Log | Audience::Http | Audience::Rows => found,
     }
 }
 
@@ -355,11 +355,11 @@ pub(crate) fn two_deploys(
 ) -> Finding {
     let change = format!("the base can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]).breaks(
-        Contract::Log,
+        Audience::Log,
         "in the middle of a deploy, and after a roll-back, functions of the base fail on such events",
     );
     let found = match is_public {
-        true => found.breaks(Contract::Bus, "takers outside of the stack fail on them, too"),
+        true => found.breaks(Audience::Bus, "takers outside of the stack fail on them, too"),
         false => found,
     };
     found.mend("take two deploys: first what reads it, then what writes it")

@@ -46,6 +46,8 @@ pub struct FunctionInfo {
     pub name: &'static str,
     /// The path of the HTTP API at which it answers GET.
     pub get: Option<&'static str>,
+    /// The parameters of the query of such a request.
+    pub query: &'static [&'static str],
 }
 
 /// A slice.
@@ -164,6 +166,7 @@ impl Visitor for Found {
     }
 
     fn function<F: Function>(&mut self) {
-        self.last().functions.push(FunctionInfo { name: F::NAME, get: F::GET });
+        let (name, get, query) = (F::NAME, F::GET, F::QUERY);
+        self.last().functions.push(FunctionInfo { name, get, query });
     }
 }

@@ -15,6 +15,8 @@ pub trait Members {
 pub trait Function: Service {
     /// The path of the HTTP API at which it answers GET; `None` if it answers no request.
     const GET: Option<&'static str> = None;
+    /// The parameters that it takes in the query of such a request.
+    const QUERY: &'static [&'static str] = &[];
 }
 
 /// Visits each member of a stack.

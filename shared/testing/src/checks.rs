@@ -32,6 +32,11 @@ macro_rules! checks {
         }
 
         #[test]
+        fn the_documents_of_the_api_are_those_of_the_stack() {
+            $crate::check_api::<$stack>();
+        }
+
+        #[test]
         fn every_role_allows_what_its_functions_need_and_no_more() {
             $crate::check_roles::<$stack>();
         }

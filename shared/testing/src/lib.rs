@@ -1,14 +1,15 @@
 //! For the tests of a stack.
 //!
 //! [`checks!`] makes the tests that every stack has, of [`check_cases`], [`check_bad_input`], [`check_functions`],
-//! [`check_roles`], [`check_rooms`], [`check_schemas`] and the checks of the readers' roles. [`Dynamo`] is the embedded
-//! DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of a stack that are
-//! not slices. Under `UPDATE=1` the checks write what they can: into `template.yaml` indexes, and the statements of roles
-//! about items; into the locks what is new.
+//! [`check_roles`], [`check_rooms`], [`check_schemas`], [`check_api`] and the checks of the readers' roles. [`Dynamo`] is
+//! the embedded DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of a
+//! stack that are not slices. Under `UPDATE=1` the checks write what they can: into `template.yaml` indexes, and the
+//! statements of roles about items; into the locks what is new; into `docs/api` the documents of the API.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;
 mod checks;
+mod contract;
 mod dynamo;
 mod functions;
 mod mend;
@@ -23,6 +24,7 @@ pub mod template;
 mod variables;
 
 pub use cases::{check_cases, table_of, tips_of};
+pub use contract::check_api;
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
 pub use payloads::check_bad_input;

@@ -178,7 +178,7 @@ fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
         "rows.rs: the view rows is in no list: functions/rooms/src/lib.rs lacks its line `.view::<…::Rows>()`"
     );
     assert_eq!(all.len(), 3, "{all:?}");
-    context.functions.push(FunctionInfo { name: "sweep", get: None });
+    context.functions.push(FunctionInfo { name: "sweep", get: None, query: &[] });
     assert_eq!(lines(&context), all[..2]);
 }
 

@@ -58,6 +58,7 @@ impl Service for ReadyWork {
 
 impl Function for ReadyWork {
     const GET: Option<&'static str> = Some("/projects/{project}/ready");
+    const QUERY: &'static [&'static str] = &["limit"];
 }
 
 /// The views that it reads.

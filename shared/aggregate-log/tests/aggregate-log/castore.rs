@@ -1,11 +1,11 @@
 //! Castore itself, on the same tables as the log.
 
-use ringfence_local::node::{Driver, Original};
+use ringfence_local::node::{Driver, NodeProgram};
 
 use crate::stack::{LEGACY, Stack, TABLE};
 
-static CASTORE: Original = Original::new(
-    "Castore's packages",
+static CASTORE: NodeProgram = NodeProgram::new(
+    "interchange with Castore's packages",
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/castore"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/castore"),
 );

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence_schemas::{Contract, Finding, Lock, compare, forward};
+use ringfence_schemas::{Audience, Finding, Lock, compare, forward};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -117,7 +117,7 @@ impl Display for Compared<'_> {
 serialize_as!(Compared<'_>, |Compared { base, contexts, gone, findings }| {
     let findings = findings.iter().map(|finding| {
         let Finding { path, subject, changes, breaks, remedy, .. } = finding;
-        let breaks = breaks.iter().map(|(contract, how)| json!({ "scope": scope(*contract), "how": how }));
+        let breaks = breaks.iter().map(|(audience, how)| json!({ "scope": scope(*audience), "how": how }));
         json!({
             "path": path, "subject": subject, "changes": changes, "breaks": breaks.collect::<Value>(),
             "remedy": remedy,
@@ -126,12 +126,12 @@ serialize_as!(Compared<'_>, |Compared { base, contexts, gone, findings }| {
     json!({ "base": base, "contexts": contexts, "gone": gone, "findings": findings.collect::<Value>() })
 });
 
-fn scope(contract: Contract) -> &'static str {
-    match contract {
-        Contract::Log => "log",
-        Contract::Bus => "bus",
-        Contract::Http => "http",
-        Contract::Rows => "rows",
+fn scope(audience: Audience) -> &'static str {
+    match audience {
+        Audience::Log => "log",
+        Audience::Bus => "bus",
+        Audience::Http => "http",
+        Audience::Rows => "rows",
     }
 }
 

@@ -1,11 +1,11 @@
 //! The original library, on the same table as the log.
 
-use ringfence_local::node::{Driver, Original};
+use ringfence_local::node::{Driver, NodeProgram};
 
 use crate::stack::{Stack, TABLE};
 
-static EQUINOX: Original = Original::new(
-    "the packages of Equinox",
+static EQUINOX: NodeProgram = NodeProgram::new(
+    "interchange with the packages of Equinox",
     concat!(env!("CARGO_MANIFEST_DIR"), "/tests/equinox"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/equinox"),
 );

@@ -1,5 +1,6 @@
 //! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
 
+use std::cell::RefCell;
 use std::fs;
 
 use ringfence_dynamo::wire::Wire;
@@ -7,6 +8,7 @@ use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::contract::check_answers;
 use crate::{PROJECTS, SHOP};
 
 /// A stack of this repository with a folder of its own.
@@ -35,25 +37,40 @@ fn event_table(stack: &RunningStack) -> &str {
 struct Api {
     stack: RunningStack,
     client: reqwest::Client,
+    /// All answers to commands, for a comparison with the OpenAPI document.
+    answers: RefCell<Vec<Value>>,
 }
 
 impl Api {
+    fn of(stack: RunningStack) -> Self {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { stack, client, answers: RefCell::default() }
+    }
+
     /// Status, content type and body of a POST.
     async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, String, Value) {
-        let url = format!("{}{path}", self.stack.api());
-        let answer = self.client.post(url).body(body).send().await.unwrap();
-        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        let content_type = headers.get("content-type").map(|value| value.to_str().unwrap());
-        let content_type = content_type.unwrap_or_default().to_owned();
-        (status, content_type, answer.json().await.unwrap_or_default())
+        self.send(path, self.request(path).body(body)).await
     }
 
     /// Status and body of a POST with an idempotency key.
     async fn post_once(&self, path: &str, key: &str, command: &Value) -> (u16, Value) {
-        let url = format!("{}{path}", self.stack.api());
-        let request = self.client.post(url).header("idempotency-key", key);
-        let answer = request.body(command.to_string()).send().await.unwrap();
-        (answer.status().as_u16(), answer.json().await.unwrap())
+        let request = self.request(path).header("idempotency-key", key).body(command.to_string());
+        let (status, _, body) = self.send(path, request).await;
+        (status, body)
+    }
+
+    fn request(&self, path: &str) -> reqwest::RequestBuilder {
+        self.client.post(format!("{}{path}", self.stack.api()))
+    }
+
+    async fn send(&self, path: &str, request: reqwest::RequestBuilder) -> (u16, String, Value) {
+        let answer = request.send().await.unwrap();
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let content_type = headers.get("content-type").map(|value| value.to_str().unwrap());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        let body = answer.json().await.unwrap_or_default();
+        self.answers.borrow_mut().push(json!(["POST", path, status, content_type, body]));
+        (status, content_type, body)
     }
 
     /// Expects the command to be accepted with these events, and the same answer to a repeat.
@@ -91,7 +108,7 @@ fn order(order: &str, products: &[String]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_refused_and_nothing_is_written() {
     let (stack, _folder) = start(SHOP).await;
-    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let api = Api::of(stack);
     let place = "/ordering/place-order";
     let good = || order("o-1", &["p-1".to_owned()]);
     let with = |field: &str, value: Value| {
@@ -154,6 +171,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
         api.refuses(path, command.to_string(), 400, &[&limit]).await;
     }
 
+    check_answers(SHOP, api.answers.take()).await;
     let (status, _, body) = api.post("/ordering/no-such-slice", good().to_string()).await;
     assert_eq!((status, body), (404, json!({ "message": "Not Found" })));
 
@@ -176,7 +194,7 @@ async fn bad_input_is_refused_and_nothing_is_written() {
 #[tokio::test(flavor = "multi_thread")]
 async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     let (stack, _folder) = start(SHOP).await;
-    let api = Api { stack, client: reqwest::Client::builder().no_proxy().build().unwrap() };
+    let api = Api::of(stack);
     let event = |kind: &str, partition: &str, slot: u64| json!({ "type": kind, "partition": partition, "slot": slot });
 
     for (customer, email) in [("ada", "ada@example.com"), ("bob", "bob@example.com")] {
@@ -215,12 +233,14 @@ async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     let documents = api.stack.items("DocumentTable").unwrap();
     let tip = documents.iter().find(|item| item["a"].is_object()).unwrap();
     assert_eq!(tip["n"]["N"], "3", "{tip}");
+    check_answers(SHOP, api.answers.take()).await;
 }
 
 /// Sends every sample of the stack in this folder, and each gets an answer.
-pub(crate) async fn answers_every_sample(folder: &str, stack: &RunningStack) {
+pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStack) {
     let mut samples = 0;
-    let mut functions: Vec<_> = fs::read_dir(workspace_root().join(folder).join("events"))
+    let mut over_http = Vec::new();
+    let mut functions: Vec<_> = fs::read_dir(workspace_root().join(stack_folder).join("events"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();
@@ -229,7 +249,7 @@ pub(crate) async fn answers_every_sample(folder: &str, stack: &RunningStack) {
         let function = folder.file_name().unwrap().to_str().unwrap();
         for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             samples += 1;
-            let payload = serde_json::from_slice(&fs::read(&sample).unwrap()).unwrap();
+            let payload: Value = serde_json::from_slice(&fs::read(&sample).unwrap()).unwrap();
             let shown = sample.display();
             let answer = stack.invoke(function, &payload).await;
             let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
@@ -240,8 +260,18 @@ pub(crate) async fn answers_every_sample(folder: &str, stack: &RunningStack) {
                 _ => is_answer(&answer),
             };
             assert!(understood, "{shown}: {answer}");
+            if let Some(body) = answer["body"].as_str() {
+                let (request, body): (_, Value) =
+                    (&payload["requestContext"]["http"], serde_json::from_str(body).unwrap());
+                let (status, content_type) =
+                    (&answer["statusCode"], &answer["headers"]["content-type"]);
+                let answer =
+                    json!([request["method"], request["path"], status, content_type, body]);
+                over_http.push(answer);
+            }
         }
     }
+    check_answers(stack_folder, over_http).await;
     assert!(samples >= 2 * 12 + 3, "{samples}");
 }
 

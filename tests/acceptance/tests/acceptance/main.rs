@@ -4,6 +4,7 @@
 
 mod binaries;
 mod console;
+mod contract;
 mod newcomer;
 
 use std::collections::BTreeMap;

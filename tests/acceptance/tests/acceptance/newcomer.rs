@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::binaries::answers_every_sample;
+use crate::contract::check_client;
 use crate::{PROJECTS, SHOP, start};
 
 fn text(path: &str) -> String {
@@ -54,7 +55,7 @@ fn slices(folder: &str) -> impl Iterator<Item = String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn samples_are_accepted_in_the_pages_order_then_the_walk_then_each_is_answered() {
+async fn samples_in_the_pages_order_then_the_walk_then_each_sample_then_a_client() {
     let [shop, projects] = SAMPLES.map(async |(folder, page)| {
         let data = crate::folder();
         let stack = start(folder, data.path(), None).await;
@@ -81,6 +82,7 @@ async fn samples_are_accepted_in_the_pages_order_then_the_walk_then_each_is_answ
     assert_eq!(answers.last().unwrap()["row"]["customerId"], "eve", "{answers:?}");
 
     join(answers_every_sample(SHOP, &stack), answers_every_sample(PROJECTS, &projects)).await;
+    check_client(stack.api()).await;
 }
 
 #[test]

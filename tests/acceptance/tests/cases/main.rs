@@ -8,8 +8,8 @@ mod samples;
 
 use ringfence_acceptance::{Application, applications};
 use ringfence_testing::{
-    check_bad_input, check_cases, check_role_of_index_events, check_role_of_project_views,
-    check_role_of_query_views,
+    check_api, check_bad_input, check_cases, check_role_of_index_events,
+    check_role_of_project_views, check_role_of_query_views,
 };
 use stack::Shop;
 
@@ -45,6 +45,11 @@ fn the_list_says_which_types_each_slice_reads_and_writes() {
 #[test]
 fn every_slice_names_the_field_and_its_limit() {
     check_bad_input::<Shop>();
+}
+
+#[test]
+fn the_documents_of_the_api_are_those_of_the_stack() {
+    check_api::<Shop>();
 }
 
 #[tokio::test]

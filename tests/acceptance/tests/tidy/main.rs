@@ -1,6 +1,7 @@
 //! The rules of the repository that a program can check.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod answers;
 mod functions;
 mod layers;
 mod nouns;

@@ -6,11 +6,12 @@ use super::browser::Browser;
 use super::site::Site;
 
 /// The pages of the shop.
-pub(crate) const ALL: [&str; 9] = [
+pub(crate) const ALL: [&str; 10] = [
     "/events",
     "/events/1",
     "/trouble",
     "/slices",
+    "/api",
     "/slices/ordering/place-order?f.orderId=o-1&f.productIds=mug",
     "/boundary?id=productId%3Amug",
     "/views",

@@ -1,0 +1,144 @@
+//! The EventTopic of a stack as a document of AsyncAPI 3.0.
+//!
+//! Its schemas are plain enough to be of JSON Schema draft 7, which is what AsyncAPI takes by default, as well as of
+//! 2020-12.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+use crate::openapi::{object, open, reference};
+use crate::{Contract, LockedType, LockedVersion};
+
+impl Contract {
+    /// What a consumer of the EventTopic can get, as a document of AsyncAPI 3.0: each type of events of each context, in
+    /// each of its versions.
+    #[must_use]
+    pub fn asyncapi(&self) -> Value {
+        let mut messages = Map::new();
+        for (context, lock) in &self.locks {
+            for (name, event) in &lock.events {
+                for (&version, locked) in &event.versions {
+                    let (key, message) = message(context, name, event, version, locked);
+                    messages.insert(key, message);
+                }
+            }
+        }
+        let of_channel = messages.keys().map(|key| {
+            let message = reference("messages", key);
+            (key.clone(), message)
+        });
+        let contexts: Vec<_> = self.locks.keys().copied().collect();
+        json!({
+            "asyncapi": "3.0.0",
+            "info": {
+                "title": format!("Events: {}", contexts.join(", ")),
+                "version": "1.0.0",
+                "description": ABOUT,
+            },
+            "defaultContentType": "application/json",
+            "channels": { "eventTopic": {
+                "address": "{stack}-events",
+                "title": "The EventTopic",
+                "description": "An EventBridge bus: the output `EventTopicName` of the stack.",
+                "parameters": { "stack": { "description": "The name of the CloudFormation stack." } },
+                "messages": of_channel.collect::<Map<_, _>>(),
+            } },
+            "operations": { "publishEvents": {
+                "action": "send",
+                "channel": { "$ref": "#/channels/eventTopic" },
+                "summary": "Every new event, at least once and in any order.",
+            } },
+            "components": { "messages": messages, "schemas": { "Detail": detail() } },
+        })
+    }
+}
+
+const ABOUT: &str = "Every event is an entry of the bus. Its `source` is the context of the event, and its `detail-type` \
+                     the type. The payload of a message here is the entry's `detail`. Entries come at least once and in \
+                     any order: `id` tells duplicates, and `slot` orders the events of a `partition`. An event keeps the \
+                     version with which it was written, so an old one that is sent again has its old shape. Objects can \
+                     get more members.";
+
+/// A version of a type as a message, with its key. The first version of a type has the key of the type, so a new version
+/// changes no message.
+fn message(
+    context: &str,
+    name: &str,
+    event: &LockedType,
+    version: u32,
+    locked: &LockedVersion,
+) -> (String, Value) {
+    let newest = event.versions.keys().max();
+    let of_version = if version == 1 { String::new() } else { format!(".{version}") };
+    let key = format!("{context}.{name}{of_version}").replace(|c: char| !is_of_key(c), "_");
+    let mut summary = format!("{name} of {context}");
+    if newest.is_some_and(|newest| *newest > 1) {
+        summary += &format!(", version {version}");
+    }
+    if event.retired || newest != Some(&version) {
+        summary += "; no slice writes it any more";
+    }
+    let mut data = open(locked.shape.schema());
+    data["examples"] = locked.samples.clone().into();
+    // Two fields can have one key.
+    let keys: BTreeSet<_> = event.tags.iter().map(|tag| &tag.key).collect();
+    let tag = json!({ "key": { "enum": keys }, "value": { "type": "string" } });
+    let mut own = json!({ "type": { "const": name }, "data": data });
+    if !keys.is_empty() {
+        own["tags"] = json!({ "type": "array", "items": object(&tag, &[]) });
+    }
+    if version > 1 {
+        own["schema"] = json!({ "const": version });
+    }
+    let headers = json!({
+        "source": { "enum": [context, format!("replay.{context}")] },
+        "detail-type": { "const": name },
+    });
+    let mut tags = vec![json!({ "name": context })];
+    tags.extend(event.public.then(|| json!({ "name": "public" })));
+    let message = json!({
+        "name": name,
+        "summary": summary,
+        "tags": tags,
+        "headers": object(&headers, &[]),
+        "payload": { "allOf": [reference("schemas", "Detail"), object(&own, &[])] },
+        "correlationId": { "location": "$message.payload#/meta/correlationId" },
+    });
+    (key, message)
+}
+
+/// What the keys of a document are made of.
+fn is_of_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_')
+}
+
+/// What every event has.
+fn detail() -> Value {
+    let text = |about: &str| json!({ "type": "string", "description": about });
+    let name = json!({ "type": "string" });
+    let meta = json!({
+        "commandId": text("The command: its idempotency key, if it had one."),
+        "correlationId": text("The flow of which the event is a part."),
+        "causationId": text("The command or the event that led to it."),
+        "traceparent": name, "principal": text("Who gave the command."),
+        "effectiveAt": text("When the command was made, if it was sent later."),
+    });
+    let keys =
+        ["commandId", "correlationId", "causationId", "traceparent", "principal", "effectiveAt"];
+    let mut recorded_at = text("When it was recorded, in UTC.");
+    recorded_at["format"] = "date-time".into();
+    let properties = json!({
+        "id": text("Unique to the event, for deduplication."),
+        "type": name,
+        "partition": text("The partition that stores it."),
+        "slot": { "type": "integer", "minimum": 0, "description": "Its number in the partition." },
+        "recordedAt": recorded_at,
+        "tags": { "type": "array", "items": object(&json!({ "key": name, "value": name }), &[]), "description": "What it is about." },
+        "schema": { "type": "integer", "minimum": 2, "description": "The version of its payload; absent from version 1." },
+        "data": { "description": "The payload." },
+        "meta": object(&meta, &keys),
+        "replay": text("The name of the replay that sends it again; absent from a new event."),
+    });
+    object(&properties, &["schema", "replay"])
+}

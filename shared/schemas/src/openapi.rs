@@ -1,0 +1,342 @@
+//! The HTTP API of a stack as a document of OpenAPI 3.1.
+
+use ringfence_stack::{FunctionInfo, SliceInfo};
+use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
+use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
+use serde_json::{Map, Value, json};
+
+use crate::problems;
+use crate::{Contract, LockedCommand, Shape};
+
+impl Contract {
+    /// What callers of the HTTP API can ask, and what they are answered: commands by POST, views and other functions by
+    /// GET, as a document of OpenAPI 3.1.
+    #[must_use]
+    pub fn openapi(&self) -> Value {
+        let mut document = Document { paths: Map::new(), schemas: problems::schemas() };
+        document.schemas.extend(common_schemas());
+        for (context, slice) in self.stack.slices() {
+            let command =
+                self.locks.get(context.name).and_then(|lock| lock.commands.get(slice.name));
+            document.command(context.name, slice, command);
+        }
+        for context in &self.stack.contexts {
+            for view in &context.views {
+                document.view(context.name, view.name, self.rows.get(view.name));
+            }
+        }
+        for (context, function) in self.stack.functions() {
+            document.function(context.name, function);
+        }
+        document.whole(self.stack.contexts.iter().map(|context| context.name).collect())
+    }
+}
+
+const ABOUT: &str = "A command is posted to `/<context>/<slice>`. With the header `Idempotency-Key` it takes effect \
+                     once. A view answers GET at `/<view>` and `/<view>/<id>`. To see there what a command did, add \
+                     `partition` and `slot` of an event in its answer. Every answer that is not a success is a problem \
+                     document (RFC 9457), unless the gateway gives it. Objects in answers can get more members.";
+
+fn servers() -> Value {
+    let variable = |value: &str, about: &str| json!({ "default": value, "description": about });
+    json!([
+        { "url": "http://127.0.0.1:3000", "description": "The stack on this machine, `cargo local`" },
+        {
+            "url": "https://{api}.execute-api.{region}.amazonaws.com",
+            "description": "The stack on AWS: its output `ApiUrl`",
+            "variables": {
+                "api": variable("api", "The id of the HTTP API."),
+                "region": variable("us-east-1", "The Region of the stack."),
+            },
+        },
+    ])
+}
+
+/// A document under construction.
+struct Document {
+    paths: Map<String, Value>,
+    schemas: Map<String, Value>,
+}
+
+impl Document {
+    fn whole(self, contexts: Vec<&str>) -> Value {
+        let tags: Vec<_> = contexts.iter().map(|name| json!({ "name": name })).collect();
+        json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": format!("Commands and views: {}", contexts.join(", ")),
+                "version": "1.0.0",
+                "description": ABOUT,
+            },
+            "servers": servers(),
+            "tags": tags,
+            "security": [{ "sigv4": [] }],
+            "paths": self.paths,
+            "components": {
+                "schemas": self.schemas,
+                "parameters": parameters(),
+                "responses": problems::responses(),
+                "securitySchemes": { "sigv4": {
+                    "type": "apiKey", "in": "header", "name": "Authorization",
+                    "x-amazon-apigateway-authtype": "awsSigv4",
+                    "description": "A signature of AWS, version 4, of a caller who may `execute-api:Invoke`. The stack on \
+                                    one machine asks for none.",
+                } },
+            },
+        })
+    }
+
+    fn command(&mut self, context: &str, slice: &SliceInfo, locked: Option<&LockedCommand>) {
+        let name = pascal(slice.name);
+        let (command, rejection) = (format!("{name}Command"), format!("{name}Rejection"));
+        let shape = locked.map_or(Shape::Any, |locked| locked.shape.clone());
+        self.schemas.insert(command.clone(), shape.schema());
+        let codes: Vec<_> = locked.into_iter().flat_map(|locked| &locked.rejections).collect();
+        let mut unprocessable = vec![reference("schemas", "KeyReused")];
+        if !codes.is_empty() {
+            self.schemas.insert(rejection.clone(), problems::rejection(&codes));
+            unprocessable.insert(0, reference("schemas", &rejection));
+        }
+        let mut responses = problems::of_commands();
+        responses.insert("200".to_owned(), ok(&accepts(slice), &reference("schemas", "Accepted")));
+        let about =
+            "The slice rejects the command, or the idempotency key belongs to another command.";
+        responses.insert(
+            "422".to_owned(),
+            problems::response(about, &json!({ "oneOf": unprocessable })),
+        );
+        let path = format!("/{context}/{}", slice.name);
+        let mut operation = json!({
+            "operationId": slice.name,
+            "tags": [context],
+            "parameters": HEADERS.map(|(name, ..)| reference("parameters", name)),
+            "requestBody": {
+                "required": true,
+                "content": { "application/json": { "schema": reference("schemas", &command) } },
+            },
+            "responses": responses,
+        });
+        if !slice.about.is_empty() {
+            operation["summary"] = slice.about.into();
+        }
+        self.paths.insert(path, json!({ "post": operation }));
+    }
+
+    fn view(&mut self, context: &str, view: &str, row: Option<&Shape>) {
+        let name = pascal(view);
+        let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
+        let row = row.map_or_else(|| json!({}), |row| open(row.schema()));
+        let of_row = json!({ "id": { "type": "string" }, "row": row, "asOf": reference("schemas", "Checkpoint") });
+        self.schemas.insert(row_name.clone(), object(&of_row, &[]));
+        let items = json!({ "oneOf": [reference("schemas", &row_name), reference("schemas", "ParkedRow")] });
+        let of_list = json!({
+            "items": { "type": "array", "items": items },
+            "next": { "type": "string", "description": "What `after` takes for the next page; absent after the last." },
+            "asOf": reference("schemas", "Checkpoint"),
+        });
+        self.schemas.insert(list_name.clone(), object(&of_list, &["next", "asOf"]));
+        let waits = WAITS.map(|(name, _)| reference("parameters", name));
+        let id = json!({
+            "name": "id", "in": "path", "required": true,
+            "schema": { "type": "string", "minLength": 1, "maxLength": ID_BYTES_MAX },
+            "description": "The id of the row. It may contain `/`.",
+        });
+        let of_row = [&[id][..], &waits].concat();
+        let with = |shown: &str| {
+            let mut responses = problems::of_views();
+            responses
+                .insert("200".to_owned(), ok("What the view shows.", &reference("schemas", shown)));
+            responses
+        };
+        self.paths.insert(
+            format!("/{view}/{{id}}"),
+            json!({ "get": {
+            "operationId": format!("get-{view}-row"),
+            "tags": [context],
+            "summary": format!("A row of the view {view}."),
+            "parameters": of_row,
+            "responses": with(&row_name),
+        } }),
+        );
+        let of_list = [&LISTS.map(|(name, _)| reference("parameters", name))[..], &waits].concat();
+        self.paths.insert(
+            format!("/{view}"),
+            json!({ "get": {
+            "operationId": format!("list-{view}"),
+            "tags": [context],
+            "summary": format!("A page of rows of the view {view}."),
+            "parameters": of_list,
+            "responses": with(&list_name),
+        } }),
+        );
+    }
+
+    fn function(&mut self, context: &str, function: &FunctionInfo) {
+        let Some(path) = function.get else { return };
+        let of_path = path.split('{').skip(1).filter_map(|part| part.split_once('}'));
+        let of_path = of_path.map(|(name, _)| (name, "path"));
+        let of_query = function.query.iter().map(|name| (*name, "query"));
+        let parameter = |(name, place)| {
+            let schema = json!({ "type": "string" });
+            json!({ "name": name, "in": place, "required": place == "path", "schema": schema })
+        };
+        let parameters: Vec<_> = of_path.chain(of_query).map(parameter).collect();
+        let mut responses = problems::of_views();
+        responses.insert("200".to_owned(), ok("What the function answers.", &json!({})));
+        self.paths.insert(
+            path.to_owned(),
+            json!({ "get": {
+            "operationId": function.name,
+            "tags": [context],
+            "parameters": parameters,
+            "responses": responses,
+        } }),
+        );
+    }
+}
+
+/// The parameters of commands, each under its name in the document: where it is, what it takes, and what it does.
+const HEADERS: [(&str, &str, &str, &str); 4] = [
+    (
+        "IdempotencyKey",
+        "Idempotency-Key",
+        "^[!-.0-~]{1,128}$",
+        "Makes the command take effect once: a repeat gets the events of the first run. A UUID is a good one.",
+    ),
+    (
+        "CorrelationId",
+        "X-Correlation-Id",
+        "^[!-~]{1,128}$",
+        "Names the flow of which the command is a part. Its events have it, and so have those that follow from them.",
+    ),
+    (
+        "Traceparent",
+        "Traceparent",
+        "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
+        "The trace of the W3C's Trace Context. The events have it.",
+    ),
+    (
+        "EffectiveAt",
+        "Effective-At",
+        "^[!-~]{1,128}$",
+        "When it was made, if the command is sent later: a time of RFC 3339. It decides nothing.",
+    ),
+];
+
+/// The parameters that let an answer of a view wait for an event.
+const WAITS: [(&str, &str); 3] = [
+    (
+        "partition",
+        "The partition of an event that the answer has to show, from the answer of a command.",
+    ),
+    ("slot", "The slot of that event."),
+    ("wait", "How long the answer may wait for that event, in milliseconds."),
+];
+
+/// The parameters of a list.
+const LISTS: [(&str, &str); 6] = [
+    ("limit", "The most rows."),
+    ("after", "`next` of the last page, for the page that follows."),
+    ("prefix", "The beginning of the ids."),
+    ("from", "The least text that follows the prefix in an id."),
+    ("to", "The greatest text that follows the prefix in an id."),
+    ("order", "Whether the least id or the greatest is the first one."),
+];
+
+fn parameters() -> Map<String, Value> {
+    let headers = HEADERS.map(|(key, name, pattern, about)| {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        (key, json!({ "name": name, "in": "header", "schema": schema, "description": about }))
+    });
+    let of_query = WAITS.iter().chain(&LISTS).map(|(name, about)| {
+        let text = json!({ "type": "string" });
+        let whole = |min: u64, max: u64, default: u64| json!({ "type": "integer", "minimum": min, "maximum": max, "default": default });
+        let schema = match *name {
+            "limit" => whole(1, LIST_MAX.into(), LIST_DEFAULT.into()),
+            "wait" => whole(0, WAIT_MAX_MS, WAIT_DEFAULT_MS),
+            "slot" => json!({ "type": "integer", "minimum": 0 }),
+            "order" => json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" }),
+            _ => text,
+        };
+        (*name, json!({ "name": name, "in": "query", "schema": schema, "description": about }))
+    });
+    let all = headers.into_iter().chain(of_query);
+    all.map(|(key, parameter)| (key.to_owned(), parameter)).collect()
+}
+
+fn common_schemas() -> Map<String, Value> {
+    let whole = json!({ "type": "integer", "minimum": 0 });
+    let event =
+        json!({ "type": { "type": "string" }, "partition": { "type": "string" }, "slot": whole });
+    let accepted = json!({
+        "accepted": { "const": true },
+        "events": { "type": "array", "items": reference("schemas", "EventRef") },
+        "repeated": {
+            "const": true,
+            "description": "The idempotency key has been used: these are the events of the first run.",
+        },
+    });
+    let mut checkpoint = whole;
+    checkpoint["description"] =
+        "A place in the order of all events: what is before it is shown.".into();
+    let parked = json!({
+        "id": { "type": "string" },
+        "problem": reference("schemas", "RowProblem"),
+        "asOf": reference("schemas", "Checkpoint"),
+    });
+    let schemas = [
+        ("EventRef", object(&event, &[])),
+        ("Accepted", object(&accepted, &["repeated"])),
+        ("Checkpoint", checkpoint),
+        ("ParkedRow", object(&parked, &[])),
+    ];
+    schemas.map(|(name, schema)| (name.to_owned(), schema)).into_iter().collect()
+}
+
+/// What happens if the command is accepted.
+fn accepts(slice: &SliceInfo) -> String {
+    let types: Vec<_> = slice.writes.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        "The command is accepted. It writes {}, or nothing if nothing has to change.",
+        types.join(", ")
+    )
+}
+
+fn ok(about: &str, schema: &Value) -> Value {
+    json!({ "description": about, "content": { "application/json": { "schema": schema } } })
+}
+
+/// What refers to a component of the document.
+pub(crate) fn reference(kind: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{kind}/{name}") })
+}
+
+/// An object that has all of these members but those that are optional, and perhaps more.
+pub(crate) fn object(properties: &Value, optional: &[&str]) -> Value {
+    let names = properties.as_object().into_iter().flatten().map(|(name, _)| name);
+    let required: Vec<_> = names.filter(|name| !optional.contains(&name.as_str())).collect();
+    json!({ "type": "object", "properties": properties, "required": required })
+}
+
+/// A schema of what is received. A newer version of the stack may send more members than this one.
+pub(crate) fn open(mut schema: Value) -> Value {
+    match &mut schema {
+        Value::Object(words) => {
+            words.retain(|word, value| {
+                word != "additionalProperties" || *value != Value::Bool(false)
+            });
+            words.values_mut().for_each(|inner| *inner = open(inner.take()));
+        }
+        Value::Array(all) => all.iter_mut().for_each(|inner| *inner = open(inner.take())),
+        _ => {}
+    }
+    schema
+}
+
+/// A name in kebab case as the name of a schema.
+fn pascal(name: &str) -> String {
+    let part = |part: &str| {
+        part.get(..1).unwrap_or_default().to_uppercase() + part.get(1..).unwrap_or_default()
+    };
+    name.split('-').map(part).collect()
+}

@@ -1,0 +1,179 @@
+//! What a caller of the HTTP API is answered that is not a success: problem documents (RFC 9457), as docs/answers.md lists
+//! them.
+
+use serde_json::{Map, Value, json};
+
+use crate::openapi::{object, reference};
+
+/// The beginning of each problem's type.
+const PROBLEM: &str = "urn:ringfence:problem:";
+
+/// A status with the problems that have it.
+struct Answer {
+    status: u16,
+    /// The name of its response and of its schema.
+    name: &'static str,
+    kinds: &'static [&'static str],
+    about: &'static str,
+}
+
+const KEY_REUSED: Answer = Answer {
+    status: 422,
+    name: "KeyReused",
+    kinds: &["key-reused"],
+    about: "The idempotency key belongs to another command.",
+};
+const MALFORMED: Answer = Answer {
+    status: 400,
+    name: "Malformed",
+    kinds: &["malformed"],
+    about: "A field or a parameter is missing, unknown, wrong or given twice.",
+};
+const OF_COMMANDS: [Answer; 6] = [
+    MALFORMED,
+    Answer {
+        status: 409,
+        name: "Contention",
+        kinds: &["contention"],
+        about: "Others kept changing what the decision read. Nothing is written; repeat the command.",
+    },
+    Answer {
+        status: 413,
+        name: "TooLarge",
+        kinds: &["too-large"],
+        about: "The command needs more than an event or a transaction holds.",
+    },
+    Answer {
+        status: 500,
+        name: "Internal",
+        kinds: &["internal"],
+        about: "A defect. The cause is in the log of the function.",
+    },
+    Answer {
+        status: 503,
+        name: "Unavailable",
+        kinds: &["throttled", "unavailable", "unknown-type", "newer-version"],
+        about: "The log is busy, does not answer, or has an event that this function does not know yet. Nothing is \
+                written; repeat the command.",
+    },
+    Answer {
+        status: 504,
+        name: "OutcomeUnknown",
+        kinds: &["outcome-unknown"],
+        about: "The command may have taken effect. Repeat it with the same idempotency key.",
+    },
+];
+const OF_VIEWS: [Answer; 4] = [
+    MALFORMED,
+    Answer {
+        status: 404,
+        name: "NotFound",
+        kinds: &["row-not-found", "view-not-found"],
+        about: "There is no such row, or no such view.",
+    },
+    Answer {
+        status: 500,
+        name: "RowProblem",
+        kinds: &["row-parked", "internal"],
+        about: "The view could not keep the row, or a defect.",
+    },
+    Answer {
+        status: 503,
+        name: "ViewNotReady",
+        kinds: &["view-behind", "view-building", "unavailable"],
+        about: "The view does not show the event yet, is being built, or does not answer. Repeat the request.",
+    },
+];
+/// The name of what the gateway answers by itself.
+const GATEWAY: &str = "Gateway";
+
+/// The responses of every command but those of success and of rejection, by status.
+pub(crate) fn of_commands() -> Map<String, Value> {
+    refs(&OF_COMMANDS)
+}
+
+/// The responses of every view but that of success, by status.
+pub(crate) fn of_views() -> Map<String, Value> {
+    refs(&OF_VIEWS)
+}
+
+fn refs(answers: &[Answer]) -> Map<String, Value> {
+    let all = answers
+        .iter()
+        .map(|answer| (answer.status.to_string(), reference("responses", answer.name)));
+    all.chain([("default".to_owned(), reference("responses", GATEWAY))]).collect()
+}
+
+/// The responses to which paths refer.
+pub(crate) fn responses() -> Map<String, Value> {
+    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).map(|answer| {
+        let mut response = response(answer.about, &reference("schemas", answer.name));
+        if matches!(answer.status, 409 | 503) {
+            let seconds = json!({ "type": "integer", "minimum": 1 });
+            response["headers"]["Retry-After"] =
+                json!({ "description": "Seconds until the next try.", "schema": seconds });
+        }
+        if matches!(answer.status, 413 | 500 | 503) {
+            // The gateway gives these statuses too, in place of a function.
+            response["content"]["application/json"] =
+                json!({ "schema": reference("schemas", GATEWAY) });
+        }
+        (answer.name.to_owned(), response)
+    });
+    let gateway = json!({
+        "description": "The gateway answers in place of a function: 403 without a right signature, 429 if there are too \
+                        many requests.",
+        "content": { "application/json": { "schema": reference("schemas", GATEWAY) } },
+    });
+    all.chain([(GATEWAY.to_owned(), gateway)]).collect()
+}
+
+/// A response that has a problem document of this schema.
+pub(crate) fn response(about: &str, schema: &Value) -> Value {
+    json!({ "description": about, "content": { "application/problem+json": { "schema": schema } } })
+}
+
+/// The schemas of all problems but rejections.
+pub(crate) fn schemas() -> Map<String, Value> {
+    let text = json!({ "type": "string" });
+    let place = reference("schemas", "Checkpoint");
+    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&KEY_REUSED]).map(|answer| {
+        let (more, optional): (Value, &[&str]) = match answer.name {
+            "Malformed" => {
+                let error = object(&json!({ "field": text, "message": text }), &[]);
+                (json!({ "errors": { "type": "array", "items": error } }), &[])
+            }
+            "KeyReused" => (json!({ "code": { "enum": ["IdempotencyKeyReused"] } }), &[]),
+            "RowProblem" => (json!({ "id": text, "asOf": place }), &["id", "asOf"]),
+            "ViewNotReady" => {
+                let place = json!({ "oneOf": [place, { "type": "null" }] });
+                (json!({ "view": text, "asOf": place, "until": place }), &["view", "asOf", "until"])
+            }
+            _ => (json!({}), &[]),
+        };
+        (answer.name.to_owned(), problem(answer.status, answer.kinds, more, optional))
+    });
+    let gateway = object(&json!({ "message": text }), &[]);
+    all.chain([(GATEWAY.to_owned(), gateway)]).collect()
+}
+
+/// The schema of a rejection that has one of these codes.
+pub(crate) fn rejection(codes: &[&String]) -> Value {
+    let event = reference("schemas", "EventRef");
+    let more = json!({
+        "code": { "enum": codes },
+        "events": { "type": "array", "items": event, "description": "The events that the rejection left." },
+        "repeated": { "const": true, "description": "The answer of the first run under the idempotency key." },
+    });
+    problem(422, &["rejected"], more, &["events", "repeated"])
+}
+
+/// The schema of a problem document with more members than those that every one has.
+fn problem(status: u16, kinds: &[&str], mut members: Value, optional: &[&str]) -> Value {
+    let types: Vec<_> = kinds.iter().map(|kind| format!("{PROBLEM}{kind}")).collect();
+    members["type"] = json!({ "enum": types });
+    members["title"] = json!({ "type": "string" });
+    members["status"] = json!({ "const": status });
+    members["detail"] = json!({ "type": "string", "description": "What is wrong, for a person." });
+    object(&members, optional)
+}

@@ -1,0 +1,167 @@
+//! The documents of a small stack, made of locks that are written by hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence::{Catalog, Catalogs, LogKind, Reads};
+use ringfence_stack::{ContextInfo, FunctionInfo, SliceInfo, Stack};
+use ringfence_views::{Definition, View};
+use serde_json::{Value, json};
+
+use crate::{Contract, Lock, Shape};
+
+#[derive(Reads)]
+enum Consumed {
+    RoomBooked,
+}
+
+struct Bookings;
+
+impl View for Bookings {
+    const NAME: &'static str = "room-bookings";
+    type Reads = Consumed;
+    type Row = u64;
+
+    fn rows(Consumed::RoomBooked: &Consumed) -> Vec<String> {
+        vec!["all".to_owned()]
+    }
+
+    fn evolve(row: Option<u64>, _: &str, Consumed::RoomBooked: &Consumed) -> Option<u64> {
+        Some(row.unwrap_or(0) + 1)
+    }
+}
+
+fn stack() -> Stack {
+    let slice = |name, about| SliceInfo {
+        name,
+        about,
+        reads: vec![],
+        writes: vec!["RoomBooked".into()],
+        reacts_to: &[],
+    };
+    let context = ContextInfo {
+        name: "rooms",
+        log: LogKind::Dcb,
+        event_types: vec!["RoomBooked".into()],
+        slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        views: vec![Definition::of::<Bookings>()],
+        functions: vec![
+            FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },
+            FunctionInfo { name: "sweep", get: None, query: &[] },
+        ],
+    };
+    let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
+    Stack { catalog, catalogs: Catalogs::default(), contexts: vec![context] }
+}
+
+fn locks() -> BTreeMap<&'static str, Lock> {
+    let room = |least: u64| {
+        json!({
+            "type": "object",
+            "properties": { "roomId": { "type": "string", "minLength": least } },
+            "required": ["roomId"],
+            "additionalProperties": false,
+        })
+    };
+    let lock = json!({
+        "events": {
+            "RoomBooked": {
+                "public": true,
+                "tags": [{ "key": "roomId", "partition": true }],
+                "versions": {
+                    "1": { "shape": room(0), "samples": [{ "roomId": "" }] },
+                    "2": { "shape": room(1), "samples": [{ "roomId": "r1" }] },
+                },
+            },
+            "odd/name": { "retired": true, "versions": { "1": { "shape": {}, "samples": [] } } },
+        },
+        "commands": {
+            "book-room": { "shape": room(1), "rejections": ["RoomTaken", "HallClosed"] },
+            "tidy-up": { "shape": room(1) },
+        },
+    });
+    BTreeMap::from([("rooms", serde_json::from_value(lock).expect("a lock"))])
+}
+
+fn contract() -> Contract {
+    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth)]);
+    Contract { stack: stack(), locks: locks(), rows }
+}
+
+/// What the references of a document lead to exists, and each component is referred to.
+fn check_references(document: &Value) {
+    let text = document.to_string();
+    let references = text.split("\"#/").skip(1).filter_map(|rest| rest.split('"').next());
+    let references: BTreeSet<_> = references.collect();
+    for reference in &references {
+        assert!(document.pointer(&format!("/{reference}")).is_some(), "{reference}");
+    }
+    for (kind, all) in document["components"].as_object().into_iter().flatten() {
+        for (name, _) in all.as_object().into_iter().flatten() {
+            let is_of_security = kind == "securitySchemes";
+            let own = format!("components/{kind}/{name}");
+            assert!(is_of_security || references.contains(&*own), "nothing refers to {own}");
+        }
+    }
+}
+
+#[test]
+fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
+    let document = contract().openapi();
+    check_references(&document);
+    let book = &document["paths"]["/rooms/book-room"]["post"];
+    assert_eq!(book["summary"], "Books a room.");
+    let body = &book["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+    assert_eq!(body, "#/components/schemas/BookRoomCommand");
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["BookRoomCommand"]["additionalProperties"], false);
+    let codes = &schemas["BookRoomRejection"]["properties"]["code"]["enum"];
+    assert_eq!(*codes, json!(["HallClosed", "RoomTaken"]));
+    let statuses: Vec<_> = book["responses"].as_object().expect("answers").keys().collect();
+    let expected = ["200", "400", "409", "413", "422", "500", "503", "504", "default"];
+    assert_eq!(statuses, expected);
+    // A slice that rejects nothing.
+    let tidy_up = &document["paths"]["/rooms/tidy-up"]["post"];
+    let problems = &tidy_up["responses"]["422"]["content"]["application/problem+json"]["schema"];
+    assert_eq!(*problems, json!({ "oneOf": [{ "$ref": "#/components/schemas/KeyReused" }] }));
+    let free = &document["paths"]["/halls/{hall}/free"]["get"];
+    let places = [0, 1].map(|n| (&free["parameters"][n]["name"], &free["parameters"][n]["in"]));
+    assert_eq!(places, [(&json!("hall"), &json!("path")), (&json!("beds"), &json!("query"))]);
+    let paths: Vec<_> = document["paths"].as_object().expect("paths").keys().collect();
+    let expected = [
+        "/halls/{hall}/free",
+        "/room-bookings",
+        "/room-bookings/{id}",
+        "/rooms/book-room",
+        "/rooms/tidy-up",
+    ];
+    assert_eq!(paths, expected);
+    assert_eq!(schemas["RoomBookingsRow"]["properties"]["row"], json!({ "type": "boolean" }));
+}
+
+#[test]
+fn each_version_of_a_type_is_a_message() {
+    let document = contract().asyncapi();
+    check_references(&document);
+    let messages = document["components"]["messages"].as_object().expect("messages");
+    let keys: Vec<_> = messages.keys().collect();
+    assert_eq!(keys, ["rooms.RoomBooked", "rooms.RoomBooked.2", "rooms.odd_name"]);
+    let own = |key: &str| &messages[key]["payload"]["allOf"][1];
+    for (key, version, least) in [
+        ("rooms.RoomBooked", json!(null), json!(null)),
+        ("rooms.RoomBooked.2", json!({ "const": 2 }), json!(1)),
+    ] {
+        let properties = &own(key)["properties"];
+        assert_eq!(properties["schema"], version, "{key}");
+        assert_eq!(properties["data"]["properties"]["roomId"]["minLength"], least, "{key}");
+        assert_eq!(properties["data"].get("additionalProperties"), None, "{key}");
+        assert_eq!(properties["tags"]["items"]["properties"]["key"]["enum"], json!(["roomId"]));
+    }
+    assert_eq!(own("rooms.RoomBooked.2")["properties"]["data"]["examples"][0]["roomId"], "r1");
+    assert_eq!(messages["rooms.RoomBooked"]["tags"][1]["name"], "public");
+    let retired = "odd/name of rooms; no slice writes it any more";
+    assert_eq!(messages["rooms.odd_name"]["summary"], retired);
+    assert_eq!(
+        messages["rooms.odd_name"]["headers"]["properties"]["detail-type"]["const"],
+        "odd/name"
+    );
+}

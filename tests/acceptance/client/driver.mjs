@@ -1,0 +1,87 @@
+// Checks of documents and values, and a client, for the tests of the API's documents: one JSON request a line on stdin, one
+// JSON answer a line on stdout, in order. A check answers what is wrong, a text for each.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { createInterface } from 'node:readline';
+import { registerSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
+import '@hyperjump/json-schema/draft-07';
+import '@hyperjump/json-schema/openapi-3-1';
+
+const here = name => new URL(name, import.meta.url);
+const read = file => JSON.parse(readFileSync(file));
+const text = ({ instanceLocation, absoluteKeywordLocation }) =>
+  `${instanceLocation}: ${absoluteKeywordLocation}`;
+
+/** What is wrong with a value, by the schema of this URI. */
+const wrong = async (uri, value) => ((await validate(uri, value, 'BASIC')).errors ?? []).map(text);
+
+const asyncapi = read(createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json'));
+registerSchema(asyncapi);
+
+let count = 0;
+/** What is wrong with values, by a schema of JSON Schema 2020-12. It throws if the schema is not one. */
+const valid = async (schema, ...values) => {
+  const uri = `https://schemas.example/${(count += 1)}`;
+  registerSchema(schema, uri, 'https://json-schema.org/draft/2020-12/schema');
+  const check = await validate(uri);
+  return values.flatMap(value => (check(value, 'BASIC').errors ?? []).map(text));
+};
+
+/** The path of a document that takes this path, such as `/orders/{id}`. */
+const template = (paths, path) =>
+  path in paths ? path : Object.keys(paths).find(name => path.startsWith(name.replace(/\{id\}$/, '')) && name.endsWith('{id}'));
+
+const operations = {
+  openapi: ({ file }) => wrong('https://spec.openapis.org/oas/3.1/schema-base', read(file)),
+
+  asyncapi: ({ file }) => wrong(asyncapi.$id, read(file)),
+
+  values: ({ schema, values }) => valid(schema, ...values),
+
+  /** Answers `[method, path, status, content type, body]` of the stack that a document of OpenAPI is about. */
+  async answers({ file, answers }) {
+    const { paths, components } = read(file);
+    const found = value => value?.$ref?.split('/').slice(1).reduce((it, name) => it[name], { components }) ?? value;
+    const check = async ([method, path, status, type, body]) => {
+      const { responses = {} } = paths[template(paths, path)]?.[method.toLowerCase()] ?? {};
+      const { schema } = found(responses[status] ?? responses.default)?.content[type] ?? {};
+      const errors = schema ? await valid({ ...schema, components }, body) : ['is not in the document'];
+      return errors.map(error => `${method} ${path} ${status} ${JSON.stringify(body)}: ${error}`);
+    };
+    return (await Promise.all(answers.map(check))).flat();
+  },
+
+  /** Makes the types of a client of a document of OpenAPI, and compiles the client under the strictest checks. */
+  async compile({ file }) {
+    const { default: openapiTS, astToString } = await import('openapi-typescript');
+    const { default: ts } = await import('typescript');
+    writeFileSync(here('api.d.ts'), astToString(await openapiTS(read(file))));
+    const program = ts.createProgram([here('client.ts').pathname], {
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      noUncheckedIndexedAccess: true,
+      noEmitOnError: true,
+      skipLibCheck: true,
+      module: ts.ModuleKind.NodeNext,
+      target: ts.ScriptTarget.ES2022,
+      lib: ['lib.es2022.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
+      types: [],
+    });
+    const host = { getCurrentDirectory: () => '', getCanonicalFileName: name => name, getNewLine: () => '\n' };
+    return program.emit().diagnostics.map(diagnostic => ts.formatDiagnostic(diagnostic, host));
+  },
+
+  /** Runs the client that is compiled. */
+  run: async ({ api }) => (await import(here('client.js'))).run(api),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { operation, ...input } = JSON.parse(line);
+  let answer;
+  try {
+    answer = { ok: await operations[operation](input) };
+  } catch (error) {
+    answer = { error: error.stack };
+  }
+  process.stdout.write(`${JSON.stringify(answer)}\n`);
+}

@@ -1,0 +1,139 @@
+//! The documents of the API against the schemas of OpenAPI and AsyncAPI, what is written here and answered against the
+//! documents, and a client in TypeScript that is made of one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use ringfence::Slice;
+use ringfence_local::node::{Driver, NodeProgram};
+use ringfence_local::workspace_root;
+use ringfence_stack::{MemberList, Members, Visitor};
+use serde_json::{Value, json};
+
+use crate::{PROJECTS, SHOP};
+
+const STARTER: &str = "starter";
+
+static NODE: NodeProgram = NodeProgram::new(
+    "the checks of the API's documents",
+    concat!(env!("CARGO_MANIFEST_DIR"), "/client"),
+    concat!(env!("CARGO_TARGET_TMPDIR"), "/client"),
+);
+
+/// A document of the stack in this folder.
+fn document(folder: &str, name: &str) -> PathBuf {
+    workspace_root().join(folder).join(format!("docs/api/{name}.json"))
+}
+
+fn json_of(path: &Path) -> Value {
+    let text = fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Panics if a check names anything that is wrong.
+async fn check(node: &mut Driver, operation: &str, input: Value) {
+    let wrong = node.call(operation, input.clone()).await;
+    assert_eq!(wrong, json!([]), "{operation} of {input:#}");
+}
+
+/// Panics unless the OpenAPI document of the stack in this folder has these answers: method, path, status, content type
+/// and body of each.
+pub(crate) async fn check_answers(folder: &str, answers: Vec<Value>) {
+    let Some(mut node) = NODE.start(&[]).await else { return };
+    assert!(!answers.is_empty());
+    let file = document(folder, "openapi");
+    check(&mut node, "answers", json!({ "file": file, "answers": answers })).await;
+}
+
+/// Compiles the client of the shop, and lets it send commands to this API and read a view.
+pub(crate) async fn check_client(api: &str) {
+    let Some(mut node) = NODE.start(&[]).await else { return };
+    check(&mut node, "compile", json!({ "file": document(SHOP, "openapi") })).await;
+    let came = node.call("run", json!({ "api": api })).await;
+    let expected = json!({
+        "event": "OrderPlaced",
+        "repeated": true,
+        "code": "OrderAlreadyPlaced",
+        "products": ["cup"],
+        "fields": ["productIds"],
+    });
+    assert_eq!(came, expected);
+}
+
+#[tokio::test]
+async fn the_documents_are_what_their_specifications_ask_for() {
+    let Some(mut node) = NODE.start(&[]).await else { return };
+    for folder in [SHOP, PROJECTS, STARTER] {
+        for name in ["openapi", "asyncapi"] {
+            check(&mut node, name, json!({ "file": document(folder, name) })).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_lock_has_schemas_that_take_the_commands_of_cases_and_the_samples() {
+    let Some(mut node) = NODE.start(&[]).await else { return };
+    let stacks = [
+        of::<stack::Shop>(SHOP),
+        of::<projects_stack::SharedProjects>(PROJECTS),
+        of::<starter_stack::Shop>(STARTER),
+    ];
+    for Shapes { folder, values } in stacks {
+        assert!(values.len() > 5, "{}: {}", folder.display(), values.len());
+        for (schema, values) in values {
+            check(&mut node, "values", json!({ "schema": schema, "values": values })).await;
+        }
+    }
+}
+
+/// The schemas of the locks of a stack, each with values.
+struct Shapes {
+    folder: PathBuf,
+    values: Vec<(Value, Vec<Value>)>,
+}
+
+fn of<M: Members>(folder: &str) -> Shapes {
+    let folder = workspace_root().join(folder);
+    let mut shapes = Shapes { folder, values: Vec::new() };
+    MemberList::walk::<M>(&mut shapes);
+    shapes
+}
+
+impl Shapes {
+    fn lock(&self, context: &str) -> Value {
+        json_of(&self.folder.join(format!("schemas/{context}.json")))
+    }
+}
+
+impl Visitor for Shapes {
+    fn context<C: ringfence::Context>(&mut self) {
+        let lock = self.lock(C::NAME);
+        for event in lock["events"].as_object().unwrap().values() {
+            for version in event["versions"].as_array().unwrap() {
+                let samples = version["samples"].as_array().unwrap().clone();
+                self.values.push((version["shape"].clone(), samples));
+            }
+        }
+    }
+
+    fn slice<S: Slice>(&mut self) {
+        let lock = self.lock(<S::Context as ringfence::Context>::NAME);
+        let schema = lock["commands"][S::NAME]["shape"].clone();
+        let cases = S::cases();
+        let commands = cases.iter().map(|case| serde_json::to_value(case.command()).unwrap());
+        let mut commands: Vec<_> = commands.collect();
+        let samples = self.folder.join("events").join(S::NAME);
+        for sample in fs::read_dir(samples).unwrap() {
+            let mut sample = json_of(&sample.unwrap().path());
+            if sample.get("detail").is_some() {
+                continue;
+            }
+            commands.push(match sample["body"].as_str() {
+                Some(body) => serde_json::from_str(body).unwrap(),
+                None if sample.get("command").is_some() => sample["command"].take(),
+                None => sample,
+            });
+        }
+        self.values.push((schema, commands));
+    }
+}
