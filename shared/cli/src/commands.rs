@@ -43,6 +43,10 @@ pub struct CommandLine {
     pub slice: String,
     /// The correlation id of the command.
     pub correlation_id: Option<String>,
+    /// Who gave the command, or caused the first one of its flow, if known.
+    pub principal: Option<String>,
+    /// What gave the command, if no caller did.
+    pub by: Option<String>,
     /// `accepted`, `rejected`, or the name of another problem.
     pub outcome: String,
     /// How often the command was tried.

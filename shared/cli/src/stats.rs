@@ -18,6 +18,10 @@ use crate::out::Output;
 const PARTS: usize = 24;
 /// Most boundaries of the heat map.
 const BOUNDARIES_MAX: usize = 50;
+/// Most principals that are named.
+const PRINCIPALS_MAX: usize = 20;
+/// The principal of commands whose lines name none: their callers are not known, or an older version wrote the lines.
+const NOBODY: &str = "no principal";
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -49,6 +53,8 @@ pub struct Stats {
     pub cut: bool,
     /// The slices by name.
     pub slices: BTreeMap<String, SliceStats>,
+    /// The principals with the most commands, those with more first, each with their number.
+    pub principals: Vec<(String, u64)>,
     /// The boundaries with the most conflicts, those with more first.
     pub conflicts: Vec<OfBoundary>,
 }
@@ -59,6 +65,8 @@ pub struct Stats {
 pub struct SliceStats {
     /// All that were given.
     pub commands: u64,
+    /// Those that the stack gave itself, by a reaction.
+    pub reactions: u64,
     /// Those that the domain rejected.
     pub rejected: u64,
     /// Those that are no command of the slice, or too large for any log.
@@ -96,10 +104,13 @@ impl Stats {
     pub fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
         let mut slices: BTreeMap<String, SliceStats> = BTreeMap::new();
         let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
+        let mut principals: BTreeMap<&str, u64> = BTreeMap::new();
         let length = until_ms.saturating_sub(since_ms).max(1);
         for line in lines {
             let of = slices.entry(line.slice.clone()).or_default();
             of.commands += 1;
+            of.reactions += u64::from(line.by.is_some());
+            *principals.entry(line.principal.as_deref().unwrap_or(NOBODY)).or_default() += 1;
             match &*line.outcome {
                 "accepted" | "nothing-to-do" | "replay-ignored" => {}
                 "rejected" => of.rejected += 1,
@@ -126,8 +137,12 @@ impl Stats {
         let mut conflicts: Vec<_> = boundaries.into_iter().map(of_boundary).collect();
         conflicts.sort_by_key(|of| std::cmp::Reverse(of.conflicts));
         conflicts.truncate(BOUNDARIES_MAX);
+        let named = |(principal, commands): (&str, u64)| (principal.to_owned(), commands);
+        let mut principals: Vec<_> = principals.into_iter().map(named).collect();
+        principals.sort_by_key(|(_, commands)| std::cmp::Reverse(*commands));
+        principals.truncate(PRINCIPALS_MAX);
         let (since, until) = (rfc3339(since_ms), rfc3339(until_ms));
-        Self { since, until, cut: lines.len() >= LINES_MAX, slices, conflicts }
+        Self { since, until, cut: lines.len() >= LINES_MAX, slices, principals, conflicts }
     }
 
     /// The last `within` as the command lines say it.
@@ -170,10 +185,11 @@ impl fmt::Display for Stats {
         for (slice, of) in &self.slices {
             writeln!(
                 f,
-                "{}: {} commands, {} rejected, {} malformed, {} with a reused key, {} failed, {} conflicts, \
+                "{}: {} commands, {} of them reactions, {} rejected, {} malformed, {} with a reused key, {} failed, {} conflicts, \
                  {:.2} read and {:.2} write units each, {} ms at most",
                 visible(slice),
                 of.commands,
+                of.reactions,
                 of.rejected,
                 of.malformed,
                 of.key_reused,
@@ -183,6 +199,9 @@ impl fmt::Display for Stats {
                 of.each(of.write_units),
                 of.longest_ms,
             )?;
+        }
+        for (principal, commands) in &self.principals {
+            writeln!(f, "{commands:>6} for {}", visible(principal))?;
         }
         if self.conflicts.is_empty() {
             return writeln!(f, "No command met a conflict.");
@@ -227,6 +246,8 @@ mod tests {
             timestamp: timestamp.to_owned(),
             slice: "place-order".to_owned(),
             correlation_id: None,
+            principal: (outcome == "accepted").then(|| "jwt:main:ada".to_owned()),
+            by: (outcome == "rejected").then(|| "place-order".to_owned()),
             outcome: outcome.to_owned(),
             attempts,
             conflicts: conflicts.iter().map(|text| (*text).to_owned()).collect(),
@@ -256,9 +277,10 @@ mod tests {
             (7, 1, 2, 1, 1)
         );
         let text = stats.to_string();
-        let counts =
-            "7 commands, 1 rejected, 2 malformed, 1 with a reused key, 1 failed, 3 conflicts";
+        let counts = "7 commands, 1 of them reactions, 1 rejected, 2 malformed, 1 with a reused key, 1 failed, 3 conflicts";
         assert!(text.contains(counts), "{text}");
+        let principals = "     6 for no principal\n     1 for jwt:main:ada\n";
+        assert!(text.contains(principals), "{text}");
         assert_eq!((of.retries, of.conflicts, of.longest_ms), (9, 3, 7));
         let rows: Vec<_> = stats.conflicts.iter().map(|of| (&*of.boundary, of.row())).collect();
         assert_eq!(rows[0], ("productId:p", ".2......................".to_owned()));

@@ -153,8 +153,9 @@ struct Printed(Entry);
 impl Display for Printed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Entry { checkpoint, event } = &self.0;
-        let (time, partition, data) = (event.recorded_at(), &event.partition, &event.data);
-        write_line!(f, "{checkpoint:>9}  {time}  {}  {partition}  {data}", event.event_type)
+        let SequencedEvent { event_type, partition, data, .. } = event;
+        let (time, origin) = (event.recorded_at(), event.metadata.origin());
+        write_line!(f, "{checkpoint:>9}  {time}  {event_type}  {partition}  {origin}  {data}")
     }
 }
 

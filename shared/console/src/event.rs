@@ -6,12 +6,12 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
-use ringfence::{BoundaryId, SequencedEvent, visible_lines};
+use ringfence::{BoundaryId, Origin, SequencedEvent, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index};
 use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
-use crate::flow::{self, Flow, link, writers};
+use crate::flow::{self, Flow, link};
 use crate::frame::{self, Path, Problem, boundary_url, tag_url};
 use crate::site::Site;
 
@@ -50,6 +50,8 @@ pub(crate) async fn page(
                 }
             }
             dt { "Slice" } dd { (slice(&site.lists.stack, event)) }
+            dt { "By" } dd { (by(&site.lists.stack, event)) }
+            dt { "Principal" } dd { (principal(event)) }
             dt { "Command" } dd { code { (event.metadata.text("commandId").unwrap_or("unknown")) } }
             dt { "Checkpoint" } dd { (checkpoint) }
         }
@@ -125,17 +127,46 @@ fn head(pretty: &str) -> &str {
     &pretty[..pretty.floor_char_boundary(PAYLOAD_BYTES_MAX)]
 }
 
-/// The slice that wrote an event, as its metadata says, or else those that write its type.
+/// The slice that wrote an event. If the event does not say it, those that write its type.
 fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
-    if let Some(slice) = event.metadata.text("slice") {
+    if let Some(slice) = event.metadata.origin().slice {
         return link(stack, &event.context, slice);
     }
     let writers: Vec<_> = writers(stack, event).collect();
     html! {
+        "not recorded: an older version wrote the event, or it was imported. "
         @match &*writers {
-            [] => { "unknown: no slice of this build writes the type" }
-            [one] => { (link(stack, &event.context, one)) }
-            several => { "one of " (several.join(", ")) " of " (event.context) }
+            [] => { "No slice of this build writes the type." }
+            several => { "The type is written by " (several.join(", ")) "." }
         }
     }
+}
+
+/// What gave the command of an event: a caller, or a part of the stack.
+fn by(stack: &Stack, event: &SequencedEvent) -> Markup {
+    let Origin { slice, by, .. } = event.metadata.origin();
+    match (by, slice) {
+        (Some(by), _) => link(stack, &event.context, by),
+        (None, Some(_)) => html! { "a caller" },
+        (None, None) => html! { "not recorded" },
+    }
+}
+
+fn principal(event: &SequencedEvent) -> Markup {
+    match event.metadata.origin() {
+        Origin { principal: Some(principal), .. } => html! { code { (principal) } },
+        Origin { slice: Some(_), .. } => html! { "none: the caller is not known" },
+        Origin { .. } => html! { "not recorded" },
+    }
+}
+
+/// The slices that write the type of an event.
+fn writers<'a>(
+    stack: &'a Stack,
+    event: &'a SequencedEvent,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let of_context = stack.slices().filter(|(context, _)| context.name == event.context);
+    let writes =
+        of_context.filter(|(_, slice)| slice.writes.iter().any(|it| *it == event.event_type));
+    writes.map(|(_, slice)| slice.name)
 }

@@ -9,9 +9,12 @@ use ringfence_cli::explain::{Explanation, ReadBoundary, Writing, Written, counte
 const EVENTS_MAX: usize = 50;
 
 pub(crate) fn markup(explained: &Explanation) -> Markup {
-    let Explanation { reads, events, answer, writes, indexes, cost, conflicts, .. } = explained;
+    let Explanation { principal, by, reads, events, answer, writes, .. } = explained;
+    let Explanation { indexes, cost, conflicts, .. } = explained;
     html! {
         h2 { "What it would do now" }
+        @if let Some(by) = by { p { "Given by " (by) "." } }
+        @if let Some(principal) = principal { p { "For " (principal) "." } }
         @match &answer.message {
             None if answer.repeated => { p { "It has taken effect before, under this key." } }
             None => { p { strong { "It is accepted." } } }
@@ -47,7 +50,10 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
                 summary { "The events that it rests on: " (events.len()) }
                 ul.list {
                     @for event in events.iter().rev().take(EVENTS_MAX) {
-                        li { a href=(event_url(&event.id)) { (event.event_type) } " " code { (event.id) } }
+                        li {
+                            a href=(event_url(&event.id)) { (event.event_type) } " " code { (event.id) }
+                            @if let Some(origin) = &event.origin { span.note { " " (origin) } }
+                        }
                     }
                     @if events.len() > EVENTS_MAX { li { "and earlier ones" } }
                 }

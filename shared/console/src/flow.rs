@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
-use ringfence::{SequencedEvent, visible};
+use ringfence::{Origin, SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
@@ -40,6 +40,9 @@ pub(crate) struct Flow {
 struct Command {
     id: Option<String>,
     slice: Option<String>,
+    /// What gave it, if no caller did.
+    by: Option<String>,
+    principal: Option<String>,
     context: String,
     /// The id of the event that led to it; `None` if it came from outside.
     cause: Option<String>,
@@ -78,7 +81,9 @@ impl Flow {
         let (mut commands, mut places) = (Vec::<Command>::new(), HashMap::new());
         for entry in entries {
             let text = |key| entry.event.metadata.text(key).map(str::to_owned);
-            let (id, slice, cause) = (text("commandId"), text("slice"), text("causationId"));
+            let (id, cause) = (text("commandId"), text("causationId"));
+            let Origin { slice, by, principal } = entry.event.metadata.origin();
+            let [slice, by, principal] = [slice, by, principal].map(|it| it.map(str::to_owned));
             let context = entry.event.context.clone();
             let next = commands.len();
             let known = (id.is_some()).then(|| (id.clone(), slice.clone(), context.clone()));
@@ -86,7 +91,8 @@ impl Flow {
                 place if place < next => commands[place].events.push(entry),
                 _ => {
                     let cause = cause.filter(|cause| Some(cause) != id.as_ref());
-                    commands.push(Command { id, slice, context, cause, events: vec![entry] });
+                    let events = vec![entry];
+                    commands.push(Command { id, slice, by, principal, context, cause, events });
                 }
             }
         }
@@ -150,32 +156,6 @@ fn tree(commands: &[Command]) -> (Vec<usize>, HashMap<String, Vec<usize>>) {
     (roots, caused)
 }
 
-impl Command {
-    /// The slice, or those that it can have been: they write all the types of its events, and react to its cause
-    /// if any of them does.
-    fn slices(&self, stack: &Stack, cause: Option<&SequencedEvent>) -> Vec<String> {
-        if let Some(slice) = &self.slice {
-            return vec![slice.clone()];
-        }
-        let writes = |name: &&'static str| {
-            self.events.iter().all(|entry| writers(stack, &entry.event).any(|it| it == *name))
-        };
-        let first = self.events.iter().take(1);
-        let found = first.flat_map(|entry| writers(stack, &entry.event)).filter(writes);
-        let found: Vec<_> = found.collect();
-        let reacts = |name: &&&str| {
-            let slices = stack.slices().filter(|(_, slice)| slice.name == **name);
-            let mut causes = slices.flat_map(|(_, slice)| slice.reacts_to);
-            cause.is_some_and(|event| {
-                causes.any(|it| it.context == event.context && it.event_type == event.event_type)
-            })
-        };
-        let reacting: Vec<_> = found.iter().filter(reacts).collect();
-        let found = if reacting.is_empty() { found.iter().collect() } else { reacting };
-        found.into_iter().map(ToString::to_string).collect()
-    }
-}
-
 struct Tree<'a> {
     flow: &'a Flow,
     stack: &'a Stack,
@@ -184,20 +164,20 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn command(&self, command: &Command, cause: Option<&SequencedEvent>, levels: usize) -> Markup {
-        let slices = command.slices(self.stack, cause);
         let elsewhere = command.cause.as_ref().filter(|_| cause.is_none());
         html! {
             li.command {
                 span.kind { "Command" } " "
                 strong {
-                    @if slices.is_empty() { (command.context) "/unknown slice" }
-                    @for (n, slice) in slices.iter().enumerate() {
-                        @if n > 0 { " or " }
-                        (link(self.stack, &command.context, slice))
+                    @match &command.slice {
+                        Some(slice) => { (link(self.stack, &command.context, slice)) }
+                        None => { (command.context) ", slice not recorded" }
                     }
                 }
                 " "
                 @if let Some(id) = &command.id { code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
+                @if let Some(by) = &command.by { span.note { " by " (by) } }
+                @if let Some(principal) = &command.principal { span.note { " for " (principal) } }
                 @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which is not shown above it" } }
                 ul { @for entry in &command.events { (self.event(entry, levels)) } }
             }
@@ -240,17 +220,6 @@ pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
         true => html! { a href=(slice_url(&name)) { (name) } },
         false => html! { (name) },
     }
-}
-
-/// The slices that write the type of an event.
-pub(crate) fn writers<'a>(
-    stack: &'a Stack,
-    event: &'a SequencedEvent,
-) -> impl Iterator<Item = &'static str> + 'a {
-    let of_context = stack.slices().filter(|(context, _)| context.name == event.context);
-    let writes =
-        of_context.filter(|(_, slice)| slice.writes.iter().any(|it| *it == event.event_type));
-    writes.map(|(_, slice)| slice.name)
 }
 
 #[cfg(test)]

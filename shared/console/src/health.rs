@@ -162,6 +162,8 @@ async fn figures(site: &Site, within: Duration) -> Part {
     let markup = html! {
         @if stats.cut { p.note { "There were more; these are the first " (LINES_MAX) " that were read." } }
         (slices(site, &stats))
+        h2 { "Commands by principal" }
+        (principals(&stats))
         h2 { "Conflicts by boundary" }
         (heat_map(&stats))
     };
@@ -177,6 +179,7 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
     let columns = [
         "Slice",
         "Commands",
+        "Reactions",
         "Rejected",
         "Malformed",
         "Key reused",
@@ -211,13 +214,34 @@ fn link(site: &Site, slice: &str) -> Markup {
 
 fn of_slice(of: &SliceStats) -> Markup {
     let SliceStats {
-        commands, rejected, malformed, key_reused, failed, conflicts, retries, ..
+        commands,
+        reactions,
+        rejected,
+        malformed,
+        key_reused,
+        failed,
+        conflicts,
+        retries,
+        ..
     } = of;
-    let counts = [commands, rejected, malformed, key_reused, failed, conflicts, retries];
+    let counts = [commands, reactions, rejected, malformed, key_reused, failed, conflicts, retries];
     html! {
         @for count in counts { td.number { (count) } }
         @for units in [of.read_units, of.write_units] { td.number { (format!("{:.2}", of.each(units))) } }
         td.number { (of.longest_ms) }
+    }
+}
+
+fn principals(stats: &Stats) -> Markup {
+    html! {
+        table.figures {
+            thead { tr { th scope="col" { "Principal" } th scope="col" { "Commands" } } }
+            tbody {
+                @for (principal, commands) in &stats.principals {
+                    tr { th scope="row" { (principal) } td.number { (commands) } }
+                }
+            }
+        }
     }
 }
 
@@ -288,6 +312,7 @@ mod tests {
             until: "2024-06-23T00:24:00.000Z".to_owned(),
             cut: false,
             slices: [].into(),
+            principals: vec![],
             conflicts: vec![OfBoundary { boundary, conflicts: 4, parts }],
         };
         let page = heat_map(&stats).into_string();

@@ -17,7 +17,7 @@ use crate::frame::{self, Path, Problem, encoded, given, slice_url};
 use crate::site::Site;
 use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
-use ringfence_cli::explain::{Explanation, OfSlice, counted};
+use ringfence_cli::explain::{Explanation, Issuers, OfSlice, counted};
 
 /// The header that names the flow of a command, by which its line is found.
 const CORRELATION_ID: &str = "x-correlation-id";
@@ -61,7 +61,7 @@ enum Below {
     Nothing,
     Explained(Vec<Explanation>),
     /// The answer, and the line of the function that gave it.
-    Sent(Answer, Option<anyhow::Result<Option<CommandLine>>>),
+    Sent(Answer, Option<anyhow::Result<Option<Box<CommandLine>>>>),
     /// The command was sent and got no answer; why.
     Unanswered(String),
     Failed(String),
@@ -83,7 +83,9 @@ pub(crate) async fn page(
         Err(wrong) => Below::Failed(wrong),
         Ok(command) => {
             let payload = payload(&command, key(&parameters)).to_string();
-            let explained = site.lists.slices.explain(&site.logs, &of.of.name, &payload).await;
+            let slices = &site.lists.slices;
+            let explained =
+                slices.explain(&site.logs, &of.of.name, &payload, &Issuers::default()).await;
             explained.map_or_else(|error| Below::Failed(format!("{error:#}")), Below::Explained)
         }
     };
@@ -145,14 +147,14 @@ async fn line(
     site: &Site,
     began_ms: u64,
     correlation: &str,
-) -> anyhow::Result<Option<CommandLine>> {
+) -> anyhow::Result<Option<Box<CommandLine>>> {
     // The clock of the function may be behind.
     let since = began_ms.saturating_sub(60_000);
     while site.commands.are_known() {
         let lines = site.commands.since(since).await?;
         let is_it = |line: &CommandLine| line.correlation_id.as_deref() == Some(correlation);
         if let Some(line) = lines.into_iter().find(is_it) {
-            return Ok(Some(line));
+            return Ok(Some(Box::new(line)));
         }
         sleep(LINE_PAUSE).await;
     }
@@ -248,7 +250,7 @@ impl<'a> Of<'a> {
     }
 }
 
-fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<CommandLine>>>) -> Markup {
+fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<Box<CommandLine>>>>) -> Markup {
     let document = serde_json::to_string_pretty(&answer.document).unwrap_or_default();
     let events = answer.document["events"].as_array().into_iter().flatten();
     let events = events.filter_map(|event| {
@@ -273,6 +275,7 @@ fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<CommandLine>>>) -> 
                     "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
                     (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "
                     (counted(line.write_units, "write unit")) "."
+                    @if let Some(principal) = &line.principal { " It was given by " (principal) "." }
                 }
                 @if !line.conflicts.is_empty() {
                     p { "It met conflicts on " (line.conflicts.join(", ")) "." }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{LimitExceeded, Metadata, Name, Rejected, escape, limits};
+use crate::{LimitExceeded, Metadata, Name, Principal, Rejected, escape, limits};
 
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,8 +15,8 @@ pub struct CommandContext {
     pub now_ms: u64,
     /// Names this command.
     pub command_id: String,
-    /// The principal that gives it, if known.
-    pub principal: Option<String>,
+    /// Who gives it, if known. For a reaction that is the principal of the event that it reacts to.
+    pub principal: Option<Principal>,
 }
 
 /// A command's surroundings: who, when, why, and how often it may take effect.
@@ -36,6 +36,13 @@ pub struct Envelope {
 }
 
 impl Envelope {
+    /// The same for a command of this slice whose events are not its record: they name the slice.
+    #[must_use]
+    pub fn written_by(&self, slice: &str) -> Self {
+        let [_, mark, _] = CommandRecord::MARKS;
+        self.clone().with(mark, slice.to_owned())
+    }
+
     /// The same for a command whose events are its record: they carry its marks.
     #[must_use]
     pub fn marked(&self, record: &CommandRecord) -> Self {
@@ -104,7 +111,7 @@ impl CommandRecord {
     }
 
     /// The names of the marks: the caller's key; the slice, for equal keys of different slices are different
-    /// keys; the hash of the command.
+    /// keys; the hash of the command. Events that are no record have the first two as well. The hash tells them apart.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
     /// The mark of events that a rejection left: why the command was rejected, as JSON.
@@ -115,11 +122,13 @@ impl CommandRecord {
     /// # Errors
     /// The event is another command's of the slice, under the same key.
     pub fn wrote<'m>(&self, text: impl Fn(&str) -> Option<&'m str>) -> Result<bool, KeyReused> {
-        let [key, slice, sha256] = Self::MARKS.map(text);
-        if key != Some(&self.key) || slice != Some(&self.slice) {
+        let [Some(key), Some(slice), Some(sha256)] = Self::MARKS.map(text) else {
+            return Ok(false);
+        };
+        if key != self.key || slice != &*self.slice {
             return Ok(false);
         }
-        match sha256 == Some(&self.sha256()) {
+        match sha256 == self.sha256() {
             true => Ok(true),
             false => Err(KeyReused { key: self.key.clone() }),
         }
@@ -132,8 +141,11 @@ impl CommandRecord {
 pub fn reaction_key(event_id: &str, about: &str) -> String {
     // As JSON, so that no other pair has the same text.
     let pair = canonical_json(&[event_id, about]);
-    format!("reaction/{}", sha256(&pair))
+    format!("{REACTION}{}", sha256(&pair))
 }
+
+/// What the keys of reactions begin with.
+pub(crate) const REACTION: &str = "reaction/";
 
 pub(crate) fn sha256(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -188,7 +200,9 @@ mod tests {
         check(record("rename", "l", 1), Ok(false));
         check(record("register", "k", 1), Ok(false));
         check(record("rename", "k", 2), Err(KeyReused { key: "k".to_owned() }));
-        assert_eq!(mine.wrote(|mark| (mark == "commandId").then_some("k")), Ok(false));
+        // A command without a key may have an id that is a key of another command.
+        let unmarked = Envelope::default().with("commandId", "k".to_owned()).written_by("rename");
+        assert_eq!(mine.wrote(|mark| unmarked.metadata.text(mark)), Ok(false));
     }
 
     #[test]

@@ -107,8 +107,10 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
         false => (None, record.as_ref()),
     };
     check_size(&plan, item.is_some())?;
-    let marked = marks.map(|record| envelope.marked(record));
-    let envelope = marked.as_ref().unwrap_or(envelope);
+    let envelope = &match marks {
+        Some(record) => envelope.marked(record),
+        None => envelope.written_by(S::NAME),
+    };
     let attempt = Attempt { log, catalog, plan: &plan, command, envelope, marks, item };
 
     let mut model = match decisions.take(&query, marks) {

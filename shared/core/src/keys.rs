@@ -20,11 +20,11 @@ use crate::{BoundaryId, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, place::
 pub(crate) struct Keys(BTreeMap<BoundaryId, BTreeMap<u64, Vec<u32>>>);
 
 impl Keys {
-    /// Remembers the key of an event of this slice.
+    /// Remembers the key of an event of this slice, if its command had one.
     pub(crate) fn note(&mut self, slice: &str, event: &SequencedEvent) {
-        let [key, of, _] = CommandRecord::MARKS;
-        if event.metadata.text(of) == Some(slice)
-            && let Some(key) = event.metadata.text(key)
+        let marks = CommandRecord::MARKS.map(|mark| event.metadata.text(mark));
+        if let [Some(key), Some(of), Some(_)] = marks
+            && of == slice
         {
             let days = self.0.entry(event.partition.clone()).or_default();
             let (of_day, key) = (days.entry(event.at / DAY_MS).or_default(), short(key));
@@ -59,7 +59,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::Metadata;
+    use crate::{Envelope, Metadata};
 
     fn noted<'a>(events: impl IntoIterator<Item = (u64, &'a str)>) -> Keys {
         let mut keys = Keys::default();
@@ -74,10 +74,10 @@ mod tests {
         events: impl IntoIterator<Item = (u64, &'a str)>,
     ) {
         for (at, key) in events {
-            let [marked, of, _] = CommandRecord::MARKS;
             let mut metadata = Metadata::default();
-            metadata.insert(marked, key).expect("not a key of the log");
-            metadata.insert(of, "rename").expect("not a key of the log");
+            for (mark, text) in CommandRecord::MARKS.into_iter().zip([key, "rename", "a hash"]) {
+                metadata.insert(mark, text).expect("not a key of the log");
+            }
             let event = SequencedEvent {
                 partition: BoundaryId::stored(partition),
                 slot: at,
@@ -102,6 +102,17 @@ mod tests {
         let days = BTreeMap::from([(0, vec![a, b, a]), (1, vec![a])]);
         assert_eq!(keys.0, BTreeMap::from([(BoundaryId::stored("p"), days)]));
         assert!(keys.may_have("a") && keys.may_have("b") && !keys.may_have("c"));
+    }
+
+    #[test]
+    fn the_id_of_a_command_without_a_key_is_not_kept() {
+        let envelope = Envelope::default().written_by("rename");
+        let mut event = SequencedEvent::gap(BoundaryId::stored("p"), 1, 1);
+        event.metadata = envelope.metadata;
+        event.metadata.insert("commandId", "a").expect("not a key of the log");
+        let mut keys = Keys::default();
+        keys.note("rename", &event);
+        assert!(keys.0.is_empty());
     }
 
     #[test]

@@ -122,8 +122,10 @@ mod memory;
 mod metadata;
 mod on_log;
 mod once;
+mod origin;
 mod place;
 mod plan;
+mod principal;
 mod query;
 mod reading;
 mod rejection;
@@ -167,8 +169,10 @@ pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
 pub use on_log::{OnEvents, OnLog};
 pub use once::events_are_record;
+pub use origin::Origin;
 pub use place::{Place, PlaceError, rfc3339};
 pub use plan::{Access, Clause, Plan, PlanError, Read};
+pub use principal::{Principal, PrincipalKind};
 pub use query::{Query, QueryItem};
 pub use reading::{Page, Reading};
 pub use rejection::{Never, Rejected, Rejection};
@@ -187,8 +191,8 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
-        Event, FieldError, Fields, Never, NewEvent, Reads, Slice, Snapshots, State, TopicEvent,
-        Writes, events,
+        Event, FieldError, Fields, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
+        TopicEvent, Writes, events,
         kit::{Case, given, id},
     };
 }

@@ -63,7 +63,7 @@ pub(crate) async fn settle<C: Slice<State: Document>, S: Store>(
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(C::NAME, key, command));
     let decide = |loaded: &Loaded<C::State>| decision(category, command, loaded, envelope);
-    category.settle(&id, load, envelope, record.as_ref(), decide).await
+    category.settle(&id, load, &envelope.written_by(C::NAME), record.as_ref(), decide).await
 }
 
 fn decision<C: Slice<State: Document>, S: Store>(

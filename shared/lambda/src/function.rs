@@ -8,7 +8,7 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{Envelope, HandleError, Handled, OnLog, Slice, StoreError, TopicEvent};
+use ringfence::{Envelope, HandleError, Handled, Metadata, OnLog, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
 use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::{
     answer,
     invocation::{Invocation, Payload, Surroundings},
+    principal::Issuers,
     telemetry::Line,
     unsettled,
 };
@@ -30,6 +31,7 @@ pub(crate) struct Function<S, L> {
     slice: PhantomData<S>,
     clock: Clock,
     meter: Meter,
+    issuers: Issuers,
     cold: AtomicBool,
 }
 
@@ -52,7 +54,13 @@ pub(crate) struct Invoked {
 
 impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) fn new(on: L, clock: Clock, meter: Meter) -> Self {
-        Self { on, slice: PhantomData, clock, meter, cold: AtomicBool::new(true) }
+        let (issuers, cold) = (Issuers::default(), AtomicBool::new(true));
+        Self { on, slice: PhantomData, clock, meter, issuers, cold }
+    }
+
+    /// The same function, which knows the aliases of these issuers.
+    pub(crate) fn with_issuers(self, issuers: Issuers) -> Self {
+        Self { issuers, ..self }
     }
 
     #[cfg(test)]
@@ -71,6 +79,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             command_id: None,
             correlation_id: None,
             causation_id: None,
+            principal: None,
+            by: None,
             outcome: "nothing-to-do", // an event that leads to no command
             attempts: 0,
             conflicts: Vec::new(),
@@ -80,20 +90,21 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         };
         let payload = Payload::of(payload);
         let http = matches!(payload, Payload::Http(_));
-        let answer = match Invocation::<S>::parse(&payload) {
+        let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
             Ok(Invocation::Event(event, commands)) => {
                 self.react(&event, commands, lambda, &mut line).await
             }
             Ok(Invocation::Replay(replay)) => {
                 line.outcome = "replay-ignored";
                 let cause = format!("the rule takes events of the replay {replay}");
-                line.cause = Some(bounded(&cause, LOGGED_BYTES_MAX));
+                line.cause = Some(logged(&cause));
                 Ok(json!({ "answers": [] }))
             }
             Ok(Invocation::Command(Err(problem), surroundings)) => {
                 // By these ids its caller finds the line.
                 line.command_id = surroundings.command_id;
                 line.correlation_id = surroundings.correlation_id;
+                line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
                 line.outcome = problem.kind;
                 line.cause = Some(problem.detail().to_owned());
                 Ok(answer_to_caller(Err(problem), http))
@@ -126,10 +137,12 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Problem> {
-        let logged = |key| Some(bounded(envelope.metadata.text(key)?, LOGGED_BYTES_MAX));
-        line.command_id = logged("commandId");
-        line.correlation_id = logged("correlationId");
-        line.causation_id = logged("causationId");
+        let text = |key| envelope.metadata.text(key).map(logged);
+        line.command_id = text("commandId");
+        line.correlation_id = text("correlationId");
+        line.causation_id = text("causationId");
+        line.principal = text(Metadata::PRINCIPAL);
+        line.by = text(Metadata::BY);
         match self.handle(command, envelope).await {
             Ok(handled) => {
                 line.attempts += handled.attempts;
@@ -174,7 +187,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         let mut answers = Vec::with_capacity(commands.len());
         let mut failed = None;
         for (key, command) in commands {
-            let envelope = self.envelope(Surroundings::of_event(event, key, &self.clock), lambda);
+            let envelope =
+                self.envelope(Surroundings::of_event::<S>(event, key, &self.clock), lambda);
             match self.command(&command, &envelope, lambda, line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
@@ -198,6 +212,10 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             .map(|deadline| deadline.saturating_sub(ANSWER_MS));
         Envelope { deadline_ms, ..envelope }
     }
+}
+
+fn logged(text: &str) -> String {
+    bounded(text, LOGGED_BYTES_MAX)
 }
 
 fn answer_to_caller(answer: Result<Value, Problem>, is_http: bool) -> Value {

@@ -11,15 +11,16 @@ use std::collections::BTreeMap;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{
-    Cause, CommandContext, CurrentError, Envelope, Metadata, Slice, TopicEvent, canonical_json,
-    reaction_key,
+    Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
+    TopicEvent, canonical_json, reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use ringfence_function::Problem;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::json::{member, read, typed};
+use crate::principal::{self, Issuers};
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.
@@ -63,7 +64,12 @@ pub(crate) struct Surroundings {
     pub(crate) correlation_id: Option<String>,
     pub(crate) causation_id: Option<String>,
     pub(crate) traceparent: Option<String>,
-    pub(crate) principal: Option<String>,
+    /// A direct caller names itself.
+    #[serde(deserialize_with = "direct_principal")]
+    pub(crate) principal: Option<Principal>,
+    /// The slice whose reaction the command is. No caller can give it.
+    #[serde(skip)]
+    pub(crate) by: Option<&'static str>,
     /// When what the command tells of was done, if that was before it was sent. No decision looks at it.
     pub(crate) effective_at: Option<String>,
 }
@@ -84,9 +90,9 @@ impl<'t> Payload<'t> {
 impl Payload<'_> {
     /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
     /// each slice.
-    fn read(&self) -> Result<Given, Problem> {
+    fn read(&self, issuers: &Issuers) -> Result<Given, Problem> {
         match *self {
-            Self::Http(request) => http(request),
+            Self::Http(request) => http(request, issuers),
             Self::Bus(event) => event_of(event),
             Self::Direct(command) => direct(command),
         }
@@ -115,12 +121,12 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-fn http(text: &str) -> Result<Given, Problem> {
+fn http(text: &str, issuers: &Issuers) -> Result<Given, Problem> {
     let request: ApiGatewayV2httpRequest = typed("", trusted(text)?)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
-    // Set after the check: the principal is from the authorizer, and an ARN can be long.
-    surroundings.principal = principal(&request);
+    // Set after the check: it is from the authorizer, and the subject of a token can be long.
+    surroundings.principal = principal::of_request(&request, issuers);
     let command = body(request).and_then(|body| object(&body)).map(Value::from);
     Ok(Given::Command(command, Box::new(surroundings)))
 }
@@ -132,8 +138,8 @@ fn event_of(text: &str) -> Result<Given, Problem> {
 }
 
 impl<S: Slice> Invocation<S> {
-    pub(crate) fn parse(payload: &Payload<'_>) -> Result<Self, Problem> {
-        match payload.read()? {
+    pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
+        match payload.read(issuers)? {
             Given::Command(command, surroundings) => {
                 Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }
@@ -235,11 +241,10 @@ fn is_traceparent(text: &str) -> bool {
     text.chars().all(hex) && text.split('-').map(str::len).eq([2, 32, 16, 2])
 }
 
-/// The caller, according to API Gateway's authorizer.
-fn principal(request: &ApiGatewayV2httpRequest) -> Option<String> {
-    let authorizer = request.request_context.authorizer.as_ref()?;
-    let subject = authorizer.jwt.as_ref().and_then(|jwt| jwt.claims.get("sub").cloned());
-    subject.or_else(|| authorizer.iam.as_ref()?.user_arn.clone())
+/// A direct caller, by the name that it gives itself.
+fn direct_principal<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Principal>, D::Error> {
+    let name = Option::<String>::deserialize(json)?;
+    Ok(name.map(|name| Principal::new(PrincipalKind::Direct, None, name)))
 }
 
 impl Surroundings {
@@ -255,19 +260,21 @@ impl Surroundings {
             // A malformed one is ignored, as the W3C's Trace Context says.
             traceparent: header("traceparent").filter(|text| is_traceparent(text)),
             principal: None,
+            by: None,
             effective_at: header("effective-at"),
         }
     }
 
-    /// The envelope of a command that an event leads to, under the command's key.
-    pub(crate) fn of_event(event: &TopicEvent, key: String, clock: &Clock) -> Envelope {
+    /// The envelope of a command of slice `S` that an event leads to, under the command's key.
+    pub(crate) fn of_event<S: Slice>(event: &TopicEvent, key: String, clock: &Clock) -> Envelope {
         let of_cause = |name| event.meta.text(name).map(str::to_owned);
         let surroundings = Self {
             command_id: Some(key),
             correlation_id: of_cause("correlationId"),
             causation_id: Some(event.id.clone()),
             traceparent: of_cause("traceparent"),
-            principal: of_cause("principal"),
+            principal: event.meta.text(Metadata::PRINCIPAL).map(Principal::from),
+            by: Some(S::NAME),
             effective_at: None,
         };
         let cause_ms = ms_of_rfc3339(&event.recorded_at);
@@ -276,8 +283,8 @@ impl Surroundings {
 
     /// The envelope of a command that has all the time it needs.
     pub(crate) fn envelope(self, clock: &Clock) -> Envelope {
-        let Self { command_id, correlation_id, causation_id, traceparent, principal, effective_at } =
-            self;
+        let Self { command_id, correlation_id, causation_id, traceparent, .. } = self;
+        let Self { principal, by, effective_at, .. } = self;
         let idempotency_key = command_id.clone();
         let command_id = command_id.unwrap_or_else(|| clock.uuid().to_string());
         let mut metadata = Metadata::default();
@@ -286,7 +293,8 @@ impl Surroundings {
             ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
             ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
             ("traceparent", traceparent),
-            ("principal", principal.clone()),
+            (Metadata::PRINCIPAL, principal.as_ref().map(Principal::to_string)),
+            (Metadata::BY, by.map(str::to_owned)),
             ("effectiveAt", effective_at),
         ];
         for (key, value) in entries {
@@ -300,12 +308,13 @@ impl Surroundings {
 
     /// Each becomes an attribute of every event, so each is bounded and plain.
     fn check(&self) -> Result<(), Problem> {
+        let principal = self.principal.as_ref().map(|principal| principal.id.clone());
         let names = [
             ("Idempotency-Key (commandId)", &self.command_id),
             ("X-Correlation-Id (correlationId)", &self.correlation_id),
             ("causationId", &self.causation_id),
             ("traceparent", &self.traceparent),
-            ("principal", &self.principal),
+            ("principal", &principal),
             (EFFECTIVE_AT, &self.effective_at),
         ];
         for (field, value) in names {

@@ -9,6 +9,7 @@ mod answer;
 mod function;
 mod invocation;
 mod json;
+mod principal;
 mod serve;
 mod telemetry;
 #[cfg(test)]
@@ -20,23 +21,28 @@ use ringfence::{Envelope, Slice};
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 
+pub use principal::Issuers;
 pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};
 
-/// Reads a payload as the slice's function does. Returns the commands that it leads to, each with its envelope,
-/// and carries out nothing.
+/// Reads a payload as the slice's function does that knows these issuers. Returns the commands that it leads to, each
+/// with its envelope, and carries out nothing.
 ///
 /// # Errors
 /// The caller's answer, if the payload is refused.
-pub fn read<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>, Problem> {
-    Ok(match Invocation::parse(&Payload::of(payload))? {
+pub fn read<S: Slice>(
+    payload: &str,
+    issuers: &Issuers,
+    clock: &Clock,
+) -> Result<Vec<(S, Envelope)>, Problem> {
+    Ok(match Invocation::parse(&Payload::of(payload), issuers)? {
         Invocation::Command(command, surroundings) => {
             vec![(*command?, surroundings.envelope(clock))]
         }
         Invocation::Event(event, commands) => {
             let with_envelope =
-                |(key, command)| (command, Surroundings::of_event(&event, key, clock));
+                |(key, command)| (command, Surroundings::of_event::<S>(&event, key, clock));
             commands.into_iter().map(with_envelope).collect()
         }
         Invocation::Replay(_) => Vec::new(),

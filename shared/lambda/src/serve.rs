@@ -11,6 +11,7 @@ use ringfence_logs::{BoxError, InTable, Log};
 use serde_json::value::RawValue;
 
 use crate::function::{AnyFunction, Function, Invoked};
+use crate::principal::Issuers;
 
 /// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -27,22 +28,22 @@ pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
     Variables::names(config::<S, LogOf<S>>)
 }
 
-/// The name of the table, and how many decisions or documents are kept.
-fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> (String, usize) {
+/// The name of the table, how many decisions or documents are kept, and the issuers of tokens that have aliases.
+fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> (String, usize, Issuers) {
     let table = variables.required(L::TABLE);
     let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
-    (table, entries)
+    (table, entries, variables.optional("JWT_ISSUERS", Issuers::default()))
 }
 
 async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
 -> Result<Function<S, impl OnLog<S>>, BoxError> {
-    let (table, entries) = Variables::from_env(config::<S, LogOf<S>>)?;
+    let (table, entries, issuers) = Variables::from_env(config::<S, LogOf<S>>)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env()?;
     let table = InTable::new(client.clone(), table, clock.clone());
     let (on, meter) = LogOf::<S>::open(table, entries)?;
     ringfence_dynamo::open(&client).await;
-    Ok(Function::new(on, clock, meter))
+    Ok(Function::new(on, clock, meter).with_issuers(issuers))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled

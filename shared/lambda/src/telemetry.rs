@@ -19,6 +19,12 @@ pub(crate) struct Line {
     pub(crate) correlation_id: Option<String>,
     /// The event that caused a reaction; for other commands, the caller's value.
     pub(crate) causation_id: Option<String>,
+    /// Who gave the command, or caused the first one of its flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<String>,
+    /// The slice whose reaction the command is; absent for one that a caller gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
     pub(crate) outcome: &'static str,
     pub(crate) attempts: u32,
     /// The boundaries to which others added something, one for each conflict.
@@ -102,6 +108,8 @@ mod tests {
             command_id: None,
             correlation_id: None,
             causation_id: None,
+            principal: None,
+            by: None,
             outcome,
             attempts: 1,
             conflicts: Vec::new(),

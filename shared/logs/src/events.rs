@@ -164,11 +164,10 @@ async fn rehearsed<S: Slice, L: Rehearse>(
         }
     };
     let reads = notes.plan.iter().flat_map(|plan| &plan.reads).map(how).collect();
-    let id = |place: ringfence::Place| format!("{}/{}", place.partition, place.slot);
     Rehearsed {
         handled,
         reads,
-        events: notes.events.into_iter().map(|(place, name)| (id(place), name)).collect(),
+        events: notes.events.into_values().collect(),
         intent: notes.intent,
         conflicts: notes.conflicts.iter().map(ToString::to_string).collect(),
         usage: log.meter().snapshot().since(&before),

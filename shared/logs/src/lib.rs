@@ -13,6 +13,6 @@ mod shape;
 mod table;
 
 pub use log::{BoxError, Log};
-pub use rehearsal::{ReadBoundary, Rehearsed};
+pub use rehearsal::{ReadBoundary, ReadEvent, Rehearsed};
 pub use shape::BoundaryShape;
 pub use table::InTable;

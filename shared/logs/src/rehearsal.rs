@@ -22,8 +22,8 @@ pub struct Rehearsed {
     pub handled: Result<Handled, HandleError>,
     /// The boundaries on which the decision rests.
     pub reads: Vec<ReadBoundary>,
-    /// The ids and the types of the events that were read, in fold order; of a document none is named.
-    pub events: Vec<(String, String)>,
+    /// The events that were read, in fold order; of a document none is named.
+    pub events: Vec<ReadEvent>,
     /// The request that would write; `None` if nothing would be written.
     pub intent: Option<Intent>,
     /// What was added while it was decided, once for each attempt that would have failed.
@@ -32,6 +32,20 @@ pub struct Rehearsed {
     pub usage: Usage,
     /// The part of the cost that only the rehearsal has: its looks in place of appends.
     pub looks: Usage,
+}
+
+/// An event that was read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadEvent {
+    /// Its id, `<partition>/<slot>`.
+    pub id: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// Who gave its command, and what wrote it, in words; absent if the read shows no metadata.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// A boundary that is read, in words.
@@ -100,8 +114,8 @@ pub(crate) struct Notes {
     pub(crate) plan: Option<Plan>,
     /// The consistency of its first read.
     pub(crate) strong: bool,
-    /// The places and types of the events that were read, in fold order, each once.
-    pub(crate) events: BTreeMap<Place, String>,
+    /// The events that were read, in fold order, each once.
+    pub(crate) events: BTreeMap<Place, ReadEvent>,
     /// What its last decision has seen.
     pub(crate) seen: Option<Seen>,
     /// The request that would write it; `None` if it appends nothing.
@@ -182,7 +196,12 @@ impl<L: Rehearse> EventLog for Rehearsal<'_, L> {
             }
             // A gap that another writer left is no event.
             if !event.event_type.is_empty() {
-                notes.events.insert(event.place(), event.event_type.clone());
+                // An index shows no metadata. Of a type that is not asked for, only the marks of the command are read.
+                let is_whole =
+                    plan.reads_type(&event.event_type) && event.metadata.iter().next().is_some();
+                let origin = is_whole.then(|| event.metadata.origin().to_string());
+                let (id, event_type) = (event.id(), event.event_type.clone());
+                notes.events.insert(event.place(), ReadEvent { id, event_type, origin });
             }
         };
         self.log.read(plan, consistency, envelope).inspect(note).boxed()

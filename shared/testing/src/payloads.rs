@@ -6,7 +6,7 @@ use ringfence::Slice;
 use ringfence::kit::fail;
 use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
-use ringfence_lambda::read;
+use ringfence_lambda::{Issuers, read};
 use ringfence_local::stack_root;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ fn harass<S: Slice>() {
 }
 
 fn refused<S: Slice>(command: &str) -> Option<Problem> {
-    read::<S>(command, &Clock::fixed(0)).err()
+    read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err()
 }
 
 /// Puts wrong values into each place of each slice's sample `events/<slice>/direct.json`, and leaves each

@@ -13,6 +13,7 @@ use catalog::add_product::AddProduct;
 use catalog::change_product_name::ChangeProductName;
 use futures::future::try_join_all;
 use ordering::place_order::PlaceOrder;
+use ringfence::Slice;
 use ringfence_dynamo::{Clock, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -65,6 +66,8 @@ pub(crate) struct Stored<D = Value> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correlation_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) slice: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) traceparent: Option<String>,
 }
 
@@ -112,12 +115,11 @@ impl Bare {
         Ok(page.items.unwrap_or_default())
     }
 
-    /// Puts an event into this slot of its partition; its id.
+    /// Puts an event of a type, a context and a slice into this slot of its partition; its id.
     async fn put(
         &self,
         position: u64,
-        event: &str,
-        context: &str,
+        [event, context, slice]: [&str; 3],
         tags: Vec<Tag>,
         data: impl Serialize,
         checks: Vec<TransactWriteItem>,
@@ -139,6 +141,7 @@ impl Bare {
             causation_id,
             command_id,
             correlation_id,
+            slice: Some(slice.to_owned()),
             traceparent,
         };
         let item = serde_dynamo::to_item(item).expect("an event is a map");
@@ -194,13 +197,15 @@ pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
         return String::new();
     }
     let tags = vec![tag("productId", product)];
-    bare.put(1, "ProductAdded", "catalog", tags, command, Vec::new()).await
+    let of = ["ProductAdded", "catalog", AddProduct::NAME];
+    bare.put(1, of, tags, command, Vec::new()).await
 }
 
 /// `ChangeProductName` by hand, by someone who knows that the product has two events; the id of the third.
 pub(crate) async fn change_product_name(bare: &Bare, command: &ChangeProductName) -> String {
     let tags = vec![tag("productId", &command.product_id)];
-    bare.put(3, "ProductNameChanged", "catalog", tags, command, Vec::new()).await
+    let of = ["ProductNameChanged", "catalog", ChangeProductName::NAME];
+    bare.put(3, of, tags, command, Vec::new()).await
 }
 
 /// `PlaceOrder` by hand: its id, none if the order is there or a product is not.
@@ -237,5 +242,5 @@ pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     }
     let products = command.product_ids.iter().map(|product| tag("productId", product));
     let tags = std::iter::once(tag("orderId", &command.order_id)).chain(products).collect();
-    bare.put(1, "OrderPlaced", "ordering", tags, command, checks).await
+    bare.put(1, ["OrderPlaced", "ordering", PlaceOrder::NAME], tags, command, checks).await
 }

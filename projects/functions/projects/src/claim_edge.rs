@@ -12,6 +12,7 @@ use ringfence::{List, prelude::*};
 use crate::{
     AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge, EdgeRef,
     EdgeStarted, Edges, FeatureRef, Features, Hold, Mode, OnExpiry, PRIMARY, Projects, Rejection,
+    principal,
 };
 
 /// Claims an edge.
@@ -67,7 +68,7 @@ impl ClaimEdge {
         let claim = edge.barring(on_expiry)?;
         let is_current = edge.current().is_some();
         let is_over = !is_current || edge.is_overdue(context.now_ms);
-        let is_own = claim.agent == self.agent && claim.principal == context.principal;
+        let is_own = claim.agent == self.agent && claim.principal == principal(context);
         let hold = match on_expiry {
             OnExpiry::Takeable if is_over => return None,
             _ if is_current && is_own => Hold::Yours,
@@ -107,7 +108,7 @@ impl Slice for ClaimEdge {
             let is_current = edge.current() == Some(before);
             return match is_current
                 && before.agent == *agent
-                && before.principal == context.principal
+                && before.principal == principal(context)
             {
                 true => Ok(vec![]),
                 false => Err(Rejection::ClaimIdUsed { claim: claim.clone() }),
@@ -153,7 +154,7 @@ impl Slice for ClaimEdge {
             claim: claim.clone(),
             epoch: edge.next_epoch(),
             run: edge.run(),
-            principal: context.principal.clone(),
+            principal: principal(context),
             lease_ms: (rules.mode == Mode::Multi).then_some(rules.lease_ms),
             stuck_after: rules.stuck_after,
         });
@@ -245,9 +246,12 @@ impl Slice for ClaimEdge {
             let signal_only = || Rules { on_expiry: OnExpiry::SignalOnly, ..multi().rules() };
             vec![
                 given(ready()).when(claim("ada", "c1")).then([granted("ada", "c1", 1)]),
-                given(ready()).when(claim("ada", "c1")).by("key-1").then([Claimed::Started(
-                    EdgeStarted { principal: Some("key-1".to_owned()), ..started("ada", "c1", 1) },
-                )]),
+                given(ready()).when(claim("ada", "c1")).by("direct:key-1").then([
+                    Claimed::Started(EdgeStarted {
+                        principal: Some("direct:key-1".to_owned()),
+                        ..started("ada", "c1", 1)
+                    }),
+                ]),
                 given(ready())
                     .and(events![started("ada", "c1", 1), released("ada", "c1")])
                     .when(claim("bob", "c2"))
@@ -351,7 +355,7 @@ impl Slice for ClaimEdge {
                     .then_rejected(Rejection::ClaimIdUsed { claim: id("c1") }),
                 by_ada()
                     .when(claim("ada", "c1"))
-                    .by("key-1")
+                    .by("direct:key-1")
                     .then_rejected(Rejection::ClaimIdUsed { claim: id("c1") }),
                 by_ada()
                     .and(events![released("ada", "c1")])
@@ -364,7 +368,7 @@ impl Slice for ClaimEdge {
                 // An agent of the same name under another caller is another one.
                 by_ada()
                     .when(claim("ada", "c2"))
-                    .by("key-1")
+                    .by("direct:key-1")
                     .then_rejected_leaving(held_until(UNTIL), [told("ada", UNTIL)]),
                 by_ada()
                     .and(events![converged(DESIGN_CODE, "c1")])

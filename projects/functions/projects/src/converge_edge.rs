@@ -294,7 +294,7 @@ impl Slice for ConvergeEdge {
                     .when(standard())
                     .then_rejected(required(1)),
                 // Not even a person goes past a gate without a review.
-                worked().when(standard()).by("eve").then_rejected(required(1)),
+                worked().when(standard()).by("direct:eve").then_rejected(required(1)),
             ]
         }
 
@@ -372,17 +372,17 @@ impl Slice for ConvergeEdge {
                         })],
                     ),
                 // The caller's role counts, and not that of the agent that the command names.
-                given(worked_in(multi())).when(standard()).by("carl").then_rejected_leaving(
+                given(worked_in(multi())).when(standard()).by("direct:carl").then_rejected_leaving(
                     not(Some("guest"), None),
                     [note(Some("guest"), Otherwise::Reject)],
                 ),
                 // A caller without a role is escalated.
                 given(worked_in(multi()))
                     .when(standard())
-                    .by("dora")
+                    .by("direct:dora")
                     .then([note(None, Otherwise::Escalate)]),
-                in_strict(Otherwise::Reject).when(standard()).by("eve").then([done()]),
-                given(worked_in(single())).when(standard()).by("dora").then([done()]),
+                in_strict(Otherwise::Reject).when(standard()).by("direct:eve").then([done()]),
+                given(worked_in(single())).when(standard()).by("direct:dora").then([done()]),
             ]
         }
 
@@ -415,16 +415,16 @@ impl Slice for ConvergeEdge {
                     FeatureCreated { kind: Kind::Spike, ..created(AUTH) },
                     converged(REQUIREMENTS_DESIGN, "c0"),
                     crate::EdgeStarted {
-                        principal: Some("ada".to_owned()),
+                        principal: Some("direct:ada".to_owned()),
                         ..started("ada", "c1", 1)
                     }
                 ])
                 .when(answer())
-                .by("eve")
+                .by("direct:eve")
                 .then([answered("eve", Convergence::QuestionAnswered, 0)]),
                 question(Kind::Spike, None)
                     .when(answer())
-                    .by("ada")
+                    .by("direct:ada")
                     .then_rejected(Rejection::NotAllowed),
                 // A person has to look, and there is nothing to look at.
                 given(events![

@@ -6,7 +6,7 @@ use ringfence::prelude::*;
 
 use crate::{
     AgentId, ClaimId, Convergence, EdgeConverged, EdgeEvent, EdgeRef, Feature, FeatureRef, Lease,
-    OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status,
+    OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status, principal,
 };
 
 /// A claim of the edge, of now or of before.
@@ -244,7 +244,7 @@ impl Edge {
     pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Rejection> {
         let claim = self.check_current(id)?;
         match &claim.principal {
-            Some(principal) if context.principal.as_ref() != Some(principal) => {
+            Some(_) if claim.principal != principal(context) => {
                 Err(Rejection::NotYourClaim { claim: id.clone() })
             }
             _ => Ok(claim),

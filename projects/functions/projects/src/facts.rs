@@ -48,7 +48,13 @@ pub fn multi() -> Config {
     let guest = Authority { edges: [].into(), otherwise: Otherwise::Reject };
     Config {
         mode: Mode::Multi,
-        roles: roles.map(|(who, role)| (who.to_owned(), id(role))).into(),
+        // A caller without a principal is the agent that its command names.
+        roles: roles
+            .into_iter()
+            .flat_map(|(who, role)| {
+                [who.to_owned(), format!("direct:{who}")].map(|who| (who, id(role)))
+            })
+            .collect(),
         authority: [(id("coder"), coder), (id("guest"), guest)].into(),
         ..single()
     }

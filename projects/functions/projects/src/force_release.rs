@@ -57,7 +57,7 @@ impl Slice for ForceRelease {
             by_ada().when(force("eve")).then([forced("eve")]),
             by_ada().when(force("bob")).then_rejected(Rejection::NotAllowed),
             // The caller counts, and not the agent that the command names.
-            by_ada().when(force("eve")).by("bob").then_rejected(Rejection::NotAllowed),
+            by_ada().when(force("eve")).by("direct:bob").then_rejected(Rejection::NotAllowed),
             by_ada().and(events![released("ada", "c1")]).when(force("eve")).then_nothing(),
             given(events![initialized(multi())]).when(force("eve")).then_nothing(),
             by_ada()

@@ -50,5 +50,11 @@ impl Project {
 /// The name of a command's caller: its principal, or, without one, the agent that the command names.
 #[must_use]
 pub fn who(context: &CommandContext, agent: &AgentId) -> String {
-    context.principal.clone().unwrap_or_else(|| agent.to_string())
+    principal(context).unwrap_or_else(|| agent.to_string())
+}
+
+/// The principal of a command, as events of the context and the roles of a configuration have it.
+#[must_use]
+pub fn principal(context: &CommandContext) -> Option<String> {
+    context.principal.as_ref().map(Principal::to_string)
 }

@@ -60,23 +60,23 @@ impl Slice for ReconfigureFeature {
                 .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())])
                 .when(command())
-                .by("eve")
+                .by("direct:eve")
                 .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
             given(events![initialized(multi()), created(AUTH)])
                 .when(command())
-                .by("eve")
+                .by("direct:eve")
                 .then_nothing(),
             given(events![initialized(multi()), created(AUTH), changed()])
                 .when(command())
-                .by("eve")
+                .by("direct:eve")
                 .then([taken()]),
             given(events![initialized(multi()), created(AUTH), changed()])
                 .when(command())
-                .by("ada")
+                .by("direct:ada")
                 .then_rejected(Rejection::NotAllowed),
             given(events![initialized(multi()), created(AUTH), changed(), taken()])
                 .when(command())
-                .by("eve")
+                .by("direct:eve")
                 .then_nothing(),
         ]
     }

@@ -49,22 +49,22 @@ impl Slice for ReconfigureProject {
                 .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())])
                 .when(to(shorter()))
-                .by("eve")
+                .by("direct:eve")
                 .then([reconfigured(shorter())]),
-            given(events![initialized(multi())]).when(to(multi())).by("eve").then_nothing(),
+            given(events![initialized(multi())]).when(to(multi())).by("direct:eve").then_nothing(),
             // The caller counts, and not the agent that the command names.
             given(events![initialized(multi())])
                 .when(to(shorter()))
-                .by("ada")
+                .by("direct:ada")
                 .then_rejected(Rejection::NotAllowed),
             // Nobody's role is asked for in single mode.
             given(events![initialized(single())])
                 .when(to(multi()))
-                .by("ada")
+                .by("direct:ada")
                 .then([reconfigured(multi())]),
             given(events![initialized(multi()), reconfigured(single())])
                 .when(to(Config { stuck_after: 0, ..multi() }))
-                .by("eve")
+                .by("direct:eve")
                 .then_rejected(Rejection::BadConfig {
                     field: "stuckAfter".to_owned(),
                     problem: "must be at least 1".to_owned(),

@@ -167,7 +167,7 @@ impl Slice for RecordReview {
                 .when(approve(1))
                 .then([approved(1), ended()]),
             // The caller counts, and not the agent that the command names.
-            worked(0).when(approve(1)).by("ada").then_rejected(Rejection::NotAllowed),
+            worked(0).when(approve(1)).by("direct:ada").then_rejected(Rejection::NotAllowed),
             // The edge was converged meanwhile; the review is kept.
             worked(0)
                 .and(events![converged(DESIGN_CODE, "c1")])
@@ -176,11 +176,11 @@ impl Slice for RecordReview {
             given(ready_in(single()))
                 .and(events![started("primary", "c1", 1), iterated("c1", 1, 0)])
                 .when(approve(1))
-                .by("ada")
+                .by("direct:ada")
                 .then([
                     Recorded::Review(ReviewCompleted {
                         decision: ReviewDecision::Approved,
-                        reviewer: "ada".to_owned(),
+                        reviewer: "direct:ada".to_owned(),
                         ..reviewed(1)
                     }),
                     ended(),

@@ -44,7 +44,8 @@ impl Slice for RenewClaim {
             |claim| RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
         let by_ada = || given(events![started("ada", "c1", 1)]);
         let stale = |claim| Rejection::StaleClaim { claim: id(claim) };
-        let of_key = EdgeStarted { principal: Some("key-1".to_owned()), ..started("ada", "c1", 1) };
+        let of_key =
+            EdgeStarted { principal: Some("direct:key-1".to_owned()), ..started("ada", "c1", 1) };
         vec![
             given([]).when(renew("c1")).then_rejected(stale("c1")),
             by_ada().when(renew("c2")).then_rejected(stale("c2")),
@@ -66,10 +67,10 @@ impl Slice for RenewClaim {
                 .wait(9 * LEASE_MS)
                 .when(renew("c1"))
                 .then_nothing(),
-            given(events![of_key.clone()]).when(renew("c1")).by("key-1").then_nothing(),
+            given(events![of_key.clone()]).when(renew("c1")).by("direct:key-1").then_nothing(),
             given(events![of_key])
                 .when(renew("c1"))
-                .by("key-2")
+                .by("direct:key-2")
                 .then_rejected(Rejection::NotYourClaim { claim: id("c1") }),
         ]
     }

@@ -184,6 +184,7 @@ impl<L: EventLog> Sweep<'_, L> {
         for mark in ["commandId", "correlationId", "causationId"] {
             metadata.insert(mark, self.run).map_err(|error| chain(&error))?;
         }
+        metadata.insert(Metadata::BY, SweepClaims::NAME).map_err(|error| chain(&error))?;
         let context = CommandContext { now_ms, command_id: self.run.to_owned(), principal: None };
         let deadline_ms = Some(now_ms.saturating_add(COMMAND_MS));
         let envelope = Envelope { context, metadata, deadline_ms, ..Envelope::default() };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_dynamo::{Intent, Usage};
-use ringfence_logs::ReadBoundary;
+use ringfence_logs::{ReadBoundary, ReadEvent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,10 +17,16 @@ pub struct Explanation {
     pub log: &'static str,
     /// The command.
     pub command: Value,
+    /// Who gives it, or has caused the event that the slice reacts to, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    /// The slice, if its reaction gives the command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The boundaries on which the decision rests.
     pub reads: Vec<ReadBoundary>,
     /// The events that were read for it, in fold order.
-    pub events: Vec<Seen>,
+    pub events: Vec<ReadEvent>,
     /// What it would be answered.
     pub answer: Answer,
     /// What would be written: one request.
@@ -33,17 +39,6 @@ pub struct Explanation {
     pub conflicts: Vec<String>,
     /// How often it was decided.
     pub attempts: u32,
-}
-
-/// An event that was read.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Seen {
-    /// Its id, `<partition>/<slot>`.
-    pub id: String,
-    /// Its type.
-    #[serde(rename = "type")]
-    pub event_type: String,
 }
 
 /// The answer to the command.

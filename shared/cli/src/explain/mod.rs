@@ -16,6 +16,7 @@ use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
+pub use ringfence_lambda::Issuers;
 pub use ringfence_logs::ReadBoundary;
 pub use slices::{OfSlice, Slices};
 
@@ -35,6 +36,9 @@ pub(crate) struct Arguments {
     /// reads it from a file, `@-` from standard input.
     #[arg(long, value_name = "JSON")]
     data: String,
+    /// The issuers of tokens that have aliases, as the functions know them. A request over HTTP may come with a token.
+    #[arg(long, env = "JWT_ISSUERS", value_name = "ALIAS=ISSUER,…", default_value = "")]
+    jwt_issuers: Issuers,
     #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
@@ -48,10 +52,10 @@ pub(crate) async fn explain(
     stack: &Stack,
     slices: &Slices,
 ) -> Result<ExitCode> {
-    let Arguments { slice, data, tables, dynamo, output } = arguments;
+    let Arguments { slice, data, jwt_issuers, tables, dynamo, output } = arguments;
     check(slice, stack)?;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
-    let explanations = slices.explain(&logs, slice, &text(data)?).await?;
+    let explanations = slices.explain(&logs, slice, &text(data)?, jwt_issuers).await?;
     for explanation in &explanations {
         output.show(explanation);
     }

@@ -13,8 +13,11 @@ const EVENTS_MAX: usize = 20;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Explanation { slice, log, reads, events, cost, .. } = self;
-        writeln!(f, "{slice}, on the {log} log")?;
+        let Explanation { slice, log, principal, by, reads, events, cost, .. } = self;
+        write!(f, "{slice}, on the {log} log")?;
+        by.as_ref().map_or(Ok(()), |by| write!(f, ", by {}", visible(by)))?;
+        principal.as_ref().map_or(Ok(()), |who| write!(f, ", for {}", visible(who)))?;
+        writeln!(f)?;
         writeln!(f, "\nReads:")?;
         for ReadBoundary { boundary, by, types, seen } in reads {
             writeln!(f, "  {boundary}")?;
@@ -25,7 +28,8 @@ impl fmt::Display for Explanation {
             writeln!(f, "\nRests on {}:", counted(events.len() as f64, "event"))?;
         }
         for event in events.iter().rev().take(EVENTS_MAX).rev() {
-            writeln!(f, "  {} {}", event.id, event.event_type)?;
+            let origin = event.origin.iter().map(|origin| format!(": {}", visible(origin)));
+            writeln!(f, "  {} {}{}", event.id, event.event_type, origin.collect::<String>())?;
         }
         if events.len() > EVENTS_MAX {
             writeln!(f, "  (the last {EVENTS_MAX} of them)")?;

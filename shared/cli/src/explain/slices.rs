@@ -7,14 +7,16 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_dynamo::Clock;
+use ringfence_lambda::Issuers;
 use ringfence_logs::{BoundaryShape, InTable, Log};
 use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
-use super::explanation::{Answer, Explanation, Seen, Written};
+use super::explanation::{Answer, Explanation, Written};
 use crate::tables::{StackLogs, log_name};
 
-type Explain = for<'a> fn(&'a StackLogs, &'a str) -> BoxFuture<'a, Result<Vec<Explanation>>>;
+type Explain =
+    for<'a> fn(&'a StackLogs, &'a str, &'a Issuers) -> BoxFuture<'a, Result<Vec<Explanation>>>;
 
 /// The slices of a stack.
 #[derive(Default)]
@@ -40,7 +42,7 @@ impl Slices {
     }
 
     /// What the commands of a payload would do now. A payload is what the slice's function takes: a command alone
-    /// or with its surroundings, or an event that the slice reacts to.
+    /// or with its surroundings, a request over HTTP, or an event that the slice reacts to.
     ///
     /// # Errors
     /// There is no such slice, its table is not named, the payload is refused before anything is read, or the log
@@ -50,9 +52,10 @@ impl Slices {
         logs: &StackLogs,
         slice: &str,
         payload: &str,
+        issuers: &Issuers,
     ) -> Result<Vec<Explanation>> {
         let of = self.get(slice).with_context(|| format!("no context has the slice {slice}"))?;
-        (of.explain)(logs, payload).await
+        (of.explain)(logs, payload, issuers).await
     }
 
     /// The slices, as `<context>/<slice>`, whose decisions can depend on a boundary of this shape.
@@ -75,7 +78,7 @@ impl Visitor for Slices {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         self.0.push(OfSlice {
             name: name::<S>(),
-            explain: |logs, payload| explain::<S>(logs, payload).boxed(),
+            explain: |logs, payload, issuers| explain::<S>(logs, payload, issuers).boxed(),
             command: Shape::of::<S>,
             depends_on: LogOf::<S>::depends_on(),
         });
@@ -83,8 +86,12 @@ impl Visitor for Slices {
 }
 
 /// The commands of a payload.
-fn commands<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>> {
-    let commands = ringfence_lambda::read::<S>(payload, clock);
+fn commands<S: Slice>(
+    payload: &str,
+    issuers: &Issuers,
+    clock: &Clock,
+) -> Result<Vec<(S, Envelope)>> {
+    let commands = ringfence_lambda::read::<S>(payload, issuers, clock);
     let commands = commands.map_err(|problem| anyhow!("{}", problem.detail()))?;
     ensure!(!commands.is_empty(), "the payload leads to no command of {}", S::NAME);
     Ok(commands)
@@ -94,24 +101,24 @@ fn commands<S: Slice>(payload: &str, clock: &Clock) -> Result<Vec<(S, Envelope)>
 async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
     logs: &StackLogs,
     payload: &str,
+    issuers: &Issuers,
 ) -> Result<Vec<Explanation>> {
     let (clock, kind) = (Clock::system(), LogOf::<S>::KIND);
     let mut explanations = Vec::new();
-    for (command, envelope) in commands::<S>(payload, &clock)? {
+    for (command, envelope) in commands::<S>(payload, issuers, &clock)? {
         let table = InTable::new(logs.client.clone(), logs.table(kind)?, clock.clone());
         let rehearsed = LogOf::<S>::rehearse(&table, &command, &envelope).await;
         let rehearsed = rehearsed.map_err(|error| anyhow!(error))?;
         let handled = rehearsed.handled?;
+        let origin = envelope.metadata.origin();
         let explained = Explanation {
             slice: name::<S>(),
             log: log_name(kind),
             command: serde_json::to_value(&command).unwrap_or_default(),
             reads: rehearsed.reads,
-            events: rehearsed
-                .events
-                .into_iter()
-                .map(|(id, of)| Seen { id, event_type: of })
-                .collect(),
+            principal: origin.principal.map(str::to_owned),
+            by: origin.by.map(str::to_owned),
+            events: rehearsed.events,
             attempts: handled.attempts,
             answer: answer(handled),
             writes: Vec::new(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::same::fail;
 use crate::{
-    CommandContext, NewEvent, Slice,
+    CommandContext, NewEvent, Principal, PrincipalKind, Slice,
     case::{Came, Case, Fact, written},
 };
 
@@ -79,10 +79,18 @@ fn check_rejection(rejection: &impl Serialize) -> Value {
 }
 
 impl<S: Slice> When<S> {
-    /// Sets the principal that gives the command.
+    /// Sets the principal that gives the command: `"jwt:main:ada"`, `"iam:role/shop"`. Panics if no function
+    /// gives a principal this text.
     #[must_use]
-    pub fn by(mut self, principal: &str) -> Self {
-        self.context.principal = Some(principal.to_owned());
+    #[track_caller]
+    pub fn by(mut self, principal: impl Into<Principal>) -> Self {
+        let principal = principal.into();
+        assert!(
+            principal.kind != PrincipalKind::Other,
+            "{principal} is no principal: write jwt:<issuer>:<subject>, client:<issuer>:<client id>, iam:user/<name>, \
+             iam:role/<name> or direct:<name>"
+        );
+        self.context.principal = Some(principal);
         self
     }
 

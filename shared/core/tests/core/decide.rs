@@ -5,8 +5,9 @@ use std::{collections::VecDeque, future::ready, sync::Mutex};
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
 use ringfence::{
     ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
-    EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, NewEvent, Outcome, Plan, Read,
-    Seen, SequencedEvent, Slice, StoreError, events, handle, prelude::*,
+    EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, Metadata, NewEvent, Outcome,
+    Plan, Read, Seen, SequencedEvent, Slice, StoreError, events, handle, prelude::*,
+    storable::event_bytes,
 };
 
 use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
@@ -159,6 +160,19 @@ pub(crate) const ALL: Hidden = |_| true;
 
 pub(crate) fn is_of_r1(event: &SequencedEvent) -> bool {
     event.partition.as_str() == "roomId:r1"
+}
+
+#[test]
+fn an_event_names_the_slice_that_wrote_it_for_five_bytes_and_the_name() {
+    let log = Faulty::new([]);
+    run(&log, &book("r1", "g1"), None).unwrap();
+    let event = log.log.events().remove(0);
+    let metadata = serde_json::to_value(&event.metadata).unwrap();
+    assert_eq!(metadata, serde_json::json!({ "slice": "book" }));
+    let bare = SequencedEvent { metadata: Metadata::default(), ..event.clone() };
+    let filing = catalog().unwrap().filing_of_new(&event.clone().into()).unwrap();
+    let [bytes, bare] = [event, bare].map(|event| event_bytes(&event, &filing));
+    assert_eq!(bytes - bare, "slice".len() + "book".len());
 }
 
 #[test]

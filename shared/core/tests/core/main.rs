@@ -14,6 +14,7 @@ mod once;
 mod orders;
 mod plan;
 mod pointers;
+mod principals;
 mod queries;
 mod seen;
 mod shop;

@@ -120,10 +120,17 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert_eq!(text("causationId"), text("commandId"));
     assert_eq!(text("slice"), Some("register-customer"));
     assert_eq!(text("commandSha256").map(str::len), Some(64));
-    // Without a key events have no marks, but the command still has an id.
+    // Without a key events are no record, but name the command and the slice.
     let metadata = events[1].metadata.as_ref().unwrap();
     assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
-    assert!(metadata.get("slice").is_none());
+    let id = &metadata["commandId"];
+    let without = json!({ "commandId": id, "correlationId": id, "causationId": id });
+    let mut with = without.clone();
+    with["slice"] = "rename-customer".into();
+    assert_eq!(metadata, &with);
+    // As a pair of a map it takes one byte more than name and value.
+    let [with, without] = [&with, &without].map(ringfence::storable::bytes);
+    assert_eq!(with - without, "slice".len() + "rename-customer".len() + 1);
 }
 
 #[test]

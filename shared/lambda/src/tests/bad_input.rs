@@ -8,10 +8,11 @@ use super::reactions::Reprice;
 use super::shop::{KeepNote, PlaceOrder, RecordDemand};
 use super::{invoke, request, shop};
 use crate::invocation::{Invocation, Payload};
+use crate::principal::Issuers;
 use ringfence_function::Problem;
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
-    match Invocation::<S>::parse(&Payload::of(payload)) {
+    match Invocation::<S>::parse(&Payload::of(payload), &Issuers::default()) {
         Ok(Invocation::Command(Err(problem), _)) | Err(problem) => Some(problem),
         Ok(_) => None,
     }

@@ -157,12 +157,24 @@ async fn the_surroundings_of_a_command_are_in_its_events() {
         ("commandId", "c-1"),
         ("correlationId", "walk"),
         ("causationId", "click"),
-        ("principal", "ada"),
+        ("principal", "direct:ada"),
         ("slice", "add-to-cart"),
     ] {
         assert_eq!(text(key), Some(value), "{key}");
     }
     assert_eq!(events[0].context, "carts");
+
+    let command: Value = serde_json::from_str(&lamps(1)).unwrap();
+    direct(&on::<AddToCart>(&far), command).await;
+    let metadata = serde_json::to_value(&self::events(&far).await[1].metadata).unwrap();
+    let id = &metadata["commandId"];
+    let without = json!({ "commandId": id, "correlationId": id, "causationId": id });
+    let mut with = without.clone();
+    with["slice"] = "add-to-cart".into();
+    assert_eq!(metadata, with);
+    // As JSON it takes six bytes more than name and value.
+    let [with, without] = [with, without].map(|json| json.to_string().len());
+    assert_eq!(with - without, "slice".len() + "add-to-cart".len() + 6);
 }
 
 #[tokio::test(start_paused = true)]

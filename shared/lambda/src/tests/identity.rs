@@ -2,7 +2,9 @@
 
 use std::sync::Mutex;
 
-use ringfence::{Envelope, HandleError, Handled, NewEvent, OnLog, Outcome};
+use ringfence::{
+    Envelope, HandleError, Handled, NewEvent, OnLog, Outcome, Principal, PrincipalKind,
+};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
@@ -27,7 +29,8 @@ impl OnLog<RecordDemand> for Given {
 }
 
 fn function() -> Function<RecordDemand, Given> {
-    Function::new(Given::default(), Clock::fixed(NOW_MS), Meter::default())
+    let function = Function::new(Given::default(), Clock::fixed(NOW_MS), Meter::default());
+    function.with_issuers("main=https://id.example.com/".parse().unwrap())
 }
 
 fn demand() -> Value {
@@ -42,40 +45,106 @@ fn only(function: &Function<RecordDemand, Given>) -> Envelope {
 }
 
 /// The principal that the decision is given, which is also the one that its events carry.
-fn principal(function: &Function<RecordDemand, Given>) -> Option<String> {
+fn principal(function: &Function<RecordDemand, Given>) -> Option<Principal> {
     let Envelope { context, metadata, .. } = only(function);
-    assert_eq!(metadata.text("principal"), context.principal.as_deref());
+    let text = context.principal.as_ref().map(Principal::to_string);
+    assert_eq!(metadata.text("principal"), text.as_deref());
+    assert_eq!(metadata.text("by"), None, "a caller gives it, and no part of the stack");
     context.principal
+}
+
+/// A request whose sender the API's authorizer has found; the API is of the account 123456789012.
+fn from(authorizer: Value) -> Value {
+    let mut request = request(&demand().to_string(), json!({ "principal": "eve", "by": "eve" }));
+    request["requestContext"]["accountId"] = "123456789012".into();
+    request["requestContext"]["authorizer"] = authorizer;
+    request
 }
 
 #[test]
 fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
-    let arn = format!("arn:aws:iam::123456789012:user/{}", "a".repeat(500));
-    let iam = json!({ "userArn": arn, "userId": "AIDA", "accountId": "123456789012" });
-    let jwt = json!({ "claims": { "sub": "subject-1", "username": "ada" }, "scopes": null });
-    for (authorizer, expected) in [
-        (json!({ "jwt": jwt }), Some("subject-1")),
-        (json!({ "iam": iam }), Some(&*arn)),
-        (json!({ "jwt": { "claims": { "username": "ada" } } }), None),
-        (Value::Null, None),
+    const ISSUER: &str = "https://id.example.com/";
+    let jwt = |claims: Value| json!({ "jwt": { "claims": claims, "scopes": null } });
+    let ada = |more: (&str, &str)| jwt(json!({ "iss": ISSUER, "sub": "ada", more.0: more.1 }));
+    let iam = |arn: &str| json!({ "iam": { "userArn": arn, "userId": "AIDA", "accountId": "123456789012" } });
+    let sts = |resource: &str| iam(&format!("arn:aws:sts::123456789012:{resource}"));
+    let long = "s".repeat(300);
+    for (authorizer, expected, scopes) in [
+        (ada(("username", "eve")), Some("jwt:main:ada"), vec![]),
+        (ada(("scope", "a b")), Some("jwt:main:ada"), vec!["a", "b"]),
+        (ada(("scp", "[a b]")), Some("jwt:main:ada"), vec!["a", "b"]),
+        (ada(("client_id", "app")), Some("jwt:main:ada"), vec![]),
+        (jwt(json!({ "iss": ISSUER, "sub": long })), Some(&*format!("jwt:main:{long}")), vec![]),
+        // The subject of another issuer is somebody else.
+        (
+            jwt(json!({ "iss": "https://id.example.org", "sub": "ada" })),
+            Some("jwt:https%3A%2F%2Fid.example.org:ada"),
+            vec![],
+        ),
+        // A token of a program, with the scopes of the program.
+        (
+            jwt(json!({ "iss": ISSUER, "client_id": "app", "scope": "a" })),
+            Some("client:main:app"),
+            vec!["a"],
+        ),
+        (jwt(json!({ "iss": ISSUER, "sub": "", "client_id": "" })), None, vec![]),
+        (jwt(json!({ "sub": "ada" })), None, vec![]),
+        (iam("arn:aws:iam::123456789012:user/ada"), Some("iam:user/ada"), vec![]),
+        (iam("arn:aws:iam::123456789012:user/staff/north/ada"), Some("iam:user/ada"), vec![]),
+        (iam("arn:aws-cn:iam::123456789012:root"), Some("iam:root"), vec![]),
+        (sts("assumed-role/shop/eve@example.com"), Some("iam:role/shop"), vec![]),
+        (sts("federated-user/ada"), Some("iam:federated-user/ada"), vec![]),
+        (
+            iam("arn:aws:sts::111122223333:assumed-role/shop/s"),
+            Some("iam:111122223333:role/shop"),
+            vec![],
+        ),
+        (iam("ada"), None, vec![]),
+        (json!({ "iam": { "userId": "AIDA" } }), None, vec![]),
+        (json!({ "lambda": { "sub": "ada", "userArn": "ada" } }), None, vec![]),
+        (Value::Null, None, vec![]),
     ] {
         let function = function();
-        let mut request = request(&demand().to_string(), json!({ "principal": "eve" }));
-        request["requestContext"]["authorizer"] = authorizer;
-        let (status, _, body) = http(&function, request);
+        let (status, _, body) = http(&function, from(authorizer.clone()));
         assert_eq!(status, 200, "{body}");
-        assert_eq!(principal(&function).as_deref(), expected);
+        let expected = expected.map(|text| Principal::from(text).with_scopes(scopes));
+        assert_eq!(principal(&function), expected, "{authorizer}");
     }
 }
 
 #[test]
-fn a_direct_caller_names_the_principal() {
-    let function = function();
+fn no_caller_names_a_principal_over_http_or_what_gives_a_command() {
+    let body = json!({ "command": demand(), "principal": "jwt:main:ada" }).to_string();
+    let refused = http(&function(), request(&body, json!({})));
+    assert_eq!(refused.0, 400, "{}", refused.2);
+    for field in ["principal", "by"] {
+        let mut command = demand();
+        command[field] = "eve".into();
+        let refused = http(&function(), request(&command.to_string(), json!({})));
+        assert_eq!((refused.0, &refused.2["errors"][0]["field"]), (400, &json!(field)));
+    }
+    let refused = invoke(&function(), json!({ "command": demand(), "by": "place-order" }));
+    assert_eq!(refused.answer.unwrap()["errors"][0]["field"], "by");
+}
+
+#[test]
+fn a_direct_caller_names_itself_and_nobody_else() {
     let direct = |principal: &str| json!({ "command": demand(), "principal": principal });
-    assert_eq!(invoke(&function, direct("service-1")).answer.unwrap()["accepted"], true);
-    assert_eq!(principal(&function).as_deref(), Some("service-1"));
-    let refused = invoke(&function, direct("ada\nadmin")).answer.unwrap();
+    for (name, expected) in
+        [("service-1", "direct:service-1"), ("jwt:main:ada", "direct:jwt:main:ada")]
+    {
+        let function = function();
+        let invoked = invoke(&function, direct(name));
+        assert_eq!(invoked.answer.unwrap()["accepted"], true);
+        let line = invoked.line.json();
+        assert_eq!((&line["principal"], line.get("by")), (&json!(expected), None));
+        assert_eq!(principal(&function), Some(Principal::from(expected)));
+    }
+    let refused = invoke(&function(), direct("ada\nadmin")).answer.unwrap();
     assert_eq!(refused["errors"][0]["field"], "principal", "{refused}");
+    let mut malformed = direct("service-1");
+    malformed["command"] = json!({});
+    assert_eq!(invoke(&function(), malformed).line.json()["principal"], "direct:service-1");
 }
 
 #[test]
@@ -86,23 +155,40 @@ fn a_reaction_carries_the_principal_and_the_trace_of_its_cause() {
     placed["detail"]["meta"] = json!({
         "correlationId": "walk-1",
         "causationId": "its own cause",
-        "principal": "ada",
+        "principal": "jwt:main:ada",
+        "by": "place-order",
         "traceparent": trace,
         "effectiveAt": "2026-11-20T12:00:00Z",
     });
-    invoke(&function, placed).answer.unwrap();
+    let line = invoke(&function, placed).line.json();
+    let given = (&line["principal"], &line["by"]);
+    assert_eq!(given, (&json!("jwt:main:ada"), &json!("record-demand")));
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);
-    assert_eq!(context.principal.as_deref(), Some("ada"));
+    assert_eq!(context.principal, Some(Principal::from("jwt:main:ada")));
     assert_eq!(idempotency_key.as_deref(), Some(&*context.command_id));
     assert_eq!(cause_ms, Some(NOW_MS + 2), "when the cause was recorded");
     let expected = json!({
         "commandId": context.command_id,
         "correlationId": "walk-1",
         "causationId": "orderId:order-1/1",
-        "principal": "ada",
+        "principal": "jwt:main:ada",
+        "by": "record-demand",
         "traceparent": trace,
     });
     assert_eq!(serde_json::to_value(metadata).unwrap(), expected);
+}
+
+#[test]
+fn a_reaction_carries_what_an_older_version_has_recorded_as_the_principal() {
+    for text in ["ada", "arn:aws:sts::123456789012:assumed-role/shop/s"] {
+        let function = function();
+        let mut placed = topic_event("OrderPlaced", &["p1"]);
+        placed["detail"]["meta"] = json!({ "principal": text });
+        invoke(&function, placed).answer.unwrap();
+        let Envelope { context, metadata, .. } = only(&function);
+        assert_eq!(metadata.text("principal"), Some(text));
+        assert_eq!(context.principal.unwrap().kind, PrincipalKind::Other);
+    }
 }
 
 #[test]

@@ -254,7 +254,11 @@ async fn with_flow() -> (World, SequencedEvent) {
     let root = world.append_with(demand("p1", "o1"), metadata("c1", "c1")).await.remove(0);
     world.index(&[&root.partition]).await;
     world.indexed_demand("p2", "o2").await;
-    let caused = metadata("r/1", &root.id());
+    let mut caused = metadata("r/1", &root.id());
+    let who = [("slice", "order-product"), ("by", "order-product"), ("principal", "jwt:main:ada")];
+    for (key, value) in who {
+        caused.insert(key, value).unwrap();
+    }
     let event = world.append_with(demand("p3", "o1"), caused).await.remove(0);
     world.index(&[&event.partition]).await;
     (world, event)
@@ -274,6 +278,14 @@ async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
         assert!(places.is_sorted(), "{places:?}: {flow}");
         assert!(flow.contains(&format!("/events/{here}\" aria-current")), "{flow}");
     }
+    let (old, new) = (console.page("/events/1").await, console.page("/events/3").await);
+    let not = "not recorded: an older version wrote the event, or it was imported.";
+    assert!(old.contains(not) && old.contains("catalog, slice not recorded"), "{old}");
+    assert!(!new.contains(not) && new.contains(" by order-product"), "{new}");
+    assert!(
+        new.contains(" for jwt:main:ada") && new.contains("<code>jwt:main:ada</code>"),
+        "{new}"
+    );
     let page = console.page("/events/3?around=1").await;
     assert!(page.contains("caused by productId:p1/1, which is not shown above it"), "{page}");
     assert!(page.contains("1 events before and after this one were looked at"), "{page}");

@@ -184,7 +184,8 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
         json!({
             "timestamp": ringfence::rfc3339(now - ago_ms), "slice": "pack-parcel", "outcome": outcome,
             "attempts": conflicts.len() + 1, "conflicts": conflicts, "duration_ms": 5, "requests": 4,
-            "read_units": 1.5, "write_units": 8.0,
+            "read_units": 1.5, "write_units": 8.0, "principal": "jwt:main:ada",
+            "by": (outcome == "rejected").then_some("pack-parcel"),
         })
     };
     let lines = [
@@ -199,9 +200,11 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let page = console.page("/health").await;
     let numbers: Vec<_> = page.split("<td class=\"number\">").skip(1).collect();
     let numbers = numbers.iter().map(|rest| rest.split('<').next().unwrap());
-    let of_slice = ["3", "1", "1", "0", "0", "2", "2", "1.50", "8.00", "5"];
-    assert!(numbers.collect::<Vec<_>>().windows(10).any(|some| some == of_slice), "{page}");
+    let of_slice = ["3", "1", "1", "1", "0", "0", "2", "2", "1.50", "8.00", "5"];
+    assert!(numbers.collect::<Vec<_>>().windows(11).any(|some| some == of_slice), "{page}");
     assert!(page.contains("<td class=\"number heat-9\">2</td>"), "{page}");
+    let of_ada = "<th scope=\"row\">jwt:main:ada</th><td class=\"number\">3</td>";
+    assert!(page.contains(of_ada), "{page}");
     assert_eq!(link(&page, "sealId:s1").unwrap(), "/boundary?id=sealId%3As1");
     assert!(!page.contains("sealId:old"), "{page}");
     assert_eq!(link(&page, "pack-parcel").unwrap(), "/slices/catalog/pack-parcel");

@@ -48,7 +48,7 @@ async fn events_are_printed_from_any_checkpoint_by_type_and_tag() {
     assert_eq!(first["data"], json!({ "productId": "p1", "orderId": "o1" }));
     let (_, lines) = world.run(&["tail", "--until-present", "--from", "2"]);
     assert!(lines.starts_with("        3  20"), "{lines}");
-    let end = "Z  ProductDemandRecorded  productId:p2  {\"orderId\":\"o1\",\"productId\":\"p2\"}\n";
+    let end = "Z  ProductDemandRecorded  productId:p2  slice not recorded  {\"orderId\":\"o1\",\"productId\":\"p2\"}\n";
     assert!(lines.ends_with(end), "{lines}");
 }
 

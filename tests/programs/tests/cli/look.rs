@@ -56,19 +56,44 @@ async fn a_command_is_explained_and_nothing_is_written() {
     );
     assert_eq!(world.records().len(), 0, "nothing is written");
 
+    assert_eq!((explained.get("principal"), explained.get("by")), (None, None));
+
     let (order_id, parcel_id) = (id("o1"), id("p1"));
-    world.append(events![ParcelPacked { order_id, parcel_id, seal_ids: vec![id("s1")] }]).await;
+    let packed = events![ParcelPacked { order_id, parcel_id, seal_ids: vec![id("s1")] }];
+    let by_older = [("principal".to_owned(), json!("ada"))];
+    world.append_with(packed, std::collections::BTreeMap::from(by_older).try_into().unwrap()).await;
     let (status, explained) = explain(&world, PACK);
     assert_eq!(
         (status, &explained["answer"]["rejection"]),
         (1, &json!({ "code": "AlreadyPacked" }))
     );
-    let rests_on = json!([{ "id": "orderId+parcelId:o1/p1/1", "type": "ParcelPacked" }]);
+    let rests_on = json!([{
+        "id": "orderId+parcelId:o1/p1/1", "type": "ParcelPacked",
+        "origin": "slice not recorded for ada",
+    }]);
     assert_eq!((&explained["events"], &explained["writes"]), (&rests_on, &json!([])));
     let (_, text) = world.run(&["explain", "catalog/pack-parcel", "--data", PACK]);
-    for line in ["It is rejected: the parcel is packed", "sealId:s1\n", "Writes nothing."] {
+    for line in [
+        "ParcelPacked: slice not recorded for ada",
+        "It is rejected: the parcel is packed",
+        "sealId:s1\n",
+        "Writes nothing.",
+    ] {
         assert!(text.contains(line), "{text}");
     }
+    let command: Value = serde_json::from_str(PACK).unwrap();
+    let (principal, claims) = ("ada", json!({ "iss": "https://id.example.com", "sub": "ada" }));
+    let direct = json!({ "command": command, "principal": principal }).to_string();
+    let (_, text) = world.run(&["explain", "catalog/pack-parcel", "--data", &direct]);
+    assert!(text.starts_with("catalog/pack-parcel, on the DCB log, for direct:ada\n"), "{text}");
+    let http = json!({
+        "requestContext": { "http": { "method": "POST" }, "authorizer": { "jwt": { "claims": claims } } },
+        "body": PACK,
+    });
+    let issuers = "main=https://id.example.com";
+    let data = http.to_string();
+    let flags = ["explain", "catalog/pack-parcel", "--data", &data, "--jwt-issuers", issuers];
+    assert_eq!(world.json(&flags).1["principal"], "jwt:main:ada");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -64,7 +64,10 @@ async fn tail_shows_events_of_all_logs() {
     let (_, lines) = world.run(&added);
     assert_eq!(lines.lines().count(), 3, "{lines}");
     assert!(lines.starts_with("        4  20"), "{lines}");
-    assert!(lines.contains("Z  ItemAdded  carts-a%3A1  {\"quantity\":0}\n"), "{lines}");
+    assert!(
+        lines.contains("Z  ItemAdded  carts-a%3A1  slice not recorded  {\"quantity\":0}\n"),
+        "{lines}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

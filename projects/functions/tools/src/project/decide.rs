@@ -7,7 +7,7 @@ use futures::future::LocalBoxFuture;
 use projects::Projects;
 use ringfence::{
     Catalog, CommandContext, Context, Decisions, Envelope, EventLog, HandleError, Handled,
-    Metadata, Slice, handle,
+    Metadata, Principal, Slice, handle,
 };
 use ringfence_stack::{MemberList, Visitor};
 use serde_json::Value;
@@ -102,12 +102,13 @@ pub fn envelope(
     let mut metadata = Metadata::default();
     let entries = [
         ("commandId", Some(key)),
-        ("principal", principal.as_deref()),
+        (Metadata::PRINCIPAL, principal.as_deref()),
         ("effectiveAt", effective_at),
     ];
     for (name, text) in entries.into_iter().filter_map(|(name, text)| Some((name, text?))) {
         metadata.insert(name, text).expect("none of these keys is the log's own");
     }
+    let principal = principal.as_deref().map(Principal::from);
     Envelope {
         context: CommandContext { now_ms, command_id: key.to_owned(), principal },
         metadata,

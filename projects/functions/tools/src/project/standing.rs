@@ -10,8 +10,8 @@ use projects::views::project_features::{FeatureRow, ProjectFeatures};
 use projects::views::project_status::{ProjectStatus, StatusRow};
 use projects::views::project_trace::{ProjectTrace, Trace};
 use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRows, Projects};
-use ringfence::SequencedEvent;
 use ringfence::prelude::*;
+use ringfence::{Metadata, SequencedEvent};
 use ringfence_views::{ViewError, fold};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -90,7 +90,7 @@ impl Standing {
     pub(crate) fn follow(&mut self, parts: &[Part], event: &Current<'_>) -> Result<(), ViewError> {
         // The end of a lease names the agent whose claim it was, and another one has seen it.
         if event.event_type != ClaimExpired::NAME {
-            let principal = event.metadata.text("principal").map(str::to_owned);
+            let principal = event.metadata.text(Metadata::PRINCIPAL).map(str::to_owned);
             self.principals.extend(agent(&event.data).zip(principal));
         }
         parts.iter().try_for_each(|part| part(self, event))

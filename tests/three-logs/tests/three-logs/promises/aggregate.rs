@@ -30,6 +30,6 @@ async fn a_gap_is_no_event_on_which_a_rehearsed_decision_rests() {
     table.push_event(&shelf, PushPlace::Forced(4), put).await.expect("pushed");
     let (command, envelope) = (fill(&["z"]), envelope(&clock, None));
     let rehearsed = <Tested as Log<Fill>>::rehearse(&world.table, &command, &envelope).await;
-    let events = rehearsed.expect("a slice of the log").events.into_iter().map(|(id, _)| id);
+    let events = rehearsed.expect("a slice of the log").events.into_iter().map(|event| event.id);
     assert_eq!(events.collect::<Vec<_>>(), ["shelves#a/1", "shelves#a/4"]);
 }
