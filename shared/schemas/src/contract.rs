@@ -7,7 +7,7 @@ use ringfence::CatalogError;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_views::View;
 
-use crate::{Lock, LockError, Shape, present};
+use crate::{Lock, LockError, Shape, compare, present};
 
 /// What a stack promises to callers and consumers: [`Contract::openapi`] and [`Contract::asyncapi`] write it down.
 pub struct Contract {
@@ -35,9 +35,7 @@ impl Contract {
     /// A lock can't be read.
     pub fn with_locks(mut self, root: &Path) -> Result<Self, LockError> {
         for (context, present) in &mut self.locks {
-            let mut lock = Lock::read(root, context)?;
-            lock.add(present);
-            *present = lock;
+            *present = compare(context, &Lock::read(root, context)?, present).grown;
         }
         Ok(self)
     }

@@ -2,7 +2,6 @@
 //! of the context.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::path::Path;
 
 use ringfence::kit::fail;
@@ -11,6 +10,7 @@ use ringfence_schemas::{Comparison, Lock, Readers, check, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
+use crate::mend;
 use crate::template::check_none;
 
 /// Panics unless each context still has what was released of it (`schemas/<context>.json`), and every slice, reaction and
@@ -19,7 +19,7 @@ use crate::template::check_none;
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
-    check_none(&code.differences(&stack_root(), env::var_os("UPDATE").is_some()));
+    check_none(&code.differences(&stack_root(), mend::is_asked()));
 }
 
 struct Code {

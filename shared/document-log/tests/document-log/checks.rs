@@ -165,6 +165,10 @@ struct Restocked;
 impl Writes for Restocked {
     const SCHEMAS: &'static [EventSchema] = &[Stocked::SCHEMA];
 
+    fn visit(visitor: &mut impl ringfence::EventVisitor) {
+        visitor.event::<Stocked>();
+    }
+
     fn to_event(&self) -> Result<NewEvent, ringfence::EventError> {
         NewEvent::new(&Stocked { shelf_id: String::new() })
     }
