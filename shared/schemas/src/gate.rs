@@ -145,7 +145,7 @@ impl Gate<'_> {
         let (known, newest) = (newest(was), newest(now));
         if newest < known {
             self.findings.push(words::version_gone(self.context, name, known, newest));
-        } else if newest > known + 1 {
+        } else if newest > known && !now.versions.contains_key(&(known + 1)) {
             self.findings.push(words::version_skipped(self.context, name, known, newest));
         } else {
             for (number, now) in &now.versions {

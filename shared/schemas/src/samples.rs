@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::Shape;
+use crate::{Member, Shape};
 
 /// How many samples are kept of a version.
 const SAMPLES_MAX: usize = 8;
@@ -25,6 +25,55 @@ pub(crate) fn add_samples(
         if samples.len() < SAMPLES_MAX && (samples.is_empty() || shown.len() > before) {
             samples.push(payload);
         }
+    }
+}
+
+/// Finds members that may be absent, by what is taken without them of a payload that is taken: asking a type alone, they are
+/// not always seen.
+pub(crate) fn see_optional(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Value) -> bool) {
+    see(shape, payload, "", takes);
+}
+
+/// Looks at the place of this pointer.
+fn see(shape: &mut Shape, payload: &Value, place: &str, takes: &impl Fn(&Value) -> bool) {
+    let inside = |shape: &mut Shape, step: &str| {
+        let step = step.replace('~', "~0").replace('/', "~1");
+        see(shape, payload, &format!("{place}/{step}"), takes);
+    };
+    match (shape, payload.pointer(place)) {
+        (Shape::Nullable(shape), Some(value)) if !value.is_null() => {
+            see(shape, payload, place, takes);
+        }
+        (Shape::List { item, .. }, Some(Value::Array(list))) => {
+            (0..list.len()).for_each(|n| inside(item, &n.to_string()));
+        }
+        (Shape::Map(value), Some(Value::Object(map))) => {
+            map.keys().for_each(|key| inside(value, key));
+        }
+        (Shape::Object(members), Some(Value::Object(object))) => {
+            for (name, Member { is_optional, shape }) in members {
+                *is_optional = *is_optional || !object.contains_key(name) || {
+                    let mut without = payload.clone();
+                    let object = without.pointer_mut(place).and_then(Value::as_object_mut);
+                    object.map(|object| object.remove(name));
+                    takes(&without)
+                };
+                inside(shape, name);
+            }
+        }
+        (Shape::OneOf { tag: Some(tag), members }, Some(value)) => {
+            let name = value.get(&*tag).and_then(Value::as_str);
+            if let Some(rest) = name.and_then(|name| members.get_mut(name)) {
+                // What the tag says is in the same object.
+                see(rest, payload, place, takes);
+            }
+        }
+        (Shape::OneOf { tag: None, members }, Some(Value::Object(object))) => {
+            for name in object.keys() {
+                members.get_mut(name).into_iter().for_each(|shape| inside(shape, name));
+            }
+        }
+        _ => {}
     }
 }
 
@@ -78,6 +127,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_member_is_optional_if_a_payload_lacks_it_or_is_taken_without_it() {
+        let text = json!({ "type": "string" });
+        let line = json!({
+            "type": "object", "properties": { "ref": text, "notes": text }, "required": ["ref", "notes"],
+        });
+        let shape = json!({
+            "type": "object",
+            "properties": { "id": text, "lines": { "type": "array", "items": line }, "time": text },
+            "required": ["id", "lines", "time"],
+        });
+        let mut shape = Shape::from_schema(&shape).expect("a shape");
+        let payload = json!({ "id": "7", "lines": [{ "ref": "AB-1", "notes": "" }] });
+        // It takes lines without notes.
+        let takes = |payload: &Value| {
+            payload.get("id").is_some() && payload.pointer("/lines/0/ref").is_some()
+        };
+        see_optional(&mut shape, &payload, &takes);
+        let schema = shape.schema();
+        assert_eq!(schema["required"], json!(["id", "lines"]));
+        assert_eq!(schema["properties"]["lines"]["items"]["required"], json!(["ref"]));
+    }
 
     #[test]
     fn samples_are_the_first_that_show_something_more() {

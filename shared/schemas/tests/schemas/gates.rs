@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::slice;
 
 use ringfence::prelude::*;
 use ringfence_schemas::{
@@ -276,7 +277,7 @@ fn what_the_base_can_not_read_wants_two_deploys() {
     let discount =
         json!({ "roomId": "r", "guest": "Ada", "nights": 2, "kind": "single", "discount": 5 });
     // The member is there, and nothing writes it yet: the first of the two deploys.
-    assert_eq!(says(&lock::<stacks::choice_added::Stack>(&[single.clone()])), "");
+    assert_eq!(says(&lock::<stacks::choice_added::Stack>(slice::from_ref(&single))), "");
     assert_eq!(says(&lock::<stacks::optional_added::Stack>(&[discount])), "");
     // Events of a version that the base does not know wait there.
     assert_eq!(says(&lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })])), "");

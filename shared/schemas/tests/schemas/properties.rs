@@ -77,7 +77,8 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
             let name = members.keys().cycle().nth(pick).cloned().unwrap_or_default();
             match (pick % 5, members.get_mut(&name)) {
                 (0, _) => {
-                    let member = Member { is_optional: pick % 2 == 0, shape: other.clone() };
+                    let member =
+                        Member { is_optional: pick.is_multiple_of(2), shape: other.clone() };
                     members.insert("p".to_owned(), member);
                 }
                 (1, Some(_)) => drop(members.remove(&name)),
@@ -108,15 +109,15 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
         Shape::Text { min, max: None } => Shape::Text { min: *min, max: Some(LONG - 1) },
         Shape::Text { max, .. } => Shape::Text { min: 1, max: *max },
         Shape::Whole { min, max } => {
-            Shape::Whole { min: min - 1, max: max + u64::from(pick % 2 == 1) }
+            Shape::Whole { min: min - 1, max: max + u64::from(!pick.is_multiple_of(2)) }
         }
         Shape::List { item, min, max } => {
             Shape::List { item: inner(item, picks), min: *min, max: *max }
         }
         Shape::Map(value) => Shape::Map(inner(value, picks)),
-        Shape::Nullable(shape) if pick % 2 == 0 => (**shape).clone(),
+        Shape::Nullable(shape) if pick.is_multiple_of(2) => (**shape).clone(),
         Shape::Nullable(shape) => nullable(changed(shape, picks, other)),
-        shape if pick % 2 == 0 => nullable(shape.clone()),
+        shape if pick.is_multiple_of(2) => nullable(shape.clone()),
         _ => other.clone(),
     }
 }

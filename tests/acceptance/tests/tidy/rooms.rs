@@ -3,13 +3,18 @@
 use std::{collections::BTreeSet, fs};
 
 use ringfence_local::workspace_root;
-use ringfence_testing::check_rooms;
 use ringfence_testing::template::check_none;
+use ringfence_testing::{check_rooms, check_schemas};
 use stack::Shop;
 
 #[test]
 fn every_context_is_listed_and_every_slice_stands_alone_and_has_a_binary() {
     check_rooms::<Shop>();
+}
+
+#[test]
+fn what_was_released_is_still_there_and_every_reader_reads_it() {
+    check_schemas::<Shop>();
 }
 
 /// The packages that a manifest's text depends on, with the lines that name them, `dev-dependencies` included.
