@@ -20,6 +20,14 @@ fn refused(arguments: &str) -> String {
 }
 
 #[test]
+fn the_api_is_a_document() {
+    let output = ringfence().args(["api", "--openapi"]).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert!(document["paths"]["/catalog/pack-parcel"]["post"].is_object(), "{document:#}");
+}
+
+#[test]
 fn wrong_flags_are_named() {
     for (arguments, expected) in [
         ("verify", "--table <TABLE>"),
@@ -48,6 +56,8 @@ fn wrong_flags_are_named() {
             "replay bus --index-table i --view-table v --bus b --name a --as-new --until 9",
             "--from <CHECKPOINT>",
         ),
+        ("api", "<--openapi|--asyncapi>"),
+        ("api --asyncapi", "there is no folder schemas here"),
         ("replay view order --index-table i --view-table v", "the views are catalog-products, "),
         ("checkpoint set a --index-table i --view-table v", "<CHECKPOINT>"),
         ("redrive", "<--queue <URL|NAME>|--bucket <NAME|FUNCTION>>"),
