@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -32,8 +32,9 @@ enum End {
     Hang,
 }
 
-/// How long tests take without a mutation.
-type Took<'r> = BTreeMap<&'r Run, Duration>;
+/// How long tests take without a mutation. They run without one before they first run with one, so that slow tests
+/// that no mutation gets to need not run at all.
+type Took<'r> = BTreeMap<&'r Run, OnceLock<Result<Duration, String>>>;
 
 /// Tries these mutations. Returns those that no test noticed.
 pub(super) fn all<'m>(
@@ -41,20 +42,9 @@ pub(super) fn all<'m>(
     tree: &Path,
     mutations: &[&'m Mutation],
 ) -> Result<Vec<&'m Mutation>, String> {
-    let mut runs: Vec<&Run> = mutations.iter().flat_map(|mutation| &mutation.tests).collect();
-    runs.sort();
-    runs.dedup();
+    let runs = mutations.iter().flat_map(|mutation| &mutation.tests);
+    let took: Took<'_> = runs.map(|run| (run, OnceLock::new())).collect();
     end_with_ctrl_c().map_err(|error| format!("Ctrl-C: {error}"))?;
-    let unchanged = in_parallel(&runs, |run| {
-        let begun = Instant::now();
-        match tests(programs, tree, run, None, UNCHANGED_MAX)? {
-            End::Passed => Ok((*run, begun.elapsed())),
-            End::Failed(how) => Err(format!("without a mutation, {run} fails: {how}")),
-            End::Hang => Err(format!("without a mutation, {run} hangs")),
-        }
-    });
-    let took: Took<'_> = unchanged.into_iter().collect::<Result<_, _>>()?;
-    println!("without a mutation, the tests pass");
     let done = AtomicUsize::new(0);
     let ends = in_parallel(mutations, |mutation| {
         let noticed = noticed(programs, tree, mutation, &took)?;
@@ -63,23 +53,39 @@ pub(super) fn all<'m>(
         println!("{done} of {of} {mutation}: {how}");
         Ok(noticed.is_none().then_some(*mutation))
     });
-    let survivors: Result<Vec<_>, String> = ends.into_iter().collect();
-    Ok(survivors?.into_iter().flatten().collect())
+    Ok(ends?.into_iter().flatten().collect())
 }
 
-/// The results of all items, in their order. As many run at once as there are processors.
-fn in_parallel<I: Sync, R: Send>(items: &[I], each: impl Fn(&I) -> R + Sync) -> Vec<R> {
+/// The results of all items, in their order. As many run at once as there are processors. After an error no further
+/// one begins.
+fn in_parallel<I: Sync, R: Send>(
+    items: &[I],
+    each: impl Fn(&I) -> Result<R, String> + Sync,
+) -> Result<Vec<R>, String> {
     let (left, results) = (Mutex::new(items.iter().enumerate()), Mutex::new(BTreeMap::new()));
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some((number, item)) = next() {
             let result = each(item);
+            if result.is_err() {
+                while next().is_some() {}
+            }
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
     };
     let workers = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
     results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+}
+
+/// How long tests take without a mutation. An error if they fail.
+fn unchanged(programs: &Programs, tree: &Path, run: &Run) -> Result<Duration, String> {
+    let begun = Instant::now();
+    match tests(programs, tree, run, None, UNCHANGED_MAX)? {
+        End::Passed => Ok(begun.elapsed()),
+        End::Failed(how) => Err(format!("without a mutation, {run} fails: {how}")),
+        End::Hang => Err(format!("without a mutation, {run} hangs")),
+    }
 }
 
 /// What noticed a mutation: a test that fails, or tests that hang.
@@ -90,8 +96,9 @@ fn noticed(
     took: &Took<'_>,
 ) -> Result<Option<String>, String> {
     for run in &mutation.tests {
+        let took = took[run].get_or_init(|| unchanged(programs, tree, run)).clone()?;
         let (times, more) = LONGER;
-        match tests(programs, tree, run, Some(mutation.switch), took[run] * times + more)? {
+        match tests(programs, tree, run, Some(mutation.switch), took * times + more)? {
             End::Passed => {}
             End::Failed(how) => return Ok(Some(format!("{run}: {how}"))),
             End::Hang => return Ok(Some(format!("{run}: hangs"))),
