@@ -276,7 +276,7 @@ async fn a_repeat_whose_aggregate_is_read_in_part_is_not_answered() {
 }
 
 #[tokio::test]
-async fn events_carry_the_envelopes_metadata() {
+async fn events_carry_the_envelopes_metadata_and_their_slice() {
     let (_stack, log) = filled(0).await;
     let carried = async |metadata: Metadata| {
         let envelope = Envelope { metadata, ..Envelope::default() };
@@ -292,6 +292,8 @@ async fn events_carry_the_envelopes_metadata() {
     let given = json!({ "correlationId": "walk-1", "principal": "ada", "weight": 3 });
     let added: Option<Value> =
         carried(serde_json::from_value(given.clone()).expect("no key of the log")).await;
-    assert_eq!(added, Some(given));
-    assert_eq!(carried(Metadata::default()).await, None);
+    let mut named = given;
+    named["slice"] = "give".into();
+    assert_eq!(added, Some(named));
+    assert_eq!(carried(Metadata::default()).await, Some(json!({ "slice": "give" })));
 }
