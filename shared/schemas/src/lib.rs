@@ -16,6 +16,7 @@ mod samples;
 mod shape;
 #[cfg(test)]
 mod tests;
+mod words;
 
 pub use contract::Contract;
 pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVersion};
