@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::openapi::{object, open, reference};
+use crate::document::{object, open, reference};
 use crate::{Contract, LockedType, LockedVersion};
 
 impl Contract {

@@ -11,6 +11,7 @@ mod asyncapi;
 mod boundaries;
 mod contract;
 mod differences;
+mod document;
 mod finding;
 mod gate;
 mod lock;

@@ -5,6 +5,7 @@ use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
 use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
 use serde_json::{Map, Value, json};
 
+use crate::document::{object, open, reference};
 use crate::problems;
 use crate::{Contract, LockedCommand, Shape};
 
@@ -304,33 +305,6 @@ fn accepts(slice: &SliceInfo) -> String {
 
 fn ok(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/json": { "schema": schema } } })
-}
-
-/// What refers to a component of the document.
-pub(crate) fn reference(kind: &str, name: &str) -> Value {
-    json!({ "$ref": format!("#/components/{kind}/{name}") })
-}
-
-/// An object that has all of these members but those that are optional, and perhaps more.
-pub(crate) fn object(properties: &Value, optional: &[&str]) -> Value {
-    let names = properties.as_object().into_iter().flatten().map(|(name, _)| name);
-    let required: Vec<_> = names.filter(|name| !optional.contains(&name.as_str())).collect();
-    json!({ "type": "object", "properties": properties, "required": required })
-}
-
-/// A schema of what is received. A newer version of the stack may send more members than this one.
-pub(crate) fn open(mut schema: Value) -> Value {
-    match &mut schema {
-        Value::Object(words) => {
-            words.retain(|word, value| {
-                word != "additionalProperties" || *value != Value::Bool(false)
-            });
-            words.values_mut().for_each(|inner| *inner = open(inner.take()));
-        }
-        Value::Array(all) => all.iter_mut().for_each(|inner| *inner = open(inner.take())),
-        _ => {}
-    }
-    schema
 }
 
 /// A name in kebab case as the name of a schema.

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::openapi::{object, reference};
+use crate::document::{object, reference};
 
 /// The beginning of each problem's type.
 const PROBLEM: &str = "urn:ringfence:problem:";

@@ -109,7 +109,7 @@ impl Visitor for Shapes {
     fn context<C: ringfence::Context>(&mut self) {
         let lock = self.lock(C::NAME);
         for event in lock["events"].as_object().unwrap().values() {
-            for version in event["versions"].as_array().unwrap() {
+            for version in event["versions"].as_object().unwrap().values() {
                 let samples = version["samples"].as_array().unwrap().clone();
                 self.values.push((version["shape"].clone(), samples));
             }
