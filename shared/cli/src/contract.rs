@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
+use ringfence_schemas::Lock;
 
 use crate::Lists;
 use crate::out;
@@ -30,7 +31,14 @@ pub(crate) fn print(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let contract = lists.contract()?;
     let document = match arguments.openapi {
         true => contract.openapi(),
-        false => contract.with_locks(Path::new("."))?.asyncapi(),
+        false => {
+            ensure!(
+                Path::new(Lock::FOLDER).is_dir(),
+                "there is no folder {} here: call this in the folder of the stack",
+                Lock::FOLDER
+            );
+            contract.with_locks(Path::new("."))?.asyncapi()
+        }
     };
     out::lines(&format!("{document:#}\n"));
     Ok(ExitCode::SUCCESS)

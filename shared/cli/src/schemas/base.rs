@@ -23,8 +23,11 @@ struct Compared<'a> {
 
 /// Compares this build with the locks of a commit, in the stack of the working directory.
 pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCode> {
-    let locks = locks(&ringfence_new::root()?, base)?;
-    let now = (lists.locks)();
+    let root = ringfence_new::root()?;
+    let (locks, mut now) = (locks(&root, base)?, (lists.locks)());
+    for (context, now) in &mut now {
+        add_versions(now, Lock::read(&root, context)?);
+    }
     let compared = Compared::of(base, &locks, &now)?;
     let is_well = compared.gone.is_empty() && compared.findings.is_empty();
     Ok(output.end(&compared, is_well))
@@ -54,6 +57,16 @@ impl<'a> Compared<'a> {
             now.keys().copied().collect::<Vec<_>>().join(", ")
         );
         Ok(Self { base, contexts: locks.len() - gone.len(), gone, findings })
+    }
+}
+
+/// Adds the versions of the folder's lock that are older than the code's. The code alone knows only the newest one.
+fn add_versions(now: &mut Lock, of_folder: Lock) {
+    for (name, of) in of_folder.events {
+        if let Some(now) = now.events.get_mut(&name) {
+            let newest = now.versions.keys().max().copied().unwrap_or(1);
+            now.versions.extend(of.versions.into_iter().filter(|(number, _)| *number < newest));
+        }
     }
 }
 
