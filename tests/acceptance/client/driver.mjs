@@ -29,7 +29,9 @@ const valid = async (schema, ...values) => {
 
 /** The path of a document that takes this path, such as `/orders/{id}`. */
 const template = (paths, path) =>
-  path in paths ? path : Object.keys(paths).find(name => path.startsWith(name.replace(/\{id\}$/, '')) && name.endsWith('{id}'));
+  path in paths ? path : Object.keys(paths).find(name => pattern(name).test(path));
+// A parameter is a segment; the id of a row, at the end, may contain `/`.
+const pattern = name => new RegExp(`^${name.replace(/\{id\}$/, '.+').replace(/\{\w+\}/g, '[^/]+')}$`);
 
 const operations = {
   openapi: ({ file }) => wrong('https://spec.openapis.org/oas/3.1/schema-base', read(file)),
