@@ -226,7 +226,7 @@ pub(crate) fn version_broken(
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
     broken = broken.mend(format!(
-        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
+        "take a new version: `cargo ringfence new-version {context}/{name} --allow-dirty`, which writes"
     ));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
@@ -276,14 +276,16 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
             _ if !is_field => convert,
             // An option that is absent is like one that is null.
             Kind::MadeRequired if is_narrower(place) => {
-                format!("data.default({field:?}, Value::Null);")
+                format!("data.default({field:?}, serde_json::Value::Null);")
             }
             Kind::Added { .. } | Kind::MadeRequired => format!("data.default({field:?}, …);"),
             Kind::Renamed { to } => format!("data.rename({field:?}, {to:?})?;"),
             Kind::Removed { was_optional: false } => {
-                format!("let _: Value = data.remove({field:?})?;")
+                format!("let _: serde_json::Value = data.remove({field:?})?;")
             }
-            Kind::Removed { .. } => format!("let _: Option<Value> = data.remove({field:?}).ok();"),
+            Kind::Removed { .. } => {
+                format!("let _: Option<serde_json::Value> = data.remove({field:?}).ok();")
+            }
             Kind::Replaced { .. } | Kind::Narrowed(_) => convert,
         };
         if !lines.contains(&line) {
