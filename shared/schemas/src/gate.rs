@@ -42,11 +42,11 @@ pub fn compare(context: &str, released: &Lock, now: &Lock) -> Comparison {
     for (name, now) in &now.events {
         let event_type = match released.events.get(name) {
             Some(was) if !was.versions.is_empty() => gate.event_type(name, was, now),
-            // A person may have written that it is public.
-            was => LockedType {
-                public: was.is_some_and(|was| was.public),
-                ..gate.is_new(&format!("the type {name}"), now)
-            },
+            was => {
+                let Some(new) = gate.new_type(name, now) else { continue };
+                // A person may have written that it is public.
+                LockedType { public: was.is_some_and(|was| was.public), ..new }
+            }
         };
         grown.events.insert(name.clone(), event_type);
     }
@@ -130,6 +130,15 @@ impl Gate<'_> {
         was | now
     }
 
+    /// A type that was not released; `None` if its versions before the newest one were, and are lost.
+    fn new_type(&mut self, name: &str, now: &LockedType) -> Option<LockedType> {
+        if let Some(missing) = missing(&LockedType::default(), now) {
+            self.findings.push(words::version_missing(self.context, name, missing, newest(now)));
+            return None;
+        }
+        Some(self.is_new(&format!("the type {name}"), now))
+    }
+
     fn event_type(&mut self, name: &str, was: &LockedType, now: &LockedType) -> LockedType {
         let differences = boundaries::differences(was, now);
         if !differences.is_empty() {
@@ -141,12 +150,11 @@ impl Gate<'_> {
             self.grows(&format!("the type {name}"), vec![change.to_owned()], Vec::new());
             grown.retired = now.retired;
         }
-        let newest = |of: &LockedType| of.versions.keys().last().copied().unwrap_or_default();
         let (known, newest) = (newest(was), newest(now));
         if newest < known {
             self.findings.push(words::version_gone(self.context, name, known, newest));
-        } else if newest > known && !now.versions.contains_key(&(known + 1)) {
-            self.findings.push(words::version_skipped(self.context, name, known, newest));
+        } else if let Some(missing) = missing(was, now) {
+            self.findings.push(words::version_missing(self.context, name, missing, newest));
         } else {
             for (number, now) in &now.versions {
                 let version = Version { name, number: *number, newest, of: now };
@@ -212,13 +220,29 @@ impl Gate<'_> {
     }
 }
 
+/// The number of the newest version.
+fn newest(of: &LockedType) -> u32 {
+    of.versions.keys().last().copied().unwrap_or_default()
+}
+
+/// The first version, up to the newest one of the code, that neither has.
+fn missing(was: &LockedType, now: &LockedType) -> Option<u32> {
+    let is_missing =
+        |number: &u32| !was.versions.contains_key(number) && !now.versions.contains_key(number);
+    (1..newest(now)).find(is_missing)
+}
+
 /// What the code writes now that the readers of a base can't read, in versions that the base has: it wants two deploys.
-/// Events of a version that the base does not have wait there until it is replaced.
+/// Events of a version that the base does not have wait there until it is replaced. A version that the base has, and
+/// that `now` lacks below its newest one, was taken out of the file.
 #[must_use]
 pub fn forward(context: &str, base: &Lock, now: &Lock) -> Vec<Finding> {
     let mut found = Vec::new();
     for (name, now) in &now.events {
         let Some(base) = base.events.get(name) else { continue };
+        let is_lost = |number: &&u32| **number < newest(now) && !now.versions.contains_key(number);
+        let lost = base.versions.keys().find(is_lost);
+        found.extend(lost.map(|lost| words::version_missing(context, name, *lost, newest(now))));
         for (number, now) in &now.versions {
             let Some(of_base) = base.versions.get(number) else { continue };
             let unread = (1..).zip(&now.samples).find_map(|(sample, data)| {

@@ -153,20 +153,27 @@ pub(crate) fn version_gone(context: &str, name: &str, known: u32, newest: u32) -
         .never_released(&format!("version {known}"))
 }
 
-/// A number of a version that leaves one out.
-pub(crate) fn version_skipped(context: &str, name: &str, known: u32, newest: u32) -> Finding {
-    let next = known + 1;
-    let change = format!("the newest version is {newest}, and version {next} is not in the file");
+/// A version before the newest one that the file does not have: a number was left out, or the file has lost it.
+pub(crate) fn version_missing(context: &str, name: &str, missing: u32, newest: u32) -> Finding {
+    let path = Lock::path(context);
+    let change =
+        format!("the newest version is {newest}, and version {missing} is not in the file");
     finding(context, format!("the type {name}"), vec![change])
         .breaks(
             Audience::Log,
-            format!("nothing can show that events of version {next} would be read"),
+            format!("nothing can show that events of version {missing} would be read"),
         )
         .mend(format!(
-            "if version {next} was never deployed, make one version of both: `#[event(version = {next})]`"
+            "if version {missing} was in the file before, take it from the commit that had it: `git log -- {path}`"
         ))
         .mend(format!(
-            "otherwise go back to the commit with version {next}, run `UPDATE=1 cargo test` there, and bring the file here"
+            "if version {missing} was never deployed, leave it out of the numbers: `#[event(version = {})]`, and \
+             one upcast less",
+            newest - 1
+        ))
+        .mend(format!(
+            "otherwise go back to the commit with version {missing}, run `UPDATE=1 cargo test` there, and bring the file \
+             here"
         ))
 }
 
@@ -219,7 +226,7 @@ pub(crate) fn version_broken(
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
     broken = broken.mend(format!(
-        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
+        "take a new version: `cargo ringfence new-version {context}/{name} --allow-dirty`, which writes"
     ));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));
@@ -269,14 +276,16 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
             _ if !is_field => convert,
             // An option that is absent is like one that is null.
             Kind::MadeRequired if is_narrower(place) => {
-                format!("data.default({field:?}, Value::Null);")
+                format!("data.default({field:?}, serde_json::Value::Null);")
             }
             Kind::Added { .. } | Kind::MadeRequired => format!("data.default({field:?}, …);"),
             Kind::Renamed { to } => format!("data.rename({field:?}, {to:?})?;"),
             Kind::Removed { was_optional: false } => {
-                format!("let _: Value = data.remove({field:?})?;")
+                format!("let _: serde_json::Value = data.remove({field:?})?;")
             }
-            Kind::Removed { .. } => format!("let _: Option<Value> = data.remove({field:?}).ok();"),
+            Kind::Removed { .. } => {
+                format!("let _: Option<serde_json::Value> = data.remove({field:?}).ok();")
+            }
             Kind::Replaced { .. } | Kind::Narrowed(_) => convert,
         };
         if !lines.contains(&line) {

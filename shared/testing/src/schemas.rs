@@ -22,6 +22,10 @@ pub fn check_schemas<M: Members>() {
     check_none(&code.differences(&stack_root(), mend::is_asked()));
 }
 
+/// What to do with a file that can't be read.
+const MERGE: &str = "\n  give it back the text of the last commit. In a merge, take the file of the branch that is deployed, and \
+                     run `UPDATE=1 cargo test`. If both branches have begun the same version, yours is the next one";
+
 struct Code {
     stack: Stack,
     readers: Readers,
@@ -55,7 +59,7 @@ impl Code {
     fn of_context(&self, context: &str, now: &Lock, root: &Path, update: bool) -> Vec<String> {
         let released = match Lock::read(root, context) {
             Ok(released) => released,
-            Err(error) => return vec![error.to_string()],
+            Err(error) => return vec![format!("{error}{MERGE}")],
         };
         let Comparison { grown, findings } =
             check(&self.stack, &self.readers, context, &released, now);
@@ -143,6 +147,7 @@ mod tests {
         fs::write(root.path().join("schemas/halls.json"), "{}").expect("written");
         let lines = differences(&["RoomBooked"], true);
         assert!(lines[0].starts_with("schemas/rooms.json: EOF"), "{lines:?}");
+        assert!(lines[0].ends_with(MERGE), "{lines:?}");
         assert!(lines[1].starts_with("schemas/halls.json is of no context"), "{lines:?}");
         assert_eq!(lines.len(), 2);
     }

@@ -166,6 +166,14 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
     };
     book.refuses::<stacks::before::Stack>("A version is gone", &with(second), plain.clone());
     book.refuses::<stacks::third::Stack>("A version is left out", &was, plain.clone());
+    let without_second = |of: &mut LockedType| {
+        let first = of.versions[&1].clone();
+        of.versions.insert(3, first);
+    };
+    let lost = with(without_second);
+    book.refuses::<stacks::third::Stack>("The file has lost a version", &lost, plain.clone());
+    let lost = with(|of| of.versions.clear());
+    book.refuses::<stacks::third::Stack>("The file has lost all versions", &lost, plain.clone());
     let by_hand = |of: &mut LockedType| {
         of.versions.insert(1, LockedVersion { shape: Shape::Any, samples: Vec::new() });
     };
@@ -280,10 +288,14 @@ fn what_the_base_can_not_read_wants_two_deploys() {
     assert_eq!(says(&lock::<stacks::choice_added::Stack>(slice::from_ref(&single))), "");
     assert_eq!(says(&lock::<stacks::optional_added::Stack>(&[discount])), "");
     // Events of a version that the base does not know wait there.
-    assert_eq!(says(&lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })])), "");
+    let mut upcast = lock::<stacks::upcast::Stack>(&[json!({ "name": "Ada" })]);
+    let lost = says(&upcast);
+    let first = base.events["RoomBooked"].versions.clone();
+    upcast.events.get_mut("RoomBooked").expect("it is written").versions.extend(first);
+    assert_eq!(says(&upcast), "");
     let mut narrow = single;
     narrow.as_object_mut().map(|data| data.remove("nights"));
     let removed = lock::<stacks::unread_removed::Stack>(&[narrow]);
-    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed)];
+    let two = [says(&lock::<stacks::choice_added::Stack>(&[suite])), says(&removed), lost];
     insta::assert_snapshot!(two.join("\n"));
 }
