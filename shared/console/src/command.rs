@@ -204,7 +204,7 @@ fn hint(of: &Shape) -> String {
     match of {
         Shape::Whole { min, max } => format!("{min} to {max}"),
         Shape::Text { min: 0, max: None } => String::new(),
-        Shape::Text { min, max } => format!("{} characters", count(*min, *max)),
+        Shape::Text { min, max } => format!("{} bytes", count(*min, *max)),
         Shape::List { item, min, max } if is_line(item) => {
             after("one on each line", count(*min, *max))
         }

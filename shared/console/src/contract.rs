@@ -26,7 +26,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     let main = html! {
         p {
             a href=(DOCUMENT) { "openapi.json" }
-            " says the same to programs, as OpenAPI 3.1. " code { "ringfence api" } " prints it."
+            " says the same to programs, as OpenAPI 3.1. " code { "ringfence api --openapi" } " prints it."
         }
         @for context in contexts {
             h2 { (context) }
@@ -64,11 +64,11 @@ impl Api {
         html! {
             details {
                 summary { code { (method.to_uppercase()) " " (path) } @if let Some(about) = operation["summary"].as_str() { " " (about) } }
-                @if !body.is_null() { h3 { "Takes" } (self.members(body)) }
+                @if !body.is_null() { h3 { "Takes" } p { (self.takes(body)) } (self.inside(body)) }
                 h3 { "Parameters" }
                 ul {
                     @for it in parameters {
-                        li { code { (text(&it["name"])) } " (" (text(&it["in"])) "): " (text(&it["description"])) }
+                        li { code { (text(&it["name"])) } " (" (text(&it["in"])) "): " (about(&it["description"])) }
                     }
                 }
                 h3 { "Answers" }
@@ -76,7 +76,10 @@ impl Api {
                     @for (status, answer) in answers {
                         @let answer = self.found(answer);
                         dt { (status) }
-                        dd { (text(&answer["description"])) @for code in self.codes(answer) { " " code { (code) } } }
+                        dd {
+                            (about(&answer["description"])) @for code in self.codes(answer) { " " code { (code) } }
+                            @if status == "200" { (self.inside(&answer["content"]["application/json"]["schema"])) }
+                        }
                     }
                 }
             }
@@ -85,7 +88,6 @@ impl Api {
 
     /// The members of an object, each with what it takes.
     fn members(&self, schema: &Value) -> Markup {
-        let schema = self.found(schema);
         let required = schema["required"].as_array();
         let is_required =
             |name: &str| required.is_some_and(|names| names.iter().any(|it| it == name));
@@ -93,7 +95,7 @@ impl Api {
             ul {
                 @for (name, member) in schema["properties"].as_object().into_iter().flatten() {
                     li {
-                        code { (name) } ": " (takes(member))
+                        code { (name) } ": " (self.takes(member))
                         @if !is_required(name) { ", may be absent" }
                         (self.inside(member))
                     }
@@ -102,14 +104,59 @@ impl Api {
         }
     }
 
-    /// The members of the objects that are in a value.
+    /// The members of a value, if it is an object, or of the objects that are in it.
     fn inside(&self, schema: &Value) -> Markup {
+        let schema = self.found(schema);
         let parts = ["oneOf", "anyOf"].iter().filter_map(|word| schema[*word].as_array()).flatten();
         let parts = parts
             .chain(["items", "additionalProperties"].iter().filter_map(|word| schema.get(*word)));
         html! {
             @if schema["properties"].is_object() { (self.members(schema)) }
             @for part in parts { (self.inside(part)) }
+        }
+    }
+
+    /// What a schema takes, in words.
+    fn takes(&self, schema: &Value) -> String {
+        let schema = self.found(schema);
+        let number = |word: &str| schema.get(word).filter(|it| it.is_number());
+        let bounds = |least: &str, most: &str, unit: &str| match (number(least), number(most)) {
+            (None, None) => String::new(),
+            (Some(min), None) => format!(" of at least {min}{unit}"),
+            (None, Some(max)) => format!(" of at most {max}{unit}"),
+            (Some(min), Some(max)) => format!(" of {min} to {max}{unit}"),
+        };
+        let each = |word: &str| schema[word].as_array().into_iter().flatten();
+        let names = |word: &str| each(word).map(Value::to_string).collect::<Vec<_>>().join(", ");
+        match schema["type"].as_str() {
+            _ if schema["enum"].is_array() => format!("one of {}", names("enum")),
+            _ if !schema["const"].is_null() => schema["const"].to_string(),
+            Some("string") => format!("a text{}", bounds("minLength", "maxLength", " bytes")),
+            Some("integer") => format!("a whole number{}", bounds("minimum", "maximum", "")),
+            Some("number") => "a number".to_owned(),
+            Some("boolean") => "true or false".to_owned(),
+            Some("array") => {
+                format!(
+                    "a list{}, each {}",
+                    bounds("minItems", "maxItems", ""),
+                    self.takes(&schema["items"])
+                )
+            }
+            Some("object") if schema["properties"].is_object() => "an object".to_owned(),
+            Some("object") => {
+                format!(
+                    "an object with any names, each with {}",
+                    self.takes(&schema["additionalProperties"])
+                )
+            }
+            Some("null") => "null".to_owned(),
+            _ => {
+                let parts = each("oneOf")
+                    .chain(each("anyOf"))
+                    .map(|part| self.takes(part))
+                    .collect::<Vec<_>>();
+                if parts.is_empty() { "any JSON".to_owned() } else { parts.join(", or ") }
+            }
         }
     }
 
@@ -135,35 +182,43 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What a schema takes, in words.
-fn takes(schema: &Value) -> String {
-    let number = |word: &str| schema.get(word).filter(|it| it.is_number());
-    let bounds = |least: &str, most: &str, unit: &str| match (number(least), number(most)) {
-        (None, None) => String::new(),
-        (Some(min), None) => format!(" of at least {min}{unit}"),
-        (None, Some(max)) => format!(" of at most {max}{unit}"),
-        (Some(min), Some(max)) => format!(" of {min} to {max}{unit}"),
-    };
-    let each = |word: &str| schema[word].as_array().into_iter().flatten();
-    let names = |word: &str| each(word).map(Value::to_string).collect::<Vec<_>>().join(", ");
-    match schema["type"].as_str() {
-        _ if schema["enum"].is_array() => format!("one of {}", names("enum")),
-        _ if !schema["const"].is_null() => schema["const"].to_string(),
-        Some("string") => format!("a text{}", bounds("minLength", "maxLength", " characters")),
-        Some("integer") => format!("a whole number{}", bounds("minimum", "maximum", "")),
-        Some("number") => "a number".to_owned(),
-        Some("boolean") => "true or false".to_owned(),
-        Some("array") => {
-            format!("a list{}: {}", bounds("minItems", "maxItems", ""), takes(&schema["items"]))
+/// A description, whose code is between backticks.
+fn about(value: &Value) -> Markup {
+    html! {
+        @for (n, part) in text(value).split('`').enumerate() {
+            @if n % 2 == 0 { (part) } @else { code { (part) } }
         }
-        Some("object") if schema["properties"].is_object() => "an object".to_owned(),
-        Some("object") => {
-            format!("an object of any names: {}", takes(&schema["additionalProperties"]))
-        }
-        Some("null") => "null".to_owned(),
-        _ => {
-            let parts = each("oneOf").chain(each("anyOf")).map(takes).collect::<Vec<_>>();
-            if parts.is_empty() { "any JSON".to_owned() } else { parts.join(", or ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_shows_each_kind_of_a_command_and_the_members_of_what_is_answered() {
+        let text = json!({ "type": "string", "maxLength": 9 });
+        let kind = |name: &str| json!({ "properties": { "type": { "const": name }, "note": text }, "type": "object" });
+        let row = json!({ "properties": { "asOf": { "$ref": "#/whole" } }, "type": "object" });
+        let api = Api(json!({ "whole": { "type": "integer", "minimum": 0 } }));
+        let operation = json!({
+            "requestBody": { "content": { "application/json": { "schema": { "oneOf": [kind("Open"), kind("Close")] } } } },
+            "responses": { "200": {
+                "description": "It writes `<Opened>`.",
+                "content": { "application/json": { "schema": row } },
+            } },
+        });
+        let page = api.operation("/doors/move", "post", &operation).into_string();
+        for part in [
+            "<code>type</code>: &quot;Open&quot;",
+            "<code>type</code>: &quot;Close&quot;",
+            "<code>note</code>: a text of at most 9 bytes",
+            "It writes <code>&lt;Opened&gt;</code>.",
+            "<code>asOf</code>: a whole number of at least 0",
+        ] {
+            assert!(page.contains(part), "{part} is not in {page}");
         }
     }
 }

@@ -260,11 +260,13 @@ pub(crate) async fn not_found() -> Response {
 }
 
 fn not_utf8() -> Response {
+    let (field, message) = ("path", "is not UTF-8 when it is decoded");
     let problem = json!({
         "type": "urn:ringfence:problem:malformed",
         "title": "The request is malformed",
         "status": 400,
-        "detail": "path: is not UTF-8 when it is decoded",
+        "detail": format!("{field}: {message}"),
+        "errors": [{ "field": field, "message": message }],
     });
     let content_type = [(header::CONTENT_TYPE, "application/problem+json")];
     (StatusCode::BAD_REQUEST, content_type, format!("{problem}\n")).into_response()

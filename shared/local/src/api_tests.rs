@@ -84,6 +84,7 @@ async fn a_path_that_is_not_utf_8_is_a_problem() {
         assert_eq!(answer.headers()["content-type"], "application/problem+json");
         let problem: Value = answer.json().await.expect("JSON");
         assert_eq!(problem["detail"], "path: is not UTF-8 when it is decoded");
+        assert_eq!(problem["errors"][0]["field"], "path");
     }
 }
 

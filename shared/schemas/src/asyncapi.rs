@@ -121,11 +121,16 @@ fn detail() -> Value {
         "commandId": text("The command: its idempotency key, if it had one."),
         "correlationId": text("The flow of which the event is a part."),
         "causationId": text("The command or the event that led to it."),
-        "traceparent": name, "principal": text("Who gave the command."),
+        "traceparent": name,
+        "principal": text("Who gave the command."),
+        "slice": text("The slice that wrote it."),
+        "by": text("What gave the command, if the stack gave it itself: a slice or a function."),
         "effectiveAt": text("When the command was made, if it was sent later."),
+        "commandSha256": text("Tells another command under the same idempotency key."),
+        "refusal": text("Why the command was rejected, as JSON, if its rejection left the event."),
     });
-    let keys =
-        ["commandId", "correlationId", "causationId", "traceparent", "principal", "effectiveAt"];
+    // Events of other programs and of older versions can lack each.
+    let keys: Vec<_> = meta.as_object().into_iter().flatten().map(|(key, _)| &**key).collect();
     let mut recorded_at = text("When it was recorded, in UTC.");
     recorded_at["format"] = "date-time".into();
     let properties = json!({

@@ -1,5 +1,6 @@
 //! The HTTP API of a stack as a document of OpenAPI 3.1.
 
+use ringfence::BOUNDARY_BYTES_MAX;
 use ringfence_stack::{FunctionInfo, SliceInfo};
 use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
 use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
@@ -36,7 +37,9 @@ impl Contract {
 const ABOUT: &str = "A command is posted to `/<context>/<slice>`. With the header `Idempotency-Key` it takes effect \
                      once. A view answers GET at `/<view>` and `/<view>/<id>`. To see there what a command did, add \
                      `partition` and `slot` of an event in its answer. Every answer that is not a success is a problem \
-                     document (RFC 9457), unless the gateway gives it. Objects in answers can get more members.";
+                     document (RFC 9457), unless the gateway gives it. Objects in answers can get more members. \
+                     `maxLength` counts bytes of UTF-8. A text can have a form that is not in this document, such as the \
+                     letters of an id: the answer 400 names it.";
 
 fn servers() -> Value {
     let variable = |value: &str, about: &str| json!({ "default": value, "description": about });
@@ -228,10 +231,13 @@ const HEADERS: [(&str, &str, &str, &str); 4] = [
 const WAITS: [(&str, &str); 3] = [
     (
         "partition",
-        "The partition of an event that the answer has to show, from the answer of a command.",
+        "The partition of an event that the answer has to show, from the answer of a command. `slot` has to be beside it.",
     ),
-    ("slot", "The slot of that event."),
-    ("wait", "How long the answer may wait for that event, in milliseconds."),
+    ("slot", "The slot of that event. `partition` has to be beside it."),
+    (
+        "wait",
+        "How long the answer may wait for that event, in milliseconds. Only beside `partition` and `slot`.",
+    ),
 ];
 
 /// The parameters of a list.
@@ -239,7 +245,7 @@ const LISTS: [(&str, &str); 6] = [
     ("limit", "The most rows."),
     ("after", "`next` of the last page, for the page that follows."),
     ("prefix", "The beginning of the ids."),
-    ("from", "The least text that follows the prefix in an id."),
+    ("from", "The least text that follows the prefix in an id; at most `to`."),
     ("to", "The greatest text that follows the prefix in an id."),
     ("order", "Whether the least id or the greatest is the first one."),
 ];
@@ -255,7 +261,9 @@ fn parameters() -> Map<String, Value> {
         let schema = match *name {
             "limit" => whole(1, LIST_MAX.into(), LIST_DEFAULT.into()),
             "wait" => whole(0, WAIT_MAX_MS, WAIT_DEFAULT_MS),
-            "slot" => json!({ "type": "integer", "minimum": 0 }),
+            "slot" => json!({ "type": "integer", "minimum": 0, "maximum": u64::MAX }),
+            "partition" => json!({ "type": "string", "maxLength": BOUNDARY_BYTES_MAX }),
+            "prefix" | "from" | "to" => json!({ "type": "string", "maxLength": ID_BYTES_MAX }),
             "order" => json!({ "type": "string", "enum": ["asc", "desc"], "default": "asc" }),
             _ => text,
         };

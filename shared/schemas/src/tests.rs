@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Catalog, Catalogs, LogKind, Reads};
+use ringfence::{Catalog, Catalogs, CommandRecord, LogKind, Reads};
 use ringfence_stack::{ContextInfo, FunctionInfo, SliceInfo, Stack};
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
@@ -145,6 +145,11 @@ fn each_version_of_a_type_is_a_message() {
     let messages = document["components"]["messages"].as_object().expect("messages");
     let keys: Vec<_> = messages.keys().collect();
     assert_eq!(keys, ["rooms.RoomBooked", "rooms.RoomBooked.2", "rooms.odd_name"]);
+    let meta = &document["components"]["schemas"]["Detail"]["properties"]["meta"];
+    for key in CommandRecord::MARKS.iter().chain(&[CommandRecord::REJECTION, "by", "principal"]) {
+        assert_eq!(meta["properties"][key]["type"], "string", "{key}");
+    }
+    assert_eq!(meta["required"], json!([]), "imported events lack them");
     let own = |key: &str| &messages[key]["payload"]["allOf"][1];
     for (key, version, least) in [
         ("rooms.RoomBooked", json!(null), json!(null)),
