@@ -1,6 +1,7 @@
 //! Events of three builds in one log: what a newer build makes of older events, and an older one of newer events.
 
 use std::collections::BTreeSet;
+use std::iter;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -276,12 +277,16 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         // The bus has events as they are stored, with their versions.
         let mut bus = three.stack.watch();
         three.run(0, &["replay", "bus", "--name", "again", "--rate", "10000"]).await;
-        let mut sent = Vec::new();
-        while let Ok(Notice::Event(event)) = bus.try_recv() {
-            if event["detail-type"] == "ItemAdded" {
-                sent.push(payload(&event["detail"]));
-            }
-        }
+        let notices = iter::from_fn(|| bus.try_recv().ok());
+        let sent: Vec<_> = notices
+            .filter_map(|notice| match notice {
+                Notice::Event(event) if event["detail-type"] == "ItemAdded" => {
+                    Some(payload(&event["detail"]))
+                }
+                // A function that was slow once is no reason to look at less.
+                Notice::Event(_) | Notice::Trouble(_) => None,
+            })
+            .collect();
         let of_a = (json!({ "itemId": "a", "name": mug, "price": 4 }), 1);
         assert_eq!(sent, [of_a, of_b, of_c, of_d]);
         three.run(0, &["schemas", "check"]).await;
