@@ -6,7 +6,7 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
-use ringfence::{BoundaryId, Origin, SequencedEvent, visible_lines};
+use ringfence::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index};
 use ringfence_stack::Stack;
 
@@ -154,7 +154,7 @@ fn by(stack: &Stack, event: &SequencedEvent) -> Markup {
 
 fn principal(event: &SequencedEvent) -> Markup {
     match event.metadata.origin() {
-        Origin { principal: Some(principal), .. } => html! { code { (principal) } },
+        Origin { principal: Some(principal), .. } => html! { code { (visible(principal)) } },
         Origin { slice: Some(_), .. } => html! { "none: the caller is not known" },
         Origin { .. } => html! { "not recorded" },
     }

@@ -1,6 +1,7 @@
 //! What a command would do, for a page.
 
 use maud::{Markup, html};
+use ringfence::visible;
 
 use crate::frame::{boundary_url, encoded};
 use ringfence_cli::explain::{Explanation, ReadBoundary, Writing, Written, counted};
@@ -14,7 +15,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
     html! {
         h2 { "What it would do now" }
         @if let Some(by) = by { p { "Given by " (by) "." } }
-        @if let Some(principal) = principal { p { "For " (principal) "." } }
+        @if let Some(principal) = principal { p { "For " (visible(principal)) "." } }
         @match &answer.message {
             None if answer.repeated => { p { "It has taken effect before, under this key." } }
             None => { p { strong { "It is accepted." } } }

@@ -177,7 +177,7 @@ impl Tree<'_> {
                 " "
                 @if let Some(id) = &command.id { code title=(visible(id)) { (cut(id, ID_CHARS_MAX)) } }
                 @if let Some(by) = &command.by { span.note { " by " (by) } }
-                @if let Some(principal) = &command.principal { span.note { " for " (principal) } }
+                @if let Some(principal) = &command.principal { span.note { " for " (visible(principal)) } }
                 @if let Some(cause) = elsewhere { span.note { " caused by " (cause) ", which is not shown above it" } }
                 ul { @for entry in &command.events { (self.event(entry, levels)) } }
             }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use axum::extract::{Query, State};
 use futures::future::{join3, try_join_all};
 use maud::{Markup, html};
-use ringfence::rfc3339;
+use ringfence::{rfc3339, visible};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Reader;
 
@@ -238,7 +238,7 @@ fn principals(stats: &Stats) -> Markup {
             thead { tr { th scope="col" { "Principal" } th scope="col" { "Commands" } } }
             tbody {
                 @for (principal, commands) in &stats.principals {
-                    tr { th scope="row" { (principal) } td.number { (commands) } }
+                    tr { th scope="row" { (visible(principal)) } td.number { (commands) } }
                 }
             }
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
+use ringfence::visible;
 use ringfence_dynamo::Clock;
 use ringfence_stack::{ContextInfo, SliceInfo};
 use serde_json::{Value, json};
@@ -275,7 +276,7 @@ fn sent(answer: &Answer, line: Option<&anyhow::Result<Option<Box<CommandLine>>>>
                     "It was decided " (counted(line.attempts.into(), "time")) ", in " (line.duration_ms) " ms, with "
                     (counted(line.requests.into(), "request")) ", " (counted(line.read_units, "read unit")) " and "
                     (counted(line.write_units, "write unit")) "."
-                    @if let Some(principal) = &line.principal { " It was given by " (principal) "." }
+                    @if let Some(principal) = &line.principal { " It was given by " (visible(principal)) "." }
                 }
                 @if !line.conflicts.is_empty() {
                     p { "It met conflicts on " (line.conflicts.join(", ")) "." }

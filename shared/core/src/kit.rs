@@ -20,7 +20,7 @@ use std::{fmt::Display, str::FromStr};
 
 use serde_json::Value;
 
-use crate::{Event, EventSchema};
+use crate::Event;
 
 pub use crate::case::Case;
 pub use given::{BEGIN_MS, Given, When, given};
@@ -48,9 +48,8 @@ pub fn upcast<E: Event>(version: u32, data: Value) -> Value {
     let what = format!("{} of version {version}", E::NAME);
     let data = E::UPCASTS.apply(E::NAME, version, data).unwrap_or_else(|error| fail(&what, error));
     // A log of streams leaves out of a payload what the stream's name says.
-    let (EventSchema { tags, .. }, mut whole) = (E::SCHEMA, data.clone());
-    let said = tags.iter().filter(|tag| tag.partition && !tag.computed);
-    let said: Vec<_> = said.map(|tag| &*tag.key).filter(|key| data.get(key).is_none()).collect();
+    let (schema, mut whole) = (E::SCHEMA, data.clone());
+    let said: Vec<_> = schema.of_stream().filter(|key| data.get(key).is_none()).collect();
     said.iter().for_each(|key| whole[key] = "1".into());
     if let Err(error) = serde_path_to_error::deserialize::<_, E>(&whole)
         // Not every id can be 1.

@@ -27,7 +27,7 @@ pub struct Category<D: Document, S> {
     pub(crate) name: &'static str,
     /// The key of the tag that names a stream; empty in a context without events.
     pub(crate) key: Name,
-    /// The version of the snapshots.
+    /// The version of the snapshots: 1, and one more for each upcast of the context.
     pub(crate) version: u32,
 }
 
@@ -149,7 +149,10 @@ impl<D: Document, S: Store> Category<D, S> {
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
         let (catalog, key) = declared::<C, D>()?;
-        let (key, version) = (key.unwrap_or_default(), AccessStrategy::<D>::version(&catalog));
+        // A catalog keeps its types and their versions only grow. So the number of a later build is never smaller, also if
+        // its state no longer reads a type.
+        let upcasts = catalog.schemas().map(|schema| schema.upcasts.version() - 1);
+        let (key, version) = (key.unwrap_or_default(), 1 + upcasts.sum::<u32>());
         Ok(Self { log, access, cache, catalog, name: C::NAME, key, version })
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Error, Map, Value};
 pub struct Payload {
     /// The type name.
     pub event_type: String,
-    /// The version of its type that the payload has. That of a snapshot counts the upcasts of what it was folded from.
+    /// The version of its type that the payload has. That of a snapshot counts the upcasts of its context.
     pub version: u32,
     /// The payload, if it has one.
     pub data: Option<Value>,

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::{Catalog, LogKind, LogName, Reads, State};
+use ringfence::{LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
@@ -105,11 +105,6 @@ impl<D: Document> AccessStrategy<D> {
     /// Whether decisions are kept as events, not in the state alone.
     pub(crate) fn keeps_events(&self) -> bool {
         !matches!(self, Self::RollingState(_))
-    }
-
-    /// The version of a snapshot: 1, and one more for each upcast of the types that the state is folded from.
-    pub(crate) fn version(catalog: &Catalog) -> u32 {
-        D::Reads::TYPES.iter().fold(1, |version, of| version + catalog.version(of) - 1)
     }
 
     /// Whether an append must find the whole Tip unchanged, not only its events.

@@ -35,7 +35,7 @@ impl FromStr for Issuers {
             if !(1..=ALIAS_BYTES_MAX).contains(&alias.len()) || !alias.bytes().all(is_plain) {
                 return Err(wrong("an alias has 1 to 32 characters of a to z, 0 to 9 and -"));
             }
-            if !issuer.starts_with("https://") && !issuer.starts_with("http://") {
+            if !is_url(issuer) {
                 return Err(wrong("the issuer is a URL, as the claim iss has it"));
             }
             if aliases.values().any(|known| known == alias) {
@@ -47,6 +47,10 @@ impl FromStr for Issuers {
         }
         Ok(Self(aliases))
     }
+}
+
+fn is_url(issuer: &str) -> bool {
+    issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
 /// Who sends a request. `None` if the API has no authorizer, one of another kind, or one that names nobody.
@@ -66,7 +70,8 @@ pub(crate) fn of_request(
 /// Of a token, its issuer, subject and scopes count, and no other claim.
 fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Principal> {
     let claim = |name| claims.get(name).map(String::as_str).filter(|text| !text.is_empty());
-    let issuer = issuers.name(claim("iss")?);
+    // Of one that is no URL the name could be the alias of another one.
+    let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
     // A program that has a token of its own may have no subject. Its id is not taken for that of a subject.
     let (kind, id) = match claim("sub") {
         Some(subject) => (PrincipalKind::Jwt, subject),

@@ -25,7 +25,8 @@ pub struct NodeProgram {
 }
 
 impl NodeProgram {
-    /// The program in `source`. Its name is for people. It is installed in `folder`, so that nothing is written beside the code.
+    /// The program in `source`. Its name is for people. It is installed in `folder`, so that nothing is written beside the
+    /// code.
     #[must_use]
     pub const fn new(name: &'static str, source: &'static str, folder: &'static str) -> Self {
         Self { name, source, folder, installed: OnceCell::const_new() }

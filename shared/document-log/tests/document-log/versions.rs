@@ -5,6 +5,7 @@ use ringfence_document_log::{
     AccessStrategy, Batch, Cache, Category, Document, DocumentError, Documents, Load, Payload,
     Snapshot, Store, StreamAppend, StreamAppended, StreamName, TimelineEvent, decode, handle,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::evolving::{KNOWN, Known, Note, Shelf, history, newest, schemas};
@@ -28,6 +29,37 @@ on_both![
     a_newer_version_is_an_error_of_its_own,
     a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events,
 ];
+
+/// A state that does not read the type with upcasts.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Removals(Vec<String>);
+
+#[derive(Reads)]
+enum Removed {
+    ItemRemoved,
+}
+
+impl State for Removals {
+    type Reads = Removed;
+
+    fn evolve(self, Removed::ItemRemoved: Removed) -> Self {
+        self
+    }
+}
+
+impl Document for Removals {}
+
+/// The context of a later build, with that state.
+struct Later;
+
+impl Context for Later {
+    const NAME: &'static str = Shelf::NAME;
+    type Log = Documents<Removals>;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Shelf::catalog()
+    }
+}
 
 fn shelf<S: Store>(store: S, access: AccessStrategy<Known>) -> Category<Known, S> {
     Category::new::<Shelf>(log(store), access, Cache::none()).expect("each event names an item")
@@ -147,6 +179,12 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
             }
         }
     }
+    // A build whose state no longer reads the type with upcasts is no older one for that.
+    let access = AccessStrategy::Snapshot(Snapshot::named("Kept"));
+    let later = Category::<Removals, _>::new::<Later>(log(store.clone()), access, Cache::none());
+    let later = later.expect("each event names an item");
+    let read = later.query("same", Load::Strong, &envelope, |state| state.0.clone()).await;
+    assert_eq!(read.expect("a state").0, ["of version 3"]);
     // The next append keeps one of these versions.
     let decide = |_: &Known| Ok::<_, Never>(vec![newest("old")]);
     let added = snapshot().transact("old", Load::Strong, &envelope, decide).await;

@@ -89,6 +89,7 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         ),
         (jwt(json!({ "iss": ISSUER, "sub": "", "client_id": "" })), None, vec![]),
         (jwt(json!({ "sub": "ada" })), None, vec![]),
+        (jwt(json!({ "iss": "main", "sub": "ada" })), None, vec![]),
         (iam("arn:aws:iam::123456789012:user/ada"), Some("iam:user/ada"), vec![]),
         (iam("arn:aws:iam::123456789012:user/staff/north/ada"), Some("iam:user/ada"), vec![]),
         (iam("arn:aws-cn:iam::123456789012:root"), Some("iam:root"), vec![]),

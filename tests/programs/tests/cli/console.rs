@@ -255,7 +255,11 @@ async fn with_flow() -> (World, SequencedEvent) {
     world.index(&[&root.partition]).await;
     world.indexed_demand("p2", "o2").await;
     let mut caused = metadata("r/1", &root.id());
-    let who = [("slice", "order-product"), ("by", "order-product"), ("principal", "jwt:main:ada")];
+    let who = [
+        ("slice", "order-product"),
+        ("by", "order-product"),
+        ("principal", "jwt:main:ada\u{202e}"),
+    ];
     for (key, value) in who {
         caused.insert(key, value).unwrap();
     }
@@ -283,7 +287,8 @@ async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
     assert!(old.contains(not) && old.contains("catalog, slice not recorded"), "{old}");
     assert!(!new.contains(not) && new.contains(" by order-product"), "{new}");
     assert!(
-        new.contains(" for jwt:main:ada") && new.contains("<code>jwt:main:ada</code>"),
+        new.contains(r" for jwt:main:ada\u202e<")
+            && new.contains(r"<code>jwt:main:ada\u202e</code>"),
         "{new}"
     );
     let page = console.page("/events/3?around=1").await;
