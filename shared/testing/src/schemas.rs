@@ -59,7 +59,7 @@ impl Code {
     fn of_context(&self, context: &str, now: &Lock, root: &Path, update: bool) -> Vec<String> {
         let released = match Lock::read(root, context) {
             Ok(released) => released,
-            Err(error) => return vec![format!("{error}{MERGE}")],
+            Err(error) => return vec![error.to_string() + MERGE],
         };
         let Comparison { grown, findings } =
             check(&self.stack, &self.readers, context, &released, now);
