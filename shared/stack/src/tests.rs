@@ -20,65 +20,37 @@ struct Rooms;
 struct Guests;
 /// It reads events of the rooms, and nothing reads its own.
 struct Bills;
+/// It has events that no slice writes.
+struct Moves;
+/// It reads events of the moves.
+struct Desk;
 
-impl Context for Stays {
-    const NAME: &'static str = "stays";
-    type Log = Aggregates;
+macro_rules! contexts {
+    ($($context:ident $name:literal $log:ident, $list:ident => $members:expr;)*) => {$(
+        impl Context for $context {
+            const NAME: &'static str = $name;
+            type Log = $log;
 
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog::<Self>()
-    }
+            fn catalog() -> Result<Catalog, CatalogError> {
+                catalog::<Self>()
+            }
+        }
+
+        impl Members for $context {
+            fn list($list: &mut MemberList<impl Visitor>) {
+                $members;
+            }
+        }
+    )*};
 }
 
-impl Members for Stays {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.event::<GuestMoved>();
-    }
-}
-
-impl Context for Rooms {
-    const NAME: &'static str = "rooms";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog::<Self>()
-    }
-}
-
-impl Members for Rooms {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.reads::<Guests>();
-    }
-}
-
-impl Context for Guests {
-    const NAME: &'static str = "guests";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog::<Self>()
-    }
-}
-
-impl Members for Guests {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.reads::<Rooms>();
-    }
-}
-
-impl Context for Bills {
-    const NAME: &'static str = "bills";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        catalog::<Self>()
-    }
-}
-
-impl Members for Bills {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.reads::<Rooms>();
-    }
+contexts! {
+    Stays "stays" Aggregates, list => list.event::<GuestMoved>();
+    Rooms "rooms" Dcb, list => list.reads::<Guests>();
+    Guests "guests" Dcb, list => list.reads::<Rooms>();
+    Bills "bills" Dcb, list => list.reads::<Rooms>();
+    Moves "moves" Dcb, list => list.event::<GuestMoved>();
+    Desk "desk" Dcb, list => list.reads::<Moves>();
 }
 
 /// A stack of one context.
@@ -106,4 +78,13 @@ fn contexts_that_read_each_other_are_named() {
     ] {
         assert_eq!(found.err(), Some(CatalogError::Circle { contexts: contexts.to_vec() }));
     }
+}
+
+#[test]
+fn a_context_has_its_own_types_and_knows_those_that_it_reads() {
+    let of_desk = Stack::of::<Only<Desk>>().unwrap();
+    assert_eq!(of_desk.catalog.context("GuestMoved"), Some("moves"));
+    assert!(of_desk.event_types().is_empty());
+    let of_moves = Stack::of::<Only<Moves>>().unwrap();
+    assert!(of_moves.event_types().into_iter().eq(["GuestMoved"]));
 }

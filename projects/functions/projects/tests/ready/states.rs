@@ -153,4 +153,10 @@ fn each_state_of_a_project_is_named() {
         }
     }
     assert_eq!(stands(&world), AllDone);
+
+    let mut world = World::new(Rules { on_expiry: OnExpiry::SignalOnly, ..multi().rules() });
+    world.take(Step::Claim(0));
+    assert_eq!(stands(&world), InProgress);
+    world.take(Step::Wait(3 * 3_600_000));
+    assert_eq!(stands(&world), AllBlocked, "nobody is at work, and nobody may take the edge over");
 }

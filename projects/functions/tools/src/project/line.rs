@@ -271,6 +271,25 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_line_follows_only_if_no_event_of_its_append_is_missing() {
+        let line = |(checkpoint, rest)| Line { rest, ..Line::of(entry(checkpoint, 1)).unwrap() };
+        for (last, next, follows) in [
+            (None, (1, Some(0)), true),
+            (None, (2, Some(0)), false),
+            (Some((1, None)), (3, None), true), // the index has events of other contexts between
+            (Some((3, None)), (3, None), false),
+            (Some((1, Some(0))), (2, Some(1)), true),
+            (Some((1, Some(2))), (2, Some(1)), true),
+            (Some((1, Some(2))), (3, Some(1)), false),
+            (Some((1, Some(2))), (2, Some(0)), false),
+            (Some((1, None)), (2, Some(0)), false),
+        ] {
+            let last = last.map(line);
+            assert_eq!(line(next).follows(last.as_ref()), follows, "{next:?} after {last:?}");
+        }
+    }
+
+    #[test]
     fn events_of_other_contexts_have_no_line() {
         let mut other = entry(1, 1);
         other.event.context = "ordering".to_owned();
