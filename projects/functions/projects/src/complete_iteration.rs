@@ -147,6 +147,15 @@ impl Slice for CompleteIteration {
                 .and(events![iterated("c1", 1, 2)])
                 .when(complete("c1", 3, 0))
                 .then_rejected(Rejection::IterationOutOfOrder { expected: 2 }),
+            // A check that is not required does not count.
+            by_ada()
+                .when(CompleteIteration {
+                    checks: vec![Check { name: id("lint"), required: false, passed: false }]
+                        .try_into()
+                        .expect("one"),
+                    ..complete("c1", 1, 1)
+                })
+                .then_rejected(Rejection::DeltaDiffers { failed: 0 }),
             // The next holder goes on counting.
             by_ada()
                 .and(events![
