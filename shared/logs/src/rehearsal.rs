@@ -22,7 +22,7 @@ pub struct Rehearsed {
     pub handled: Result<Handled, HandleError>,
     /// The boundaries on which the decision rests.
     pub reads: Vec<ReadBoundary>,
-    /// The events that were read, in fold order; of a document none is named.
+    /// The events that were read, in fold order. The events of a document are not named.
     pub events: Vec<ReadEvent>,
     /// The request that would write; `None` if nothing would be written.
     pub intent: Option<Intent>,

@@ -105,7 +105,7 @@ type TypeOf = (String, String);
 struct Newest {
     each: u64,
     taken: BTreeMap<TypeOf, u64>,
-    /// The types of the stack of which fewer were met.
+    /// The types of the stack that were met fewer times.
     fewer: BTreeSet<TypeOf>,
 }
 

@@ -179,7 +179,7 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
             }
         }
     }
-    // A build whose state no longer reads the type with upcasts is no older one for that.
+    // A newer build whose state reads fewer types still has the higher number.
     let access = AccessStrategy::Snapshot(Snapshot::named("Kept"));
     let later = Category::<Removals, _>::new::<Later>(log(store.clone()), access, Cache::none());
     let later = later.expect("each event names an item");
