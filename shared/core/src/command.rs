@@ -111,7 +111,7 @@ impl CommandRecord {
     }
 
     /// The names of the marks: the caller's key; the slice, for equal keys of different slices are different
-    /// keys; the hash of the command. Events that are no record have the first two as well. The hash tells them apart.
+    /// keys; the hash of the command. Other events have the first two as well, and lack the hash.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
     /// The mark of events that a rejection left: why the command was rejected, as JSON.

@@ -123,7 +123,7 @@ impl Lock {
     /// The lock of a context in the repository of a stack; an empty one if there is no file.
     ///
     /// # Errors
-    /// The file can't be read, or is no lock.
+    /// The file can't be read, or it does not hold a lock.
     pub fn read(root: &Path, context: &str) -> Result<Self, LockError> {
         let path = Self::path(context);
         let read = match fs::read_to_string(root.join(&path)) {

@@ -120,7 +120,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert_eq!(text("causationId"), text("commandId"));
     assert_eq!(text("slice"), Some("register-customer"));
     assert_eq!(text("commandSha256").map(str::len), Some(64));
-    // Without a key events are no record, but name the command and the slice.
+    // Without a key, events are not a record. They still name the command and the slice.
     let metadata = events[1].metadata.as_ref().unwrap();
     assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
     let id = &metadata["commandId"];

@@ -17,7 +17,7 @@ pub struct RoomBooked {
 }
 ";
 
-/// A context with these events, and with a lock that has so many versions of `RoomBooked`.
+/// A context with these events. Its lock has this many versions of `RoomBooked`.
 fn stack(events: &str, versions: usize) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
