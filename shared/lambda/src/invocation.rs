@@ -122,7 +122,9 @@ fn direct(text: &str) -> Result<Given, Problem> {
 }
 
 fn http(text: &str, issuers: &Issuers) -> Result<Given, Problem> {
-    let request: ApiGatewayV2httpRequest = typed("", trusted(text)?)?;
+    let mut request = trusted(text)?;
+    principal::make_claims_texts(&mut request);
+    let request: ApiGatewayV2httpRequest = typed("", request)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
     // Set after the check: it is from the authorizer, and the subject of a token can be long.

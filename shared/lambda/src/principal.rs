@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{Principal, PrincipalKind, escape};
+use serde_json::{Map, Value};
 
 /// Longest alias of an issuer, in bytes: it is in each event that a token's subject causes.
 const ALIAS_BYTES_MAX: usize = 32;
@@ -64,6 +65,24 @@ pub(crate) fn of_request(
         (Some(jwt), _) => of_claims(&jwt.claims, issuers),
         (None, Some(iam)) => of_arn(iam.user_arn.as_deref()?, context.account_id.as_deref()),
         (None, None) => None,
+    }
+}
+
+/// Makes texts of the claims of a token, as API Gateway does: a list is `[a b]`. What stands in for it may leave them as
+/// they are in the token.
+pub(crate) fn make_claims_texts(request: &mut Value) {
+    let claims = request.pointer_mut("/requestContext/authorizer/jwt/claims");
+    for claim in claims.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        *claim = in_text(claim).into();
+    }
+}
+
+fn in_text(claim: &Value) -> String {
+    match claim {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(all) => format!("[{}]", all.iter().map(in_text).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
     }
 }
 

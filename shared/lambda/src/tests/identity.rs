@@ -75,6 +75,16 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         (ada(("scp", "[a b]")), Some("jwt:main:ada"), vec!["a", "b"]),
         (ada(("client_id", "app")), Some("jwt:main:ada"), vec![]),
         (jwt(json!({ "iss": ISSUER, "sub": long })), Some(&*format!("jwt:main:{long}")), vec![]),
+        // Claims that are no texts.
+        (
+            jwt(json!({
+                "iss": ISSUER, "sub": "ada", "aud": ["a", "b"], "exp": 1_735_689_600, "scp": ["a", "b"],
+                "email_verified": true, "address": { "country": "AT" }, "nonce": null,
+            })),
+            Some("jwt:main:ada"),
+            vec!["a", "b"],
+        ),
+        (jwt(json!({ "iss": ISSUER, "sub": null })), None, vec![]),
         // The subject of another issuer is somebody else.
         (
             jwt(json!({ "iss": "https://id.example.org", "sub": "ada" })),
