@@ -24,7 +24,7 @@ impl Contract {
         }
         for context in &self.stack.contexts {
             for view in &context.views {
-                document.view(context.name, view.name, self.rows.get(view.name));
+                document.view(context.name, view.name, &self.rows[view.name]);
             }
         }
         for (context, function) in self.stack.functions() {
@@ -126,11 +126,10 @@ impl Document {
         self.paths.insert(path, json!({ "post": operation }));
     }
 
-    fn view(&mut self, context: &str, view: &str, row: Option<&Shape>) {
+    fn view(&mut self, context: &str, view: &str, row: &Value) {
         let name = pascal(view);
         let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
-        let row = row.map_or_else(|| json!({}), |row| open(row.schema()));
-        let of_row = json!({ "id": { "type": "string" }, "row": row, "asOf": reference("schemas", "Checkpoint") });
+        let of_row = json!({ "id": { "type": "string" }, "row": open(row.clone()), "asOf": reference("schemas", "Checkpoint") });
         self.schemas.insert(row_name.clone(), object(&of_row, &[]));
         let items = json!({ "oneOf": [reference("schemas", &row_name), reference("schemas", "ParkedRow")] });
         let of_list = json!({

@@ -83,7 +83,7 @@ fn locks() -> BTreeMap<&'static str, Lock> {
 }
 
 fn contract() -> Contract {
-    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth)]);
+    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth.schema())]);
     Contract { stack: stack(), locks: locks(), rows }
 }
 
