@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Audience {
     /// The log keeps events for ever, and decisions read them.
     Log,
-    /// The bus has events, for reactions and for takers outside of the stack.
+    /// The bus has events, for reactions and for consumers outside of the stack.
     Bus,
     /// Callers send commands, know answers, and read rows at their paths.
     Http,

@@ -66,7 +66,7 @@ fn compare_and_read(
             continue;
         };
         if was != Some(&event_type) {
-            last.remedy.push(format!("before that, nothing of {name} is written into the file"));
+            last.remedy.push(format!("until then, nothing of {name} is written into the file"));
         }
         gate.findings[before..].iter_mut().for_each(Finding::withhold);
         gate.findings.append(&mut unread);

@@ -91,7 +91,7 @@ pub(crate) fn growth(
     let is_gone = |of: &ShapeDifference| matches!(of.kind, DifferenceKind::Removed { .. });
     if differences.iter().any(|of| is_gone(of) && of.wants_readers_first()) {
         notes.push(
-            "two deploys: first no reader names it any more, and it is optional but still written; then it goes"
+            "two deploys: with the first, no reader names it any more, and it is optional and still written; with the second it goes"
                 .to_owned(),
         );
     }
@@ -102,7 +102,7 @@ pub(crate) fn growth(
                 .to_owned(),
         );
         if is_public {
-            notes.push("takers on the bus have to know it before it is written, too".to_owned());
+            notes.push("consumers of the bus have to know it before it is written, too".to_owned());
         }
     }
     for of in differences {
@@ -222,7 +222,7 @@ pub(crate) fn version_broken(
         format!("events of version {number} are stored as they were, and stay so"),
     );
     if is_public {
-        let how = "takers outside of the stack read it: they know a version by `schema`";
+        let how = "consumers outside of the stack read it, and tell versions apart by `schema`";
         broken = broken.breaks(Audience::Bus, how);
     }
     if number < newest {
@@ -349,7 +349,7 @@ pub(crate) fn unread(
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
     let found = found.breaks(audience, how).mend(format!(
-        "let {reader} take it, such as by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
+        "let {reader} take it, for example by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
          an upcast"
     ));
     match audience {
@@ -373,7 +373,7 @@ pub(crate) fn two_deploys(
         "in the middle of a deploy, and after a roll-back, functions of the base fail on such events",
     );
     let found = match is_public {
-        true => found.breaks(Audience::Bus, "takers outside of the stack fail on them, too"),
+        true => found.breaks(Audience::Bus, "consumers outside of the stack fail on them, too"),
         false => found,
     };
     found.mend("take two deploys: first what reads it, then what writes it")
