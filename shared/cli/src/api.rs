@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ringfence_http::{Http, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::http::{Http, Signer};
-use crate::machine::sdk_config;
+use crate::machine::{http, sdk_config};
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -70,7 +70,7 @@ impl Api {
             true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
             false => None,
         };
-        let http = Http::new(signer, ANSWER_BYTES_MAX)?;
+        let http = http(signer, ANSWER_BYTES_MAX)?;
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
     }
 
@@ -82,7 +82,8 @@ impl Api {
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let headers = [&[("content-type", "application/json")], with].concat();
-        let answer = timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body)).await;
+        let answer =
+            timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body.as_bytes())).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
         let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
         let document = serde_json::from_slice(&body);
