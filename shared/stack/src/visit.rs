@@ -3,9 +3,10 @@
 use ringfence::{Context, Event, Slice};
 use ringfence_function::Service;
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_views::View;
 
-/// Something with members: a stack has contexts, a context has slices, views and other functions.
+/// Something with members: a stack has contexts, a context has slices, views, reactors and other functions.
 pub trait Members {
     /// Lists them, in the order in which people are to read them.
     fn list(list: &mut MemberList<impl Visitor>);
@@ -31,6 +32,8 @@ pub trait Visitor {
     fn reads<C: Context + Members>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
+    /// A reactor.
+    fn reactor<R: Reactor>(&mut self) {}
     /// A function that is not a slice.
     fn function<F: Function>(&mut self) {}
 }
@@ -72,6 +75,12 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     /// Lists a view.
     pub fn view<W: View>(&mut self) -> &mut Self {
         self.0.view::<W>();
+        self
+    }
+
+    /// Lists a reactor.
+    pub fn reactor<R: Reactor>(&mut self) -> &mut Self {
+        self.0.reactor::<R>();
         self
     }
 

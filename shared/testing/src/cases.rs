@@ -10,6 +10,7 @@ use ringfence_document_log::TipLimits;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
+use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
@@ -69,6 +70,10 @@ impl Visitor for Cases<'_> {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         LogOf::<S>::check_in_memory();
         self.on_dynamo.push((S::NAME, on_dynamo::<S>(self.template).boxed_local()));
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        check_reactor::<R>();
     }
 }
 
