@@ -36,6 +36,7 @@ fn stack() -> Stack {
         about,
         reads: vec![],
         writes: vec!["RoomBooked".into()],
+        order: None,
         reacts_to: &[],
     };
     let context = ContextInfo {
@@ -44,6 +45,7 @@ fn stack() -> Stack {
         event_types: vec!["RoomBooked".into()],
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
         views: vec![Definition::of::<Bookings>()],
+        reactors: Vec::new(),
         functions: vec![
             FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },
             FunctionInfo { name: "sweep", get: None, query: &[] },

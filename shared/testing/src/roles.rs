@@ -300,7 +300,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         event_types: vec![],
         slices: vec![],
         views: vec![],
-        reactors: Vec::new(),
+        reactors: vec![],
         functions: vec![],
     };
     let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");

@@ -169,7 +169,7 @@ fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
         event_types: vec![],
         slices: vec![],
         views: vec![],
-        reactors: Vec::new(),
+        reactors: vec![],
         functions: vec![],
     };
     let lines = |context: &ContextInfo| unlisted(context, "rows.rs", source);
