@@ -117,6 +117,7 @@ mod filing;
 mod keys;
 mod kind;
 pub mod kit;
+mod lane;
 pub mod limits;
 mod log;
 mod memory;
@@ -163,6 +164,7 @@ pub use event::{
 };
 pub use filing::{Filing, FilingError};
 pub use kind::{Aggregates, Dcb, LogKind, LogName};
+pub use lane::Lane;
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
@@ -195,8 +197,8 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
-        Due, Event, FieldError, Fields, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
-        TopicEvent, Writes, events,
+        Due, Event, FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots,
+        State, TopicEvent, Writes, events,
         kit::{Case, DueCase, given, id},
     };
 }

@@ -36,6 +36,7 @@ fn stack() -> Stack {
         about,
         reads: vec![],
         writes: vec!["RoomBooked".into()],
+        order: None,
         reacts_to: &[],
     };
     let context = ContextInfo {
@@ -45,6 +46,7 @@ fn stack() -> Stack {
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
+        reactors: Vec::new(),
         functions: vec![
             FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },
             FunctionInfo { name: "sweep", get: None, query: &[] },
