@@ -43,6 +43,7 @@ fn stack() -> Stack {
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
         functions: vec![
             FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },

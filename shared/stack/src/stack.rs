@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Catalogs, Cause, Context, LogKind, LogName, Name, Reads, ReadsOf, Slice,
-    Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, LogKind, LogName, Name, Reads, ReadsOf,
+    Slice, Writes,
 };
 use ringfence_logs::Log;
 use ringfence_views::{Definition, View, project_views::Folded};
@@ -33,6 +33,8 @@ pub struct ContextInfo {
     pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
+    /// What is due, under the names of the slices.
+    pub dues: Vec<Definition>,
     /// Its views.
     pub views: Vec<Definition>,
     /// Its functions that are not slices.
@@ -95,10 +97,17 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// The views with the catalogs of what they read, as project-views needs them.
+    /// The views, and what is due, in the order of the list: all that is folded into rows.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Definition> {
+        let of = |context: &ContextInfo| [context.views.clone(), context.dues.clone()].concat();
+        self.contexts.iter().flat_map(of).collect()
+    }
+
+    /// What is folded into rows, with the catalogs of what it reads, as project-views needs them.
     #[must_use]
     pub fn folded(self) -> Folded {
-        Folded { views: self.views(), catalogs: self.catalogs }
+        Folded { views: self.rows(), catalogs: self.catalogs }
     }
 
     /// The names of all event types.
@@ -141,9 +150,15 @@ impl Visitor for Found {
         let (catalog, log) = (C::catalog(), C::Log::KIND);
         let snapshots = C::Log::snapshots().into_iter().map(Name::Borrowed);
         let event_types = own_types::<C>(&catalog).into_iter().chain(snapshots).collect();
-        let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
-        let name = C::NAME;
-        self.contexts.push(ContextInfo { name, log, event_types, slices, views, functions });
+        self.contexts.push(ContextInfo {
+            name: C::NAME,
+            log,
+            event_types,
+            slices: Vec::new(),
+            dues: Vec::new(),
+            views: Vec::new(),
+            functions: Vec::new(),
+        });
         match log {
             LogKind::Dcb => self.dcb.push(catalog),
             LogKind::Aggregates | LogKind::Documents => self.others.push(catalog),
@@ -159,6 +174,10 @@ impl Visitor for Found {
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
         });
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.last().dues.push(Definition::of_due::<D>());
     }
 
     fn view<V: View>(&mut self) {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Current, Reads, SequencedEvent};
+use ringfence::{Current, Due, DueRow, Reads, SequencedEvent};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -65,6 +65,8 @@ pub struct Definition {
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
     pub streams: &'static [&'static str],
+    /// Over how many keys of the index the rows that have a time are spread; `None` if the rows are not those of a due.
+    pub shards: Option<u32>,
     touch: Touch,
     evolve: Evolve,
 }
@@ -77,10 +79,28 @@ impl Definition {
             name: V::NAME,
             types: V::Reads::TYPES,
             streams: V::STREAMS,
+            shards: None,
             touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
             evolve: |row, id, event| {
                 let row = row.map(serde_json::from_value).transpose()?;
                 let row: Option<V::Row> = V::evolve(row, id, &V::Reads::decode(event)?);
+                row.map(serde_json::to_value).transpose()
+            },
+        }
+    }
+
+    /// What is due of `D`, as a view: its rows are those of [`DueRow`], under the name of the slice.
+    #[must_use]
+    pub fn of_due<D: Due>() -> Self {
+        Self {
+            name: D::NAME,
+            types: <D as Due>::Reads::TYPES,
+            streams: D::STREAMS,
+            shards: Some(D::SHARDS),
+            touch: |event| Ok(D::rows(&<D as Due>::Reads::decode(event)?).into_iter().collect()),
+            evolve: |row, id, event| {
+                let row = row.map(serde_json::from_value).transpose()?;
+                let row = DueRow::fold::<D>(row, id, event)?;
                 row.map(serde_json::to_value).transpose()
             },
         }
