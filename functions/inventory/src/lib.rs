@@ -32,6 +32,7 @@ impl Members for Inventory {
             .reads::<Payments>()
             .slice::<receive_stock::ReceiveStock>()
             .slice::<release_stock::ReleaseStock>()
+            .due::<release_stock::ReleaseStock>()
             .slice::<reserve_stock::ReserveStock>();
     }
 }

@@ -1,5 +1,5 @@
-//! open-payments: who still has to pay, and how much. One row for each order, which goes when the payment comes or the
-//! order is cancelled. So the view is a list of what is to do.
+//! open-payments: the orders that are not paid yet, with their amounts. One row for each order, which goes when the
+//! payment comes or the order is cancelled.
 
 use crate::{Money, OrderId};
 use ringfence::{prelude::*, rfc3339};

@@ -13,7 +13,7 @@ use payments::refund_payment::RefundPayment;
 use payments::request_payment::RequestPayment;
 use ringfence::kit::{BEGIN_MS, catalog, id};
 use ringfence::{
-    Append, Cause, CommandContext, Decisions, Envelope, EventLog, MemoryLog, NewEvent,
+    Append, Cause, CommandContext, Decisions, Due, Envelope, EventLog, MemoryLog, NewEvent, Reads,
     SequencedEvent, Slice, TopicEvent, events, handle,
 };
 
@@ -142,6 +142,7 @@ impl World {
         match outside {
             Outside::CustomerPays => self.carry_out(&RecordPayment { order_id }),
             Outside::CustomerCancels => self.carry_out(&CancelOrder { order_id }),
+            // The sweep may have read the row before the payment.
             Outside::TimeIsOver => {
                 let now_ms = self.now_ms + u64::from(KEPT_MINUTES) * 60_000;
                 Self { now_ms, ..self.clone() }.carry_out(&ReleaseStock { order_id })
@@ -164,11 +165,22 @@ impl World {
         delivered.chain(happened).collect()
     }
 
-    /// Whether nothing is on its way, and no time is to end.
+    /// Whether the release will be due, if nothing else happens.
+    fn is_due(&self) -> bool {
+        let (catalog, mut row) = (catalog::<Inventory>(), None);
+        for event in &self.events {
+            if <ReleaseStock as Due>::Reads::TYPES.contains(&&*event.event_type) {
+                let event = catalog.current(event).unwrap();
+                let read = <ReleaseStock as Due>::Reads::decode(&event).unwrap();
+                row = <ReleaseStock as Due>::evolve(row, "o1", &read);
+            }
+        }
+        row.and_then(|row| ReleaseStock::due_ms(&row)).is_some()
+    }
+
+    /// Whether nothing is on its way, and nothing will be due.
     fn is_at_rest(&self) -> bool {
-        let waits =
-            self.has("StockReserved") && !self.has("StockReleased") && !self.has("PaymentReceived");
-        self.undelivered.is_empty() && !waits
+        self.undelivered.is_empty() && !self.is_due()
     }
 
     /// What is so in the end.
