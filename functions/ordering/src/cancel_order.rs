@@ -50,6 +50,7 @@ impl State for Order {
 
 impl Slice for CancelOrder {
     const NAME: &'static str = "cancel-order";
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Order;
     type Writes = OrderCancelled;

@@ -34,10 +34,10 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// A client whose answers have at most so many bytes.
-    pub(crate) fn new(signer: Option<Signer>, bytes_max: usize) -> Result<Self> {
+    /// A client for a server on this machine, or far away, whose answers have at most so many bytes.
+    pub(crate) fn new(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Result<Self> {
         // A stack on this machine is asked directly, and AWS through a company's proxy.
-        let connector = if signer.is_some() { trust()?.proxied() } else { trust()?.connector() };
+        let connector = if is_far { trust()?.proxied() } else { trust()?.connector() };
         let connector = SharedHttpConnector::new(connector);
         Ok(Self { connector, signer, bytes_max })
     }

@@ -171,6 +171,9 @@ pub trait Slice: Command + 'static {
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
+    /// A caller who has a token needs one of these scopes to give the command over HTTP. Without any, it needs none.
+    /// Reactions, direct invokes and callers who sign with IAM need none either.
+    const SCOPES: &'static [&'static str] = &[];
 
     /// The consistency of the first read. An eventually consistent read has half the price and is just as
     /// safe. A strong one is for a slice whose retries cost more than that.

@@ -9,6 +9,7 @@ mod config;
 #[cfg(feature = "letters")]
 mod letters;
 mod logs;
+mod principal;
 mod problem;
 mod service;
 mod start;
@@ -20,6 +21,7 @@ pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
 pub use letters::{LetterQueue, Letters, letter};
 pub use logs::{LOGGED_BYTES_MAX, chain};
+pub use principal::{Issuers, principal};
 pub use problem::Problem;
 pub use service::{Call, Service, run, variables};
 pub use start::start;

@@ -10,13 +10,12 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence::{Envelope, HandleError, Handled, Metadata, OnLog, Slice, StoreError, TopicEvent};
 use ringfence_dynamo::{Clock, Meter};
-use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
+use ringfence_function::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
     invocation::{Invocation, Payload, Surroundings},
-    principal::Issuers,
     telemetry::Line,
     unsettled,
 };

@@ -63,6 +63,8 @@ pub struct SliceInfo {
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
 }
 
 impl Stack {
@@ -158,6 +160,7 @@ impl Visitor for Found {
             reads: ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect(),
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
+            scopes: S::SCOPES,
         });
     }
 
