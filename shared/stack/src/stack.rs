@@ -81,6 +81,8 @@ pub struct SliceInfo {
     pub reacts_to: &'static [Cause],
     /// In which order it reacts to them; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
 }
 
 impl Stack {
@@ -196,6 +198,7 @@ impl Visitor for Found {
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
+            scopes: S::SCOPES,
         });
     }
 
