@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ringfence_http::{Http, HttpError, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::http::{Http, Signer};
-use crate::machine::sdk_config;
+use crate::machine::{sdk_config, trust};
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -66,11 +66,13 @@ impl Api {
     /// # Errors
     /// The URL is of AWS, and the environment has no Region or no credentials.
     pub async fn at(url: &str) -> Result<Self> {
-        let signer = match url.starts_with("https://") {
-            true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
-            false => None,
+        let trust = trust()?;
+        // A stack on this machine is asked directly, and AWS through a company's proxy.
+        let (connector, signer) = match url.starts_with("https://") {
+            true => (trust.proxied(), Some(Signer::of(&sdk_config().await?, SERVICE).await?)),
+            false => (trust.connector(), None),
         };
-        let http = Http::new(signer, ANSWER_BYTES_MAX)?;
+        let http = Http::new(connector, signer, ANSWER_BYTES_MAX);
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
     }
 
@@ -82,10 +84,12 @@ impl Api {
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
         let headers = [&[("content-type", "application/json")], with].concat();
-        let answer = timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body)).await;
+        let sent = self.http.send("POST", &url, &headers, body.as_bytes());
+        let answer = timeout(ANSWER_TIME, sent).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
-        let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
-        let document = serde_json::from_slice(&body);
+        let reply = answer.with_context(|| format!("{url}: no answer"))?;
+        let status = reply.status;
+        let document = serde_json::from_slice(&reply.body);
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
         Ok(Answer { status, document })
     }
@@ -94,9 +98,7 @@ impl Api {
 /// Whether a request had no answer because there was no connection, so that it took no effect.
 #[must_use]
 pub fn was_not_sent(error: &anyhow::Error) -> bool {
-    use hyper_util::client::legacy::Error;
-
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(Error::is_connect))
+    error.downcast_ref().is_some_and(|error: &HttpError| !error.was_sent())
 }
 
 /// The URL of an API, as a flag has it.

@@ -12,7 +12,6 @@ mod contract;
 mod documents;
 pub mod explain;
 mod fences;
-mod http;
 mod import;
 mod index;
 pub mod kept;

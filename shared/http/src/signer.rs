@@ -1,24 +1,18 @@
-//! HTTP as the clients of the SDK speak it: requests that are signed for a service of AWS, and whole answers.
+//! Signs requests to services of AWS.
 
+use std::error::Error;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, ensure};
-use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
+use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sigv4::http_request::{
     PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings,
     UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4::SigningParams;
-use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use aws_smithy_types::body::SdkBody;
-use aws_smithy_types::byte_stream::ByteStream;
-use ringfence_dynamo::Clock;
+use aws_types::SdkConfig;
 use tokio::sync::Mutex;
-
-use crate::machine::trust;
 
 /// The service that signs the bytes of its paths as they are sent, and its bodies by a header.
 const S3: &str = "s3";
@@ -26,57 +20,25 @@ const S3: &str = "s3";
 /// Credentials are renewed if they expire in less time, so that they hold until the request is there.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
-/// A client. With a signer, each request is signed.
-pub(crate) struct Http {
-    connector: SharedHttpConnector,
-    signer: Option<Signer>,
-    bytes_max: usize,
-}
-
-impl Http {
-    /// A client whose answers have at most so many bytes.
-    pub(crate) fn new(signer: Option<Signer>, bytes_max: usize) -> Result<Self> {
-        // A stack on this machine is asked directly, and AWS through a company's proxy.
-        let connector = if signer.is_some() { trust()?.proxied() } else { trust()?.connector() };
-        let connector = SharedHttpConnector::new(connector);
-        Ok(Self { connector, signer, bytes_max })
-    }
-
-    /// Sends a request with these headers, whose names are in lower case, and reads the whole answer: its status and
-    /// its body.
-    pub(crate) async fn send(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Result<(u16, Vec<u8>)> {
-        let mut request = HttpRequest::new(SdkBody::from(body));
-        request.set_method(method)?;
-        request.set_uri(url).with_context(|| format!("{url} is not a URL"))?;
-        if let Some(signer) = &self.signer {
-            let now_ms = Clock::system().now_ms();
-            let signed = signer.sign(method, url, headers, body, now_ms).await;
-            for (name, value) in signed.with_context(|| format!("signing the request to {url}"))? {
-                request.headers_mut().try_insert(name, value)?;
-            }
-        }
-        for (name, value) in headers {
-            request.headers_mut().try_insert((*name).to_owned(), (*value).to_owned())?;
-        }
-        let answer = self.connector.call(request).await?;
-        let status = answer.status().as_u16();
-        let (mut parts, mut body) = (ByteStream::new(answer.into_body()), Vec::new());
-        while let Some(part) = parts.try_next().await? {
-            body.extend_from_slice(&part);
-            ensure!(body.len() <= self.bytes_max, "it has more than {} bytes", self.bytes_max);
-        }
-        Ok((status, body))
-    }
+/// A request can't be signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SignError {
+    /// The configuration has no Region.
+    #[error("no Region: set AWS_REGION")]
+    NoRegion,
+    /// The configuration has no credentials.
+    #[error("the environment has no credentials")]
+    NoCredentials,
+    /// The provider of the credentials has failed.
+    #[error("reading the credentials")]
+    Credentials(#[source] CredentialsError),
+    /// The request has parts that can't be signed, such as a URL that is none.
+    #[error("signing the request")]
+    Request(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// Signs requests to one service.
-pub(crate) struct Signer {
+pub struct Signer {
     provider: SharedCredentialsProvider,
     /// Those of the last request.
     credentials: Mutex<Credentials>,
@@ -85,16 +47,19 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    pub(crate) async fn of(config: &SdkConfig, service: &'static str) -> Result<Self> {
-        let region = config.region().context("no Region: set AWS_REGION")?.to_string();
-        let provider =
-            config.credentials_provider().context("the environment has no credentials")?;
+    /// A signer of requests to the service of this name, with the Region and the credentials of the configuration.
+    ///
+    /// # Errors
+    /// The configuration lacks one of them, or the credentials can't be read.
+    pub async fn of(config: &SdkConfig, service: &'static str) -> Result<Self, SignError> {
+        let region = config.region().ok_or(SignError::NoRegion)?.to_string();
+        let provider = config.credentials_provider().ok_or(SignError::NoCredentials)?;
         let credentials = Mutex::new(of_provider(&provider).await?);
         Ok(Self { provider, credentials, region, service })
     }
 
     /// The credentials for a request at this time. A program may run for longer than they are valid.
-    async fn credentials(&self, now: SystemTime) -> Result<Credentials> {
+    async fn credentials(&self, now: SystemTime) -> Result<Credentials, SignError> {
         let mut credentials = self.credentials.lock().await;
         if credentials.expiry().is_some_and(|end| end < now + RENEWED_BEFORE) {
             *credentials = of_provider(&self.provider).await?;
@@ -103,14 +68,14 @@ impl Signer {
     }
 
     /// The headers that sign a request at this time, in milliseconds since 1970.
-    async fn sign(
+    pub(crate) async fn sign(
         &self,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
         now_ms: u64,
-    ) -> Result<Vec<(String, String)>> {
+    ) -> Result<Vec<(String, String)>, SignError> {
         let mut settings = SigningSettings::default();
         if self.service == S3 {
             settings.percent_encoding_mode = PercentEncodingMode::Single;
@@ -125,18 +90,21 @@ impl Signer {
             .name(self.service)
             .time(now)
             .settings(settings)
-            .build()?
+            .build()
+            .expect("all that it needs is set")
             .into();
-        let body = SignableBody::Bytes(body.as_bytes());
-        let request = SignableRequest::new(method, url, headers.iter().copied(), body)?;
-        let (signed, _) = sign(request, &parameters)?.into_parts();
+        let body = SignableBody::Bytes(body);
+        let request = SignableRequest::new(method, url, headers.iter().copied(), body)
+            .map_err(|error| SignError::Request(error.into()))?;
+        let signed = sign(request, &parameters);
+        let (signed, _) = signed.map_err(|error| SignError::Request(error.into()))?.into_parts();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Ok(signed.headers().map(owned).collect())
     }
 }
 
-async fn of_provider(provider: &SharedCredentialsProvider) -> Result<Credentials> {
-    provider.provide_credentials().await.context("reading the credentials")
+async fn of_provider(provider: &SharedCredentialsProvider) -> Result<Credentials, SignError> {
+    provider.provide_credentials().await.map_err(SignError::Credentials)
 }
 
 #[cfg(test)]
@@ -144,8 +112,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use aws_config::Region;
     use aws_credential_types::provider::future;
+    use aws_types::region::Region;
 
     use super::*;
 
@@ -179,7 +147,7 @@ mod tests {
     async fn credentials_are_renewed_a_minute_before_they_expire() {
         let signer = signer(Hourly(AtomicU64::new(1)), "eu-central-1", "execute-api").await;
         for (seconds, key) in [(0, "AKID1"), (3_540, "AKID1"), (3_541, "AKID2"), (7_000, "AKID2")] {
-            let signed = signer.sign("GET", "https://a.com/", &[], "", seconds * 1_000).await;
+            let signed = signer.sign("GET", "https://a.com/", &[], b"", seconds * 1_000).await;
             let signed: BTreeMap<_, _> = signed.unwrap().into_iter().collect();
             let begin = format!("AWS4-HMAC-SHA256 Credential={key}/");
             assert!(signed["authorization"].starts_with(&begin), "{seconds} {signed:?}");
@@ -194,7 +162,7 @@ mod tests {
         let signer = signer(credentials, "eu-central-1", "execute-api").await;
         let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
         let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
-        let signed = signer.sign("POST", url, &headers, "{}", 1_719_100_800_000).await.unwrap();
+        let signed = signer.sign("POST", url, &headers, b"{}", 1_719_100_800_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(signed["x-amz-date"], "20240623T000000Z");
         assert_eq!(signed["x-amz-security-token"], "token");
@@ -214,7 +182,7 @@ mod tests {
         let signer = signer(credentials, "us-east-1", S3).await;
         let url = "https://examplebucket.s3.amazonaws.com/test.txt";
         let headers = [("range", "bytes=0-9")];
-        let signed = signer.sign("GET", url, &headers, "", 1_369_353_600_000).await.unwrap();
+        let signed = signer.sign("GET", url, &headers, b"", 1_369_353_600_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(
             signed["authorization"],
