@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ringfence_http::{Http, HttpError, Signer};
+use ringfence_http::{HttpError, Http, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::machine::{sdk_config, trust};
+use crate::machine::{http, sdk_config};
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -66,13 +66,11 @@ impl Api {
     /// # Errors
     /// The URL is of AWS, and the environment has no Region or no credentials.
     pub async fn at(url: &str) -> Result<Self> {
-        let trust = trust()?;
-        // A stack on this machine is asked directly, and AWS through a company's proxy.
-        let (connector, signer) = match url.starts_with("https://") {
-            true => (trust.proxied(), Some(Signer::of(&sdk_config().await?, SERVICE).await?)),
-            false => (trust.connector(), None),
+        let signer = match url.starts_with("https://") {
+            true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
+            false => None,
         };
-        let http = Http::new(connector, signer, ANSWER_BYTES_MAX);
+        let http = http(signer, ANSWER_BYTES_MAX)?;
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
     }
 

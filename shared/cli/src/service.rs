@@ -10,7 +10,7 @@ use ringfence::visible;
 use ringfence_http::{Http, Reply, Signer, endpoint};
 use tokio::time::{sleep, timeout};
 
-use crate::machine::trust;
+use crate::machine::http;
 
 /// How often a request is sent if it has no answer, or one that asks to come again.
 const ATTEMPTS_MAX: u32 = 3;
@@ -61,8 +61,7 @@ impl Service {
     pub(crate) async fn of(config: &SdkConfig, (name, id): (&'static str, &str)) -> Result<Self> {
         let signer = Signer::of(config, name).await?;
         let url = endpoint(config, name, id)?;
-        let connector = trust()?.proxied();
-        Ok(Self { http: Http::new(connector, Some(signer), ANSWER_BYTES_MAX), url })
+        Ok(Self { http: http(Some(signer), ANSWER_BYTES_MAX)?, url })
     }
 
     /// Sends a request, which takes the same effect if it is repeated. `path` begins with a slash.
@@ -162,7 +161,6 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_busy_service_is_asked_again_and_another_refusal_is_repeated_in_short() {
         use axum::{Router, http::StatusCode, routing::get};
-        use ringfence_dynamo::Trust;
         use std::sync::atomic::{AtomicUsize, Ordering};
 
         static ASKED: AtomicUsize = AtomicUsize::new(0);
@@ -176,8 +174,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let router = Router::new().route("/busy", busy).route("/no", no);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let service =
-            Service { http: Http::new(Trust::of_amazon().connector(), None, 10_000), url };
+        let service = Service { http: http(None, 10_000).expect("a client"), url };
         let call = async |path| service.call("GET", path, &[], "").await.and_then(Answer::accepted);
         assert_eq!(call("/busy").await.expect("an answer"), "yes");
         let refused = call("/no").await.expect_err("refused").to_string();

@@ -8,6 +8,7 @@ mod bounded;
 mod config;
 #[cfg(feature = "letters")]
 mod letters;
+mod links;
 mod logs;
 mod problem;
 mod service;
@@ -19,6 +20,7 @@ pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
 pub use letters::{LetterQueue, Letters, letter};
+pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
 pub use problem::Problem;
 pub use service::{Call, Service, run, variables};

@@ -2,6 +2,7 @@
 //! service of AWS.
 //!
 //! The SDK of a service takes many seconds of a first build. Where one operation or two are needed, this is enough.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod endpoint;
 mod signer;

@@ -200,29 +200,30 @@ impl Document {
 }
 
 /// The parameters of commands, each under its name in the document: where it is, what it takes, and what it does.
-const HEADERS: [(&str, &str, &str, &str); 4] = [
+const HEADERS: [(&str, &str, Option<&str>, &str); 4] = [
     (
         "IdempotencyKey",
         "Idempotency-Key",
-        "^[!-.0-~]{1,128}$",
+        Some("^[!-.0-~]{1,128}$"),
         "Makes the command take effect once: a repeat gets the events of the first run. A UUID is a good one.",
     ),
     (
         "CorrelationId",
         "X-Correlation-Id",
-        "^[!-~]{1,128}$",
+        Some("^[!-~]{1,128}$"),
         "Names the flow of which the command is a part. Its events have it, and so have those that follow from them.",
     ),
     (
         "Traceparent",
         "Traceparent",
-        "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
-        "The trace of the W3C's Trace Context. The events have it.",
+        None,
+        "The span of the caller, as the W3C's Trace Context writes it. The span of the command is its child. A malformed \
+         one is ignored.",
     ),
     (
         "EffectiveAt",
         "Effective-At",
-        "^[!-~]{1,128}$",
+        Some("^[!-~]{1,128}$"),
         "When it was made, if the command is sent later: a time of RFC 3339. It decides nothing.",
     ),
 ];
@@ -252,7 +253,10 @@ const LISTS: [(&str, &str); 6] = [
 
 fn parameters() -> Map<String, Value> {
     let headers = HEADERS.map(|(key, name, pattern, about)| {
-        let schema = json!({ "type": "string", "pattern": pattern });
+        let mut schema = json!({ "type": "string" });
+        if let Some(pattern) = pattern {
+            schema["pattern"] = pattern.into();
+        }
         (key, json!({ "name": name, "in": "header", "schema": schema, "description": about }))
     });
     let of_query = WAITS.iter().chain(&LISTS).map(|(name, about)| {
