@@ -160,6 +160,11 @@ impl<'e> Delivery<'e> {
         format!("{}/{hash}/{}{again}", self.reactor, self.n)
     }
 
+    /// The number of the effect among those of its event, from 0.
+    pub(crate) fn number(&self) -> usize {
+        self.n
+    }
+
     /// The event as it is stored: its id, its time, its metadata.
     #[must_use]
     pub fn event(&self) -> &'e SequencedEvent {
