@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Context, Slice};
+use ringfence_deadlines::FireDeadlines;
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
@@ -34,6 +35,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
         ("IndexEvents", variables::<IndexEvents>()),
         ("ProjectViews", variables::<ProjectViews>()),
         ("QueryViews", variables::<QueryViews>()),
+        ("FireDeadlines", variables::<FireDeadlines>()),
     ];
     let mut read: BTreeMap<&str, _> = read.0;
     read.extend(serving.map(|(id, names)| (binary(model, id), names)));
@@ -42,7 +44,13 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
         let names = function.environment.keys().map(String::as_str);
         (function.binary.as_str(), names.collect::<BTreeSet<_>>())
     });
-    check_none(&differing(&read, &set.collect()));
+    let set: BTreeMap<_, BTreeSet<_>> = set.collect();
+    for (name, set) in &set {
+        // Deployed, only the clock says what time it is.
+        let given = FireDeadlines::TIME_OF_PAYLOAD;
+        assert!(!set.contains(given), "template.yaml: the Environment of {name} has {given}");
+    }
+    check_none(&differing(&read, &set));
 }
 
 /// A line for each variable that a function lacks, and for each that nothing reads.
