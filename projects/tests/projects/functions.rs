@@ -8,7 +8,7 @@ use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_wo
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
     Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
-    NewEvent, Plan, Query, QueryItem, Tag, events,
+    LogKind, NewEvent, Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
@@ -79,7 +79,7 @@ impl World {
 
     async fn sweep(&self) -> Swept {
         let deadlines = Deadlines::of::<SharedProjects>();
-        let tables = [("EVENT_TABLE", "EventTable".to_owned())].into();
+        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
         let Dynamo { client, clock, .. } = &self.dynamo;
         let swept = Sweep::new(&deadlines, &tables, "ViewTable", client, clock).unwrap();
         swept.all(LONG).await

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use ringfence::kit::{BEGIN_MS, fail};
 use ringfence::{
-    Append, Appended, BoundaryId, Envelope, Event, EventLog, NewEvent, events, id_type, prelude::*,
+    Append, Appended, BoundaryId, Envelope, Event, EventLog, LogKind, NewEvent, events, id_type,
+    prelude::*,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
@@ -172,7 +173,7 @@ pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
         dynamo.clock.set(BEGIN_MS + n * MINUTE);
         dynamo.wire.forget();
         let deadlines = Deadlines::of::<Stack>();
-        let tables = ["EVENT_TABLE"].map(|table| (table, "EventTable".to_owned())).into();
+        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
         let sweep = Sweep::new(&deadlines, &tables, "ViewTable", &dynamo.client, &dynamo.clock);
         let sweep =
             sweep.unwrap_or_else(|error| fail("the sweep", error as Box<dyn std::error::Error>));

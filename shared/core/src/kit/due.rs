@@ -12,16 +12,10 @@ use super::in_memory::catalog;
 use super::same::{assert_same, fail};
 use crate::{
     BoundaryId, CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName,
-    Metadata, NewEvent, OnLog, Outcome, Reads, SequencedEvent, canonical_json, case::Fact, escape,
+    Metadata, NewEvent, OnLog, Outcome, Reads, SequencedEvent, canonical_json,
+    case::{DueCase, Fact},
+    escape,
 };
-
-/// Facts, and the commands that are due some time after them.
-pub struct DueCase<D> {
-    given: Vec<Fact>,
-    now_ms: u64,
-    commands: Vec<D>,
-    at: &'static Location<'static>,
-}
 
 impl Given {
     /// By now exactly these commands are due, in any order.
@@ -38,13 +32,6 @@ impl Given {
     pub fn then_none_due<D: Due>(self) -> DueCase<D> {
         let (given, now_ms) = self.into_parts();
         DueCase { given, now_ms, commands: Vec::new(), at: Location::caller() }
-    }
-}
-
-impl<D> DueCase<D> {
-    /// The events of the case.
-    pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
-        self.given.iter().map(|fact| &fact.event)
     }
 }
 
