@@ -55,6 +55,7 @@ impl Slice for CancelOrder {
     const NAME: &'static str = "cancel-order";
     const REACTS_TO: &'static [Cause] =
         &[Cause::named("inventory", "StockMissing"), Cause::named("inventory", "StockReleased")];
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Order;
     type Writes = OrderCancelled;

@@ -1,4 +1,4 @@
-//! What reads events, with the code that decodes them: slices, their reactions, and views. A
+//! What reads events, with the code that decodes them: slices, their reactions, views, and reactors. A
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use std::fmt;
@@ -8,6 +8,7 @@ use ringfence::{
     SequencedEvent, Slice, TopicEvent,
 };
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::de::Error as _;
@@ -19,7 +20,7 @@ use crate::Audience;
 /// like this one.
 type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
 
-/// A slice, its reaction, or a view.
+/// A slice, its reaction, a view, or a reactor.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     name: &'static str,
@@ -34,7 +35,7 @@ pub struct Readers(Vec<Reader>);
 /// A reader that can't read an event.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The name of the slice or the view.
+    /// The name of the slice, the view or the reactor.
     pub reader: &'static str,
     /// Whether a decision, a reaction or a row wants the event.
     pub audience: Audience,
@@ -157,6 +158,11 @@ impl Visitor for Readers {
             is_read.then(|| V::Reads::decode(event).map(drop))
         };
         self.add(V::NAME, Audience::Rows, read);
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        let read: Read = |_, event| R::reads(event).then(|| R::Reads::decode(event).map(drop));
+        self.add(R::NAME, Audience::Bus, read);
     }
 }
 

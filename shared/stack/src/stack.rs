@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Due, LogKind, LogName, Name, Reads, ReadsOf,
-    Slice, Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, Name, Reads,
+    ReadsOf, Slice, Writes,
 };
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_views::{Definition, View, project_views::Folded};
 
 use crate::{Function, MemberList, Members, Visitor};
@@ -37,6 +38,8 @@ pub struct ContextInfo {
     pub dues: Vec<Definition>,
     /// Its views.
     pub views: Vec<Definition>,
+    /// Its reactors.
+    pub reactors: Vec<ReactorInfo>,
     /// Its functions that are not slices.
     pub functions: Vec<FunctionInfo>,
 }
@@ -52,6 +55,17 @@ pub struct FunctionInfo {
     pub query: &'static [&'static str],
 }
 
+/// A reactor.
+#[derive(Clone, Debug)]
+pub struct ReactorInfo {
+    /// Its name, which is that of its binary.
+    pub name: &'static str,
+    /// Which events it handles one after another.
+    pub lane: Lane,
+    /// The types of events that it reads.
+    pub reads: &'static [&'static str],
+}
+
 /// A slice.
 #[derive(Clone, Debug)]
 pub struct SliceInfo {
@@ -65,6 +79,10 @@ pub struct SliceInfo {
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
+    /// In which order it reacts to them; `None` if the EventTopic delivers them.
+    pub order: Option<Lane>,
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
 }
 
 impl Stack {
@@ -84,6 +102,11 @@ impl Stack {
     /// The slices with their contexts, in the order of the list.
     pub fn slices(&self) -> impl Iterator<Item = (&ContextInfo, &SliceInfo)> {
         self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
+    }
+
+    /// The reactors with their contexts, in the order of the list.
+    pub fn reactors(&self) -> impl Iterator<Item = (&ContextInfo, &ReactorInfo)> {
+        self.contexts.iter().flat_map(|context| context.reactors.iter().map(move |r| (context, r)))
     }
 
     /// The functions of contexts that are not slices, with their contexts, in the order of the list.
@@ -157,6 +180,7 @@ impl Visitor for Found {
             slices: Vec::new(),
             dues: Vec::new(),
             views: Vec::new(),
+            reactors: Vec::new(),
             functions: Vec::new(),
         });
         match log {
@@ -173,6 +197,8 @@ impl Visitor for Found {
             reads: ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect(),
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
+            order: S::ORDER,
+            scopes: S::SCOPES,
         });
     }
 
@@ -182,6 +208,11 @@ impl Visitor for Found {
 
     fn view<V: View>(&mut self) {
         self.last().views.push(Definition::of::<V>());
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
+        self.last().reactors.push(ReactorInfo { name, lane, reads });
     }
 
     fn function<F: Function>(&mut self) {

@@ -3,9 +3,10 @@
 use ringfence::{Context, Due, Event, Slice};
 use ringfence_function::Service;
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_views::View;
 
-/// Something with members: a stack has contexts, a context has slices, views and other functions.
+/// Something with members: a stack has contexts, a context has slices, views, reactors and other functions.
 pub trait Members {
     /// Lists them, in the order in which people are to read them.
     fn list(list: &mut MemberList<impl Visitor>);
@@ -33,6 +34,8 @@ pub trait Visitor {
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
+    /// A reactor.
+    fn reactor<R: Reactor>(&mut self) {}
     /// A function that is not a slice.
     fn function<F: Function>(&mut self) {}
 }
@@ -80,6 +83,12 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     /// Lists a view.
     pub fn view<W: View>(&mut self) -> &mut Self {
         self.0.view::<W>();
+        self
+    }
+
+    /// Lists a reactor.
+    pub fn reactor<R: Reactor>(&mut self) -> &mut Self {
+        self.0.reactor::<R>();
         self
     }
 

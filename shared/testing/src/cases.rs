@@ -11,6 +11,7 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
+use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
@@ -80,6 +81,10 @@ impl Visitor for Cases<'_> {
             on.unwrap_or_else(|error| fail(D::NAME, error as Box<dyn Error>))
         };
         check_due::<D, _>(open, |now_ms| clock.set(now_ms));
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        check_reactor::<R>();
     }
 }
 

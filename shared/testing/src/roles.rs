@@ -301,6 +301,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         slices: vec![],
         dues: vec![],
         views: vec![],
+        reactors: vec![],
         functions: vec![],
     };
     let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");

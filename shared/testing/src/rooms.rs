@@ -181,6 +181,7 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
         slices: vec![],
         dues: vec![],
         views: vec![],
+        reactors: vec![],
         functions: vec![],
     };
     let lines = |context: &ContextInfo| unlisted(context, "rows.rs", source);

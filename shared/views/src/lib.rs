@@ -50,4 +50,4 @@ pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};
 pub use standing::ViewStanding;
-pub use view::{Definition, View, fold};
+pub use view::{Definition, RowRule, View, fold};
