@@ -11,7 +11,7 @@ use serde_json::to_value;
 
 use crate::{
     CommandContext, Context, Current, Envelope, LogKind, LogName, LogOf, Metadata, Principal,
-    Reads, Slice, kit::DueCase, reaction_key,
+    Reads, Slice, case::DueCase, reaction_key,
 };
 
 /// A command that is sent at a time, unless an event has cleared it before. It stands beside its slice, and a context
