@@ -10,6 +10,7 @@ mod function;
 mod invocation;
 mod json;
 mod principal;
+mod reacting;
 mod serve;
 mod telemetry;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use ringfence_dynamo::Clock;
 use ringfence_function::Problem;
 
 pub use principal::Issuers;
+pub use reacting::Reacting;
 pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};
