@@ -12,10 +12,11 @@ mod contract;
 mod documents;
 pub mod explain;
 mod fences;
-mod http;
+pub mod flow;
 mod import;
 mod index;
 pub mod kept;
+pub mod lanes;
 mod layout;
 pub mod letter;
 mod lists;
@@ -36,7 +37,9 @@ pub mod stack;
 pub mod stats;
 pub mod tables;
 mod tail;
+mod token;
 mod topic;
+mod trace;
 pub mod view;
 pub mod work;
 
@@ -84,6 +87,11 @@ enum OfAll {
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
     /// 2: error.
     Send(send::Arguments),
+    /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
+    Token(token::Arguments),
+    /// Sends good and bad tokens to a slice, and says whether the API lets in what API Gateway would. Status 0: it does,
+    /// 1: it does not, 2: error.
+    TokenCheck(token::Check),
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
@@ -91,6 +99,9 @@ enum OfAll {
     Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),
+    /// Shows what a correlation id has led to: commands and events as a tree with times, also of years ago. Status 0: there
+    /// are some, 1: no event has the id, 2: error.
+    Trace(trace::Arguments),
     /// Says what commands did and cost, and on which boundaries they met conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
@@ -117,7 +128,8 @@ enum OfAll {
     /// Shows and moves the checkpoints of the readers of the index.
     #[command(subcommand)]
     Checkpoint(Checkpoint),
-    /// Shows and retries the rows of views that could not be written. They are served as errors.
+    /// Shows and retries the rows of views that could not be written, which are served as errors, and the lanes of
+    /// reactors whose events failed.
     #[command(subcommand)]
     Parked(Parked),
     /// Says whether this build can take the place of the one that is deployed.
@@ -154,6 +166,8 @@ enum Replay {
     /// Builds a new generation of a view beside the one that is served, then serves it. Status 0: it has
     /// all its rows, 1: some are parked, 2: error.
     View(view::Arguments),
+    /// Sends a reactor back. It repeats nothing that it has done, unless it is told to.
+    Reactor(lanes::Replay),
 }
 
 #[derive(Subcommand)]
@@ -187,6 +201,13 @@ enum Parked {
     /// Folds the parked rows again, from the first event on, and shows those that can be written now.
     /// Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
+    /// Lists the lanes of reactors and ordered automations that wait or are parked, with the cause. Status 0: none is
+    /// parked, 1: some are, 2: error.
+    Lanes(lanes::Show),
+    /// Has a parked lane handled again, from the event that failed.
+    RetryLane(lanes::Retry),
+    /// Has a parked lane go on after the event that failed.
+    SkipLane(lanes::Skip),
 }
 
 /// Does what the command line asks for, on the stack that `M` lists.
@@ -220,11 +241,14 @@ impl OfAll {
         match self {
             Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
+            Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
+            Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
+            Self::Trace(arguments) => trace::trace(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
@@ -248,6 +272,16 @@ impl OfAll {
             }
             Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
+            Self::Parked(Parked::Lanes(arguments)) => lanes::show(arguments, lists).boxed_local(),
+            Self::Parked(Parked::RetryLane(arguments)) => {
+                lanes::retry(arguments, lists).boxed_local()
+            }
+            Self::Parked(Parked::SkipLane(arguments)) => {
+                lanes::skip(arguments, lists).boxed_local()
+            }
+            Self::Replay(Replay::Reactor(arguments)) => {
+                lanes::replay(arguments, lists).boxed_local()
+            }
             Self::Schemas(Schemas::Check(arguments)) => {
                 schemas::check(arguments, lists).boxed_local()
             }

@@ -8,6 +8,7 @@ use ringfence_logs::{BoxError, InTable, Log};
 use serde_json::json;
 
 use crate::function::{AnyFunction, Function, Invoked};
+use crate::telemetry::Line;
 
 /// The warm decisions that it keeps.
 const KEPT: usize = 10;
@@ -41,8 +42,8 @@ impl Reacting {
             "detail": TopicEvent::new(event.clone()),
         });
         let lambda = Lambda::default();
-        let Invoked { answer, line } = self.0.call(&entry.to_string(), &lambda).await;
-        line.write();
+        let Invoked { answer, lines } = self.0.call(&entry.to_string(), &lambda).await;
+        lines.iter().for_each(Line::write);
         answer.map(drop)
     }
 }
