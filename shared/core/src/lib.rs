@@ -109,6 +109,7 @@ mod check;
 mod command;
 mod current;
 mod decide;
+mod due;
 mod effect;
 mod error;
 mod event;
@@ -154,6 +155,7 @@ pub use command::{
 };
 pub use current::{Current, CurrentError, NewerVersion, Reads};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
+pub use due::{Due, DueRow};
 pub use effect::{Effect, FenceEffect, Target, earliest_ms};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
 pub use event::{
@@ -195,9 +197,9 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
-        Event, FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots,
+        Due, Event, FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots,
         State, TopicEvent, Writes, events,
-        kit::{Case, given, id},
+        kit::{Case, DueCase, given, id},
     };
 }
 

@@ -171,6 +171,9 @@ pub trait Slice: Command + 'static {
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
+    /// A caller who has a token needs one of these scopes to give the command over HTTP. Without any, it needs none.
+    /// Reactions, direct invokes and callers who sign with IAM need none either.
+    const SCOPES: &'static [&'static str] = &[];
 
     /// The order in which it reacts to events. `None`: the EventTopic delivers each within a second or so, in any order,
     /// and sometimes twice. With a lane it is fed from the index. It reacts to an event when its commands for the event

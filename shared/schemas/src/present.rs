@@ -96,7 +96,7 @@ fn locked(schema: &EventSchema, mut shape: Shape, is_of_stream: bool) -> LockedT
         }
     }
     let is_composite = schema.tags.iter().filter(|tag| tag.partition).count() > 1;
-    let version = LockedVersion { shape, samples: Vec::new() };
+    let version = LockedVersion { shape, ..LockedVersion::default() };
     LockedType {
         public: false,
         retired: schema.retired,

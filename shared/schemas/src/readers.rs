@@ -4,8 +4,8 @@
 use std::fmt;
 
 use ringfence::{
-    Catalogs, Cause, Context, Current, CurrentError, LogOf, NewerVersion, Reads, SequencedEvent,
-    Slice, TopicEvent,
+    Catalogs, Cause, Context, Current, CurrentError, Due, LogOf, NewerVersion, Reads,
+    SequencedEvent, Slice, TopicEvent,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
@@ -130,10 +130,10 @@ fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> O
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
 }
 
-fn reads_view<V: View>(event: &SequencedEvent) -> bool {
-    let is_of_stream = V::STREAMS.contains(&&*event.context);
-    (event.partition.is_of_dcb_log() || is_of_stream)
-        && V::Reads::TYPES.contains(&&*event.event_type)
+/// Whether a fold of these types, and of these contexts of streams, reads the event.
+fn is_read(streams: &[&str], types: &[&str], event: &SequencedEvent) -> bool {
+    let is_of_stream = streams.contains(&&*event.context);
+    (event.partition.is_of_dcb_log() || is_of_stream) && types.contains(&&*event.event_type)
 }
 
 impl Visitor for Readers {
@@ -144,9 +144,19 @@ impl Visitor for Readers {
         }
     }
 
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        let read: Read = |_, event| {
+            let is_read = is_read(D::STREAMS, <D as Due>::Reads::TYPES, event);
+            is_read.then(|| <D as Due>::Reads::decode(event).map(drop))
+        };
+        self.add(D::NAME, Audience::Rows, read);
+    }
+
     fn view<V: View>(&mut self) {
-        let read: Read =
-            |_, event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
+        let read: Read = |_, event| {
+            let is_read = is_read(V::STREAMS, V::Reads::TYPES, event);
+            is_read.then(|| V::Reads::decode(event).map(drop))
+        };
         self.add(V::NAME, Audience::Rows, read);
     }
 

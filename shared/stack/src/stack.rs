@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Lane, LogKind, LogName, Name, Reads, ReadsOf,
-    Slice, Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, Name, Reads,
+    ReadsOf, Slice, Writes,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
@@ -34,6 +34,8 @@ pub struct ContextInfo {
     pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
+    /// What is due, under the names of the slices.
+    pub dues: Vec<Definition>,
     /// Its views.
     pub views: Vec<Definition>,
     /// Its reactors.
@@ -79,6 +81,8 @@ pub struct SliceInfo {
     pub reacts_to: &'static [Cause],
     /// In which order it reacts to them; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
 }
 
 impl Stack {
@@ -116,10 +120,17 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// The views with the catalogs of what they read, as project-views needs them.
+    /// The views, and what is due, in the order of the list: all that is folded into rows.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Definition> {
+        let of = |context: &ContextInfo| [context.views.clone(), context.dues.clone()].concat();
+        self.contexts.iter().flat_map(of).collect()
+    }
+
+    /// What is folded into rows, with the catalogs of what it reads, as project-views needs them.
     #[must_use]
     pub fn folded(self) -> Folded {
-        Folded { views: self.views(), catalogs: self.catalogs }
+        Folded { views: self.rows(), catalogs: self.catalogs }
     }
 
     /// The names of all event types.
@@ -167,6 +178,7 @@ impl Visitor for Found {
             log,
             event_types,
             slices: Vec::new(),
+            dues: Vec::new(),
             views: Vec::new(),
             reactors: Vec::new(),
             functions: Vec::new(),
@@ -186,7 +198,12 @@ impl Visitor for Found {
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
+            scopes: S::SCOPES,
         });
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.last().dues.push(Definition::of_due::<D>());
     }
 
     fn view<V: View>(&mut self) {

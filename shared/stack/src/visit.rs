@@ -1,6 +1,6 @@
 //! The walk over a stack.
 
-use ringfence::{Context, Event, Slice};
+use ringfence::{Context, Due, Event, Slice};
 use ringfence_function::Service;
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
@@ -30,6 +30,8 @@ pub trait Visitor {
     fn event<E: Event>(&mut self) {}
     /// A context whose events slices of the context read.
     fn reads<C: Context + Members>(&mut self) {}
+    /// A due of a slice that is listed too.
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
     /// A reactor.
@@ -69,6 +71,12 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     /// Lists a context whose events slices of this context read.
     pub fn reads<C: Context + Members>(&mut self) -> &mut Self {
         self.0.reads::<C>();
+        self
+    }
+
+    /// Lists what is due of a slice, which is listed as well.
+    pub fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) -> &mut Self {
+        self.0.due::<D>();
         self
     }
 
