@@ -172,6 +172,7 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
             due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
             due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
         }
+        due.extend(outside(function));
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
             value.as_str().map(arn)
@@ -188,6 +189,24 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
     }
     if functions.values().any(|function| function.get("EventInvokeConfig").is_some()) {
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
+    }
+    due
+}
+
+/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
+fn outside(function: &Value) -> Vec<Value> {
+    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
+    let mut due = Vec::new();
+    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
+        if name == "MAIL_FROM" {
+            // The second is what SES asks for if it gets a mail as a whole.
+            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
+            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
+        }
+        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
+            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
+        }
     }
     due
 }
