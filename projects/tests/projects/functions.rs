@@ -72,7 +72,7 @@ impl World {
         let index = Index::new(client.clone(), "IndexTable");
         let projector =
             Projector::new(client, index, "ViewTable", Catalogs::default(), clock.clone());
-        let round = project_views::ring(&projector, &self.views, LONG, &clock).await;
+        let round = project_views::ring(&projector, &self.views, LONG, &clock, "r-1").await;
         assert_eq!(round.unfinished, Vec::<String>::new());
         self.dynamo.wire.forget();
     }

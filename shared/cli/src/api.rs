@@ -4,11 +4,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use ringfence_http::{Http, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::http::{Http, Signer};
-use crate::machine::sdk_config;
+use crate::machine::{http, sdk_config};
 
 /// The time for a request and its whole answer: longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
@@ -81,7 +81,7 @@ impl Api {
     }
 
     fn of(url: &str, signer: Option<Signer>, authorization: Option<String>) -> Result<Self> {
-        let http = Http::new(signer, is_far(url), ANSWER_BYTES_MAX)?;
+        let http = http(signer, is_far(url), ANSWER_BYTES_MAX)?;
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http, authorization })
     }
 
@@ -94,7 +94,8 @@ impl Api {
         let url = format!("{}/{path}", self.url);
         let mut headers = [&[("content-type", "application/json")], with].concat();
         headers.extend(self.authorization.as_deref().map(|header| ("authorization", header)));
-        let answer = timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body)).await;
+        let answer =
+            timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body.as_bytes())).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
         let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
         let document = serde_json::from_slice(&body);

@@ -12,7 +12,7 @@ mod contract;
 mod documents;
 pub mod explain;
 mod fences;
-mod http;
+pub mod flow;
 mod import;
 mod index;
 pub mod kept;
@@ -38,6 +38,7 @@ pub mod tables;
 mod tail;
 mod token;
 mod topic;
+mod trace;
 pub mod view;
 pub mod work;
 
@@ -97,6 +98,9 @@ enum OfAll {
     Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),
+    /// Shows what a correlation id has led to: commands and events as a tree with times, also of years ago. Status 0: there
+    /// are some, 1: no event has the id, 2: error.
+    Trace(trace::Arguments),
     /// Says what commands did and cost, and on which boundaries they met conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
@@ -233,6 +237,7 @@ impl OfAll {
             }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
+            Self::Trace(arguments) => trace::trace(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),

@@ -4,6 +4,7 @@ use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use ringfence_dynamo::{CA_BUNDLE, Trust};
+use ringfence_http::{Http, Signer};
 
 /// What the environment says for the clients of all services: Region, credentials, endpoints.
 ///
@@ -22,6 +23,17 @@ pub async fn sdk_config() -> Result<SdkConfig> {
 pub fn trust() -> Result<Trust> {
     let bundle = std::env::var_os(CA_BUNDLE).filter(|path| !path.is_empty());
     Ok(Trust::of_machine().or_bundle(bundle)?)
+}
+
+/// A client whose answers have at most so many bytes. A stack on this machine is asked directly, and AWS, whose
+/// requests are signed, through a company's proxy.
+///
+/// # Errors
+/// As of [`trust`].
+pub(crate) fn http(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Result<Http> {
+    let trust = trust()?;
+    let connector = if is_far { trust.proxied() } else { trust.connector() };
+    Ok(Http::new(connector, signer, bytes_max))
 }
 
 /// An endpoint's variable that is empty counts as absent. The SDK would take the empty text for a URL, and panic at the

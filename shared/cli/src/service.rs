@@ -8,9 +8,10 @@ use aws_config::SdkConfig;
 use aws_types::service_config::ServiceConfigKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ringfence::visible;
+use ringfence_http::{Http, Signer};
 use tokio::time::{sleep, timeout};
 
-use crate::http::{Http, Signer};
+use crate::machine::http;
 
 /// How often a request is sent if it has no answer, or one that asks to come again.
 const ATTEMPTS_MAX: u32 = 3;
@@ -67,7 +68,7 @@ impl Service {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => public(config, name, id)?,
         };
-        Ok(Self { http: Http::new(Some(signer), true, ANSWER_BYTES_MAX)?, url })
+        Ok(Self { http: http(Some(signer), true, ANSWER_BYTES_MAX)?, url })
     }
 
     /// Sends a request, which takes the same effect if it is repeated. `path` begins with a slash.
@@ -81,7 +82,8 @@ impl Service {
         let url = format!("{}{path}", self.url);
         let (mut attempts, mut pause) = (1, PAUSE);
         loop {
-            let answer = timeout(ANSWER_TIME, self.http.send(method, &url, headers, body)).await;
+            let answer =
+                timeout(ANSWER_TIME, self.http.send(method, &url, headers, body.as_bytes())).await;
             let answer = answer.map_err(Into::into).flatten().map(|(status, body)| Answer {
                 status,
                 text: String::from_utf8_lossy(&body).into_owned(),
@@ -216,7 +218,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let router = Router::new().route("/busy", busy).route("/no", no);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let service = Service { http: Http::new(None, false, 10_000).expect("a client"), url };
+        let service = Service { http: http(None, false, 10_000).expect("a client"), url };
         let call = async |path| service.call("GET", path, &[], "").await.and_then(Answer::accepted);
         assert_eq!(call("/busy").await.expect("an answer"), "yes");
         let refused = call("/no").await.expect_err("refused").to_string();

@@ -169,7 +169,7 @@ impl Site {
     /// The rows of the views, if their table is named.
     pub(crate) fn views(&self, index: &Index) -> Option<ViewReader> {
         let table = self.view_table.as_ref()?;
-        let views = self.lists.stack.views();
+        let views = self.lists.stack.rows();
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
-use ringfence::visible;
+use ringfence::{Lane, visible};
 use ringfence_dynamo::Clock;
 use ringfence_stack::{ContextInfo, SliceInfo};
 use serde_json::{Value, json};
@@ -223,7 +223,7 @@ impl<'a> Of<'a> {
 
     /// What the slice reads, decides and writes. It is text in boxes.
     fn picture(&self) -> Markup {
-        let SliceInfo { name, about, reads, writes, reacts_to, scopes } = self.slice;
+        let SliceInfo { name, about, reads, writes, reacts_to, order, scopes } = self.slice;
         html! {
             @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What the slice reads and writes" {
@@ -240,6 +240,11 @@ impl<'a> Of<'a> {
                     @if !reacts_to.is_empty() {
                         p.note { "It reacts to" }
                         ul { @for cause in *reacts_to { li { (cause.event_type) " of " (cause.context) } } }
+                        @match order {
+                            None => { p.note { "in any order, as the EventTopic delivers them." } }
+                            Some(Lane::Partition) => { p.note { "in the order of each partition." } }
+                            Some(Lane::Tag(key)) => { p.note { "one after another for each " (key) "." } }
+                        }
                     }
                     @if !scopes.is_empty() {
                         p.note { "A token needs one of the scopes" }

@@ -8,6 +8,7 @@ mod bounded;
 mod config;
 #[cfg(feature = "letters")]
 mod letters;
+mod links;
 mod logs;
 mod principal;
 mod problem;
@@ -20,8 +21,9 @@ pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
 pub use letters::{LetterQueue, Letters, letter};
+pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
-pub use principal::{Issuers, principal};
+pub use principal::{Issuers, make_claims_texts, principal};
 pub use problem::Problem;
 pub use service::{Call, Service, run, variables};
 pub use start::start;

@@ -64,11 +64,29 @@ pub fn principal(request: &Value, issuers: &Issuers) -> Option<Principal> {
     }
 }
 
+/// Makes texts of the claims of a token, as API Gateway does: a list is `[a b]`. What stands in for it may leave them as
+/// they are in the token.
+pub fn make_claims_texts(request: &mut Value) {
+    let claims = request.pointer_mut("/requestContext/authorizer/jwt/claims");
+    for claim in claims.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        *claim = in_text(claim).into();
+    }
+}
+
+fn in_text(claim: &Value) -> String {
+    match claim {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(all) => format!("[{}]", all.iter().map(in_text).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
+    }
+}
+
 /// Of a token, its issuer, subject and scopes count, and no other claim.
 fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal> {
-    let claim = |name| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let claim = |name| claims.get(name).map(in_text).filter(|text| !text.is_empty());
     // Of one that is no URL the name could be the alias of another one.
-    let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
+    let issuer = issuers.name(&claim("iss").filter(|issuer| is_url(issuer))?);
     // A program that has a token of its own may have no subject. Its id is not taken for that of a subject.
     let (kind, id) = match claim("sub") {
         Some(subject) => (PrincipalKind::Jwt, subject),

@@ -36,7 +36,7 @@ pub fn read<S: Slice>(
 ) -> Result<Vec<(S, Envelope)>, Problem> {
     Ok(match Invocation::parse(&Payload::of(payload), issuers)? {
         Invocation::Command(command, surroundings) => {
-            vec![(*command?, surroundings.envelope(clock))]
+            vec![(*command?, surroundings.envelope::<S>(clock))]
         }
         Invocation::Event(event, commands) => {
             let with_envelope =

@@ -28,7 +28,7 @@ impl Contract {
         }
         for context in &self.stack.contexts {
             for view in &context.views {
-                document.view(context.name, view, self.rows.get(view.name));
+                document.view(context.name, view, &self.rows[view.name]);
             }
         }
         for (context, function) in self.stack.functions() {
@@ -148,12 +148,11 @@ impl Document {
         self.paths.insert(path, json!({ "post": operation }));
     }
 
-    fn view(&mut self, context: &str, definition: &Definition, row: Option<&Shape>) {
+    fn view(&mut self, context: &str, definition: &Definition, row: &Value) {
         let view = definition.name;
         let name = pascal(view);
         let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
-        let row = row.map_or_else(|| json!({}), |row| open(row.schema()));
-        let of_row = json!({ "id": { "type": "string" }, "row": row, "asOf": reference("schemas", "Checkpoint") });
+        let of_row = json!({ "id": { "type": "string" }, "row": open(row.clone()), "asOf": reference("schemas", "Checkpoint") });
         self.schemas.insert(row_name.clone(), object(&of_row, &[]));
         let items = json!({ "oneOf": [reference("schemas", &row_name), reference("schemas", "ParkedRow")] });
         let of_list = json!({
@@ -222,29 +221,30 @@ impl Document {
 }
 
 /// The parameters of commands, each under its name in the document: where it is, what it takes, and what it does.
-const HEADERS: [(&str, &str, &str, &str); 4] = [
+const HEADERS: [(&str, &str, Option<&str>, &str); 4] = [
     (
         "IdempotencyKey",
         "Idempotency-Key",
-        "^[!-.0-~]{1,128}$",
+        Some("^[!-.0-~]{1,128}$"),
         "Makes the command take effect once: a repeat gets the events of the first run. A UUID is a good one.",
     ),
     (
         "CorrelationId",
         "X-Correlation-Id",
-        "^[!-~]{1,128}$",
+        Some("^[!-~]{1,128}$"),
         "Names the flow of which the command is a part. Its events have it, and so have those that follow from them.",
     ),
     (
         "Traceparent",
         "Traceparent",
-        "^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$",
-        "The trace of the W3C's Trace Context. The events have it.",
+        None,
+        "The span of the caller, as the W3C's Trace Context writes it. The span of the command is its child. A malformed \
+         one is ignored.",
     ),
     (
         "EffectiveAt",
         "Effective-At",
-        "^[!-~]{1,128}$",
+        Some("^[!-~]{1,128}$"),
         "When it was made, if the command is sent later: a time of RFC 3339. It decides nothing.",
     ),
 ];
@@ -274,7 +274,10 @@ const LISTS: [(&str, &str); 6] = [
 
 fn parameters() -> Map<String, Value> {
     let headers = HEADERS.map(|(key, name, pattern, about)| {
-        let schema = json!({ "type": "string", "pattern": pattern });
+        let mut schema = json!({ "type": "string" });
+        if let Some(pattern) = pattern {
+            schema["pattern"] = pattern.into();
+        }
         (key, json!({ "name": name, "in": "header", "schema": schema, "description": about }))
     });
     let of_query = WAITS.iter().chain(&LISTS).map(|(name, about)| {

@@ -36,6 +36,7 @@ fn stack() -> Stack {
         about,
         reads: vec![],
         writes: vec!["RoomBooked".into()],
+        order: None,
         reacts_to: &[],
         scopes: if name == "book-room" { &["rooms/write", "rooms/all"] } else { &[] },
     };
@@ -44,7 +45,9 @@ fn stack() -> Stack {
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
+        reactors: Vec::new(),
         functions: vec![
             FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },
             FunctionInfo { name: "sweep", get: None, query: &[] },
@@ -84,7 +87,7 @@ fn locks() -> BTreeMap<&'static str, Lock> {
 }
 
 fn contract() -> Contract {
-    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth)]);
+    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth.schema())]);
     Contract { stack: stack(), locks: locks(), rows }
 }
 

@@ -69,7 +69,7 @@ fn names(stack: &Stack, model: &Model) -> Vec<String> {
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
     // The source of an entry of the EventTopic would not say whose event it is.
     let contexts = stack.contexts.iter().map(|context| context.name);
-    let views = stack.views();
+    let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
         let unique: BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
@@ -79,7 +79,7 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
 }
 
 fn a_view_reads_types_that_exist(stack: &Stack) {
-    for view in stack.views() {
+    for view in stack.rows() {
         for name in view.types {
             assert!(stack.event_types().contains(name), "{} reads {name}", view.name);
         }

@@ -197,7 +197,7 @@ impl World {
     /// A round of project-views.
     async fn project(&self) {
         let views = [Definition::of::<Notes>()];
-        let round = project_views::ring(&self.projector(), &views, LONG, &self.clock).await;
+        let round = project_views::ring(&self.projector(), &views, LONG, &self.clock, "r-1").await;
         assert_eq!(round.unfinished, Vec::<String>::new());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Current, Principal, Reads, SequencedEvent};
+use ringfence::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -76,6 +76,8 @@ pub struct Definition {
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
     pub streams: &'static [&'static str],
+    /// Over how many keys of the index the rows that have a time are spread; `None` if the rows are not those of a due.
+    pub shards: Option<u32>,
     /// The scopes of which a token needs one.
     pub scopes: &'static [&'static str],
     /// Whether it has a rule which rows a caller sees.
@@ -93,6 +95,7 @@ impl Definition {
             name: V::NAME,
             types: V::Reads::TYPES,
             streams: V::STREAMS,
+            shards: None,
             scopes: V::SCOPES,
             has_rule: V::VISIBLE.is_some(),
             touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
@@ -108,6 +111,26 @@ impl Definition {
                     row.is_some_and(|row| is_visible(id, &row, principal))
                 })
             },
+        }
+    }
+
+    /// What is due of `D`, as a view: its rows are those of [`DueRow`], under the name of the slice.
+    #[must_use]
+    pub fn of_due<D: Due>() -> Self {
+        Self {
+            name: D::NAME,
+            types: <D as Due>::Reads::TYPES,
+            streams: D::STREAMS,
+            shards: Some(D::SHARDS),
+            scopes: &[],
+            has_rule: false,
+            touch: |event| Ok(D::rows(&<D as Due>::Reads::decode(event)?).into_iter().collect()),
+            evolve: |row, id, event| {
+                let row = row.map(serde_json::from_value).transpose()?;
+                let row = DueRow::fold::<D>(row, id, event)?;
+                row.map(serde_json::to_value).transpose()
+            },
+            sees: |_, _, _| false,
         }
     }
 

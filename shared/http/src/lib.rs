@@ -1,9 +1,10 @@
-//! HTTP as the clients of the SDK speak it: requests that are signed for a service of AWS, and whole answers.
+//! HTTP as the clients of the SDK speak it: requests that are signed for a service of AWS, and whole answers. It takes
+//! the place of the SDK's client for a service from which a program needs an operation or two.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
-use aws_config::SdkConfig;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
 use aws_sigv4::http_request::{
@@ -15,10 +16,9 @@ use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
+use aws_types::SdkConfig;
 use ringfence_dynamo::Clock;
 use tokio::sync::Mutex;
-
-use crate::machine::trust;
 
 /// The service that signs the bytes of its paths as they are sent, and its bodies by a header.
 const S3: &str = "s3";
@@ -27,31 +27,35 @@ const S3: &str = "s3";
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
 /// A client. With a signer, each request is signed.
-pub(crate) struct Http {
+pub struct Http {
     connector: SharedHttpConnector,
     signer: Option<Signer>,
     bytes_max: usize,
 }
 
 impl Http {
-    /// A client for a server on this machine, or far away, whose answers have at most so many bytes.
-    pub(crate) fn new(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Result<Self> {
-        // A stack on this machine is asked directly, and AWS through a company's proxy.
-        let connector = if is_far { trust()?.proxied() } else { trust()?.connector() };
-        let connector = SharedHttpConnector::new(connector);
-        Ok(Self { connector, signer, bytes_max })
+    /// A client whose answers have at most so many bytes.
+    pub fn new(
+        connector: impl HttpConnector + 'static,
+        signer: Option<Signer>,
+        bytes_max: usize,
+    ) -> Self {
+        Self { connector: SharedHttpConnector::new(connector), signer, bytes_max }
     }
 
     /// Sends a request with these headers, whose names are in lower case, and reads the whole answer: its status and
     /// its body.
-    pub(crate) async fn send(
+    ///
+    /// # Errors
+    /// The request can't be made or signed, or there is no whole answer, or one that is too long.
+    pub async fn send(
         &self,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
     ) -> Result<(u16, Vec<u8>)> {
-        let mut request = HttpRequest::new(SdkBody::from(body));
+        let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
         request.set_method(method)?;
         request.set_uri(url).with_context(|| format!("{url} is not a URL"))?;
         if let Some(signer) = &self.signer {
@@ -76,7 +80,7 @@ impl Http {
 }
 
 /// Signs requests to one service.
-pub(crate) struct Signer {
+pub struct Signer {
     provider: SharedCredentialsProvider,
     /// Those of the last request.
     credentials: Mutex<Credentials>,
@@ -85,7 +89,11 @@ pub(crate) struct Signer {
 }
 
 impl Signer {
-    pub(crate) async fn of(config: &SdkConfig, service: &'static str) -> Result<Self> {
+    /// The signer of requests to the service of this name, with the Region and the credentials of the configuration.
+    ///
+    /// # Errors
+    /// It has no Region or no credentials.
+    pub async fn of(config: &SdkConfig, service: &'static str) -> Result<Self> {
         let region = config.region().context("no Region: set AWS_REGION")?.to_string();
         let provider =
             config.credentials_provider().context("the environment has no credentials")?;
@@ -108,7 +116,7 @@ impl Signer {
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
-        body: &str,
+        body: &[u8],
         now_ms: u64,
     ) -> Result<Vec<(String, String)>> {
         let mut settings = SigningSettings::default();
@@ -127,7 +135,7 @@ impl Signer {
             .settings(settings)
             .build()?
             .into();
-        let body = SignableBody::Bytes(body.as_bytes());
+        let body = SignableBody::Bytes(body);
         let request = SignableRequest::new(method, url, headers.iter().copied(), body)?;
         let (signed, _) = sign(request, &parameters)?.into_parts();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
@@ -144,8 +152,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    use aws_config::Region;
     use aws_credential_types::provider::future;
+    use aws_types::region::Region;
 
     use super::*;
 
@@ -179,7 +187,7 @@ mod tests {
     async fn credentials_are_renewed_a_minute_before_they_expire() {
         let signer = signer(Hourly(AtomicU64::new(1)), "eu-central-1", "execute-api").await;
         for (seconds, key) in [(0, "AKID1"), (3_540, "AKID1"), (3_541, "AKID2"), (7_000, "AKID2")] {
-            let signed = signer.sign("GET", "https://a.com/", &[], "", seconds * 1_000).await;
+            let signed = signer.sign("GET", "https://a.com/", &[], b"", seconds * 1_000).await;
             let signed: BTreeMap<_, _> = signed.unwrap().into_iter().collect();
             let begin = format!("AWS4-HMAC-SHA256 Credential={key}/");
             assert!(signed["authorization"].starts_with(&begin), "{seconds} {signed:?}");
@@ -194,7 +202,7 @@ mod tests {
         let signer = signer(credentials, "eu-central-1", "execute-api").await;
         let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
         let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
-        let signed = signer.sign("POST", url, &headers, "{}", 1_719_100_800_000).await.unwrap();
+        let signed = signer.sign("POST", url, &headers, b"{}", 1_719_100_800_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(signed["x-amz-date"], "20240623T000000Z");
         assert_eq!(signed["x-amz-security-token"], "token");
@@ -214,7 +222,7 @@ mod tests {
         let signer = signer(credentials, "us-east-1", S3).await;
         let url = "https://examplebucket.s3.amazonaws.com/test.txt";
         let headers = [("range", "bytes=0-9")];
-        let signed = signer.sign("GET", url, &headers, "", 1_369_353_600_000).await.unwrap();
+        let signed = signer.sign("GET", url, &headers, b"", 1_369_353_600_000).await.unwrap();
         let signed: BTreeMap<_, _> = signed.into_iter().collect();
         assert_eq!(
             signed["authorization"],
