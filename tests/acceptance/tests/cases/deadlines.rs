@@ -89,7 +89,8 @@ impl World {
             outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
         }
         let projector = self.projector();
-        let round = project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock).await;
+        let round =
+            project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock, "r-1").await;
         assert_eq!(round.unfinished, [""; 0]);
         projector.meter().snapshot()
     }
