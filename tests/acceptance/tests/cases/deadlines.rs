@@ -84,7 +84,7 @@ impl World {
     async fn show(&self) -> Usage {
         let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
         let indexer = Indexer::new(logs, self.dynamo.client.clone(), "IndexTable");
-        let partitions = self.partitions.iter().cloned().collect();
+        let partitions: Vec<_> = self.partitions.iter().cloned().collect();
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
         }
