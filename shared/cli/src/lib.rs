@@ -10,9 +10,10 @@ pub mod checkpoint;
 pub mod commands;
 mod contract;
 mod documents;
+mod due;
 pub mod explain;
 mod fences;
-mod http;
+pub mod flow;
 mod import;
 mod index;
 pub mod kept;
@@ -36,7 +37,9 @@ pub mod stack;
 pub mod stats;
 pub mod tables;
 mod tail;
+mod token;
 mod topic;
+mod trace;
 pub mod view;
 pub mod work;
 
@@ -84,6 +87,11 @@ enum OfAll {
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
     /// 2: error.
     Send(send::Arguments),
+    /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
+    Token(token::Arguments),
+    /// Sends good and bad tokens to a slice, and says whether the API lets in what API Gateway would. Status 0: it does,
+    /// 1: it does not, 2: error.
+    TokenCheck(token::Check),
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
@@ -91,6 +99,9 @@ enum OfAll {
     Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),
+    /// Shows what a correlation id has led to: commands and events as a tree with times, also of years ago. Status 0: there
+    /// are some, 1: no event has the id, 2: error.
+    Trace(trace::Arguments),
     /// Says what commands did and cost, and on which boundaries they met conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
@@ -106,6 +117,9 @@ enum OfAll {
     /// Checks the document log.
     #[command(subcommand)]
     Documents(Documents),
+    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
+    /// 2: error.
+    Due(due::Arguments),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
@@ -220,11 +234,14 @@ impl OfAll {
         match self {
             Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
+            Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
+            Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
+            Self::Trace(arguments) => trace::trace(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
@@ -235,6 +252,7 @@ impl OfAll {
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
             }
+            Self::Due(arguments) => due::due(arguments, lists).boxed_local(),
             Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),
             Self::Replay(Replay::Bus(arguments)) => replay::replay(arguments, lists).boxed_local(),
             Self::Replay(Replay::View(arguments)) => view::rebuild(arguments, lists).boxed_local(),

@@ -1,9 +1,12 @@
 //! The SDK's configuration on the machine of a person: variables, the files of the AWS CLI, and the machine's roots.
 
+use std::net::IpAddr;
+
 use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use ringfence_dynamo::{CA_BUNDLE, Trust};
+use ringfence_http::{Http, Signer};
 
 /// What the environment says for the clients of all services: Region, credentials, endpoints.
 ///
@@ -15,6 +18,18 @@ pub async fn sdk_config() -> Result<SdkConfig> {
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
 }
 
+/// Whether DynamoDB is on this machine: at this endpoint, or at that of the environment.
+#[must_use]
+pub(crate) fn is_local(endpoint: Option<&str>) -> bool {
+    let of_environment = || std::env::var_os("AWS_ENDPOINT_URL_DYNAMODB")?.into_string().ok();
+    let endpoint = endpoint.map(str::to_owned).or_else(of_environment).unwrap_or_default();
+    let host = endpoint.parse::<http::Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+    host.is_some_and(|host| {
+        let host = host.trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
+}
+
 /// The roots that the machine trusts, among them that of a proxy, or those of `AWS_CA_BUNDLE`.
 ///
 /// # Errors
@@ -22,6 +37,17 @@ pub async fn sdk_config() -> Result<SdkConfig> {
 pub fn trust() -> Result<Trust> {
     let bundle = std::env::var_os(CA_BUNDLE).filter(|path| !path.is_empty());
     Ok(Trust::of_machine().or_bundle(bundle)?)
+}
+
+/// A client whose answers have at most so many bytes. A stack on this machine is asked directly, and AWS, whose
+/// requests are signed, through a company's proxy.
+///
+/// # Errors
+/// As of [`trust`].
+pub(crate) fn http(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Result<Http> {
+    let trust = trust()?;
+    let connector = if is_far { trust.proxied() } else { trust.connector() };
+    Ok(Http::new(connector, signer, bytes_max))
 }
 
 /// An endpoint's variable that is empty counts as absent. The SDK would take the empty text for a URL, and panic at the
@@ -51,6 +77,21 @@ mod tests {
     impl LoadServiceConfig for Set {
         fn load_config(&self, _: ServiceConfigKey<'_>) -> Option<String> {
             Some(self.0.to_owned())
+        }
+    }
+
+    #[test]
+    fn only_an_endpoint_of_this_machine_is_local() {
+        for (endpoint, expected) in [
+            ("http://127.0.0.1:8000", true),
+            ("http://127.9.8.7:8000", true),
+            ("http://localhost:8000", true),
+            ("http://[::1]:8000", true),
+            ("https://dynamodb.eu-west-1.amazonaws.com", false),
+            ("http://localhost.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(is_local(Some(endpoint)), expected, "{endpoint}");
         }
     }
 

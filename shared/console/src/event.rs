@@ -11,7 +11,7 @@ use ringfence_feed::{Checkpoint, Entry, Index};
 use ringfence_stack::Stack;
 
 use crate::events::{before_entry, event_url, time};
-use crate::flow::{self, Flow, link};
+use crate::flow::{self, Around, link};
 use crate::frame::{self, Path, Problem, boundary_url, tag_url};
 use crate::site::Site;
 
@@ -29,7 +29,7 @@ pub(crate) async fn page(
     let index = site.index();
     let entry = site.current(entry(&index, &checkpoint).await?);
     let Entry { checkpoint, event } = &entry;
-    let flow = Flow::of(&index, &entry, around).await?;
+    let flow = Around::of(&index, &entry, around).await?;
     let pretty = pretty(event);
     let shown = head(&pretty);
     let older = Some(before_entry(&entry)).filter(|before| *before > Checkpoint::START);

@@ -25,6 +25,8 @@ impl Metadata {
     /// Under this key is what gave the command, if no caller did: the slice that reacts to an event, or another part of
     /// the stack.
     pub const BY: &'static str = "by";
+    /// Under this key is the span of the command that wrote the event, as [`Traceparent`](crate::Traceparent) writes it.
+    pub const TRACEPARENT: &'static str = "traceparent";
 
     /// Who gave the command of the event with this metadata, and what wrote the event.
     #[must_use]

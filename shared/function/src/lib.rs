@@ -8,7 +8,9 @@ mod bounded;
 mod config;
 #[cfg(feature = "letters")]
 mod letters;
+mod links;
 mod logs;
+mod principal;
 mod problem;
 mod service;
 mod start;
@@ -19,7 +21,9 @@ pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
 pub use letters::{LetterQueue, Letters, letter};
+pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
+pub use principal::{Issuers, make_claims_texts, principal};
 pub use problem::Problem;
 pub use service::{Call, Service, run, variables};
 pub use start::start;

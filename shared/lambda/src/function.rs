@@ -8,15 +8,17 @@ use std::{
 
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
-use ringfence::{Envelope, HandleError, Handled, Metadata, OnLog, Slice, StoreError, TopicEvent};
-use ringfence_dynamo::{Clock, Meter};
-use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
+use ringfence::{
+    Envelope, HandleError, Handled, LogError, Metadata, OnLog, Outcome, Slice, StoreError,
+    TopicEvent, Traceparent,
+};
+use ringfence_dynamo::{Clock, Meter, Usage};
+use ringfence_function::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
     invocation::{Invocation, Payload, Surroundings},
-    principal::Issuers,
     telemetry::Line,
     unsettled,
 };
@@ -32,6 +34,7 @@ pub(crate) struct Function<S, L> {
     clock: Clock,
     meter: Meter,
     issuers: Issuers,
+    per_slice: bool,
     cold: AtomicBool,
 }
 
@@ -46,16 +49,21 @@ impl<S: Slice, L: OnLog<S>> AnyFunction for Function<S, L> {
     }
 }
 
-/// An answer, and what to log about it.
+/// An answer, and what to log about it: a line for each command, or one for an invocation that leads to no command.
 pub(crate) struct Invoked {
     pub(crate) answer: Result<Value, Diagnostic>,
-    pub(crate) line: Line,
+    pub(crate) lines: Vec<Line>,
 }
 
 impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) fn new(on: L, clock: Clock, meter: Meter) -> Self {
         let (issuers, cold) = (Issuers::default(), AtomicBool::new(true));
-        Self { on, slice: PhantomData, clock, meter, issuers, cold }
+        Self { on, slice: PhantomData, clock, meter, issuers, per_slice: false, cold }
+    }
+
+    /// The same function, whose lines have metrics of the slice if `per_slice` says so.
+    pub(crate) fn with_metrics(self, per_slice: bool) -> Self {
+        Self { per_slice, ..self }
     }
 
     /// The same function, which knows the aliases of these issuers.
@@ -68,32 +76,20 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         &self.on
     }
 
+    #[cfg(test)]
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
-        let before = self.meter.snapshot();
-        let started_ms = self.clock.now_ms();
-        let mut line = Line {
-            timestamp_ms: started_ms,
-            slice: S::NAME,
-            function_request_id: lambda.request_id.clone(),
-            cold_start: self.cold.swap(false, Ordering::Relaxed),
-            command_id: None,
-            correlation_id: None,
-            causation_id: None,
-            principal: None,
-            by: None,
-            outcome: "nothing-to-do", // an event that leads to no command
-            attempts: 0,
-            conflicts: Vec::new(),
-            duration_ms: 0,
-            usage: before.clone(),
-            cause: None,
-        };
+        let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
         let payload = Payload::of(payload);
         let http = matches!(payload, Payload::Http(_));
         let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
-            Ok(Invocation::Event(event, commands)) => {
-                self.react(&event, commands, lambda, &mut line).await
+            Ok(Invocation::Event(event, commands)) if !commands.is_empty() => {
+                return self.react(&event, commands, lambda, line).await;
             }
+            Ok(Invocation::Event(..)) => Ok(json!({ "answers": [] })),
             Ok(Invocation::Replay(replay)) => {
                 line.outcome = "replay-ignored";
                 let cause = format!("the rule takes events of the replay {replay}");
@@ -110,8 +106,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 Ok(answer_to_caller(Err(problem), http))
             }
             Ok(Invocation::Command(Ok(command), surroundings)) => {
-                let envelope = self.envelope(surroundings.envelope(&self.clock), lambda);
-                let answer = self.command(&command, &envelope, lambda, &mut line).await;
+                let parent = surroundings.traceparent;
+                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
+                let answer = self.command(&command, &envelope, parent, lambda, &mut line).await;
                 Ok(answer_to_caller(answer, http))
             }
             Err(problem) => {
@@ -124,16 +121,47 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 }
             }
         };
-        line.duration_ms = self.clock.now_ms().saturating_sub(started_ms);
-        line.usage = self.meter.snapshot().since(&before);
-        Invoked { answer, line }
+        self.end(&mut line, &before);
+        Invoked { answer, lines: vec![line] }
     }
 
-    /// Runs one command and notes in `line` what became of it.
+    /// A line that begins now, of an event that leads to no command if nothing else is said.
+    fn line(&self, lambda: &Lambda) -> Line {
+        Line {
+            timestamp_ms: self.clock.now_ms(),
+            slice: S::NAME,
+            per_slice: self.per_slice,
+            function_request_id: lambda.request_id.clone(),
+            cold_start: self.cold.swap(false, Ordering::Relaxed),
+            command_id: None,
+            correlation_id: None,
+            causation_id: None,
+            span: None,
+            parent: None,
+            repeated: false,
+            principal: None,
+            by: None,
+            outcome: "nothing-to-do",
+            attempts: 0,
+            conflicts: Vec::new(),
+            duration_ms: 0,
+            usage: Usage::default(),
+            cause: None,
+        }
+    }
+
+    /// Notes in `line`, whose invocation or command began at `before`, how long it took and what it cost.
+    fn end(&self, line: &mut Line, before: &Usage) {
+        line.duration_ms = self.clock.now_ms().saturating_sub(line.timestamp_ms);
+        line.usage = self.meter.snapshot().since(before);
+    }
+
+    /// Runs one command, whose span is a child of `parent`, and notes in `line` what became of it.
     async fn command(
         &self,
         command: &S,
         envelope: &Envelope,
+        parent: Option<Traceparent>,
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Problem> {
@@ -143,9 +171,17 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         line.causation_id = text("causationId");
         line.principal = text(Metadata::PRINCIPAL);
         line.by = text(Metadata::BY);
-        match self.handle(command, envelope).await {
+        let handled = self.handle(command, envelope).await;
+        let span = Traceparent::of_event(&envelope.metadata);
+        line.span = match left_nothing(&handled) {
+            true => span.map(|span| span.of_try(&lambda.request_id)),
+            false => span,
+        };
+        line.parent = parent;
+        match handled {
             Ok(handled) => {
-                line.attempts += handled.attempts;
+                line.attempts = handled.attempts;
+                line.repeated = handled.repeated;
                 line.met(&handled.conflicts);
                 let answer = answer::of_handled(handled);
                 line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
@@ -154,7 +190,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             Err(error) => {
                 let problem = unsettled::problem(&error, &lambda.request_id);
                 line.outcome = problem.kind;
-                line.attempts += unsettled::attempts(&error);
+                line.attempts = unsettled::attempts(&error);
                 line.met(&unsettled::conflicts(&error));
                 line.cause = Some(chain(&error));
                 Err(problem)
@@ -182,26 +218,29 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         event: &TopicEvent,
         commands: Vec<(String, S)>,
         lambda: &Lambda,
-        line: &mut Line,
-    ) -> Result<Value, Diagnostic> {
-        let mut answers = Vec::with_capacity(commands.len());
-        let mut failed = None;
+        first: Line,
+    ) -> Invoked {
+        let parent = Traceparent::of_event(&event.meta);
+        let (mut answers, mut failed) = (Vec::with_capacity(commands.len()), None);
+        let (mut lines, mut first) = (Vec::with_capacity(commands.len()), Some(first));
         for (key, command) in commands {
+            let before = self.meter.snapshot();
+            let mut line = first.take().unwrap_or_else(|| self.line(lambda));
             let envelope =
                 self.envelope(Surroundings::of_event::<S>(event, key, &self.clock), lambda);
-            match self.command(&command, &envelope, lambda, line).await {
+            match self.command(&command, &envelope, parent, lambda, &mut line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
                 Err(problem) => failed = Some(problem),
             }
+            self.end(&mut line, &before);
+            lines.push(line);
         }
-        match failed {
+        let answer = match failed {
             None => Ok(json!({ "answers": answers })),
-            Some(problem) => {
-                line.outcome = problem.kind;
-                Err(problem.diagnostic())
-            }
-        }
+            Some(problem) => Err(problem.diagnostic()),
+        };
+        Invoked { answer, lines }
     }
 
     /// The envelope of a command, with the time that is left for it.
@@ -211,6 +250,21 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             .filter(|deadline| *deadline > envelope.context.now_ms)
             .map(|deadline| deadline.saturating_sub(ANSWER_MS));
         Envelope { deadline_ms, ..envelope }
+    }
+}
+
+/// Whether a run of a command has written no event, and none under its key was there before. One whose outcome is
+/// unknown may have written some.
+fn left_nothing(handled: &Result<Handled, HandleError>) -> bool {
+    match handled {
+        Ok(Handled { repeated, outcome, .. }) => {
+            let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = outcome;
+            !repeated && events.is_empty()
+        }
+        Err(HandleError::Log(LogError::Store(error))) => {
+            !matches!(error, StoreError::OutcomeUnknown { .. })
+        }
+        Err(_) => true,
     }
 }
 

@@ -12,21 +12,20 @@ use std::collections::BTreeMap;
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
-    TopicEvent, canonical_json, reaction_key,
+    TopicEvent, Traceparent, canonical_json, reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
-use ringfence_function::Problem;
+use ringfence_function::{Issuers, Problem, make_claims_texts, principal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::json::{member, read, typed};
-use crate::principal::{self, Issuers};
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.
 const COMMAND_BYTES_MAX: usize = 350 * 1024;
-/// Longest text that a caller gives beside a command (its ids, traceparent, principal, effective time),
-/// in bytes: each is an attribute of every event.
+/// Longest text that a caller gives beside a command (its ids, principal, effective time), in bytes: each is an
+/// attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
 
 /// How a problem names the effective time.
@@ -63,7 +62,9 @@ pub(crate) struct Surroundings {
     pub(crate) command_id: Option<String>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) causation_id: Option<String>,
-    pub(crate) traceparent: Option<String>,
+    /// The span of what gives the command.
+    #[serde(deserialize_with = "traceparent")]
+    pub(crate) traceparent: Option<Traceparent>,
     /// A direct caller names itself.
     #[serde(deserialize_with = "direct_principal")]
     pub(crate) principal: Option<Principal>,
@@ -90,9 +91,9 @@ impl<'t> Payload<'t> {
 impl Payload<'_> {
     /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
     /// each slice.
-    fn read(&self, issuers: &Issuers) -> Result<Given, Problem> {
+    fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
         match *self {
-            Self::Http(request) => http(request, issuers),
+            Self::Http(request) => http(request, issuers, scopes),
             Self::Bus(event) => event_of(event),
             Self::Direct(command) => direct(command),
         }
@@ -121,13 +122,21 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-fn http(text: &str, issuers: &Issuers) -> Result<Given, Problem> {
-    let request: ApiGatewayV2httpRequest = typed("", trusted(text)?)?;
+fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
+    let mut request = trusted(text)?;
+    make_claims_texts(&mut request);
+    let principal = principal(&request, issuers);
+    let request: ApiGatewayV2httpRequest = typed("", request)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
+    // The API has looked at the scopes of the route. Only here they are those of the slice.
+    let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
     // Set after the check: it is from the authorizer, and the subject of a token can be long.
-    surroundings.principal = principal::of_request(&request, issuers);
-    let command = body(request).and_then(|body| object(&body)).map(Value::from);
+    surroundings.principal = principal;
+    let command = match may_use {
+        true => body(request).and_then(|body| object(&body)).map(Value::from),
+        false => Err(Problem::scope_missing(scopes)),
+    };
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
@@ -139,7 +148,7 @@ fn event_of(text: &str) -> Result<Given, Problem> {
 
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
-        match payload.read(issuers)? {
+        match payload.read(issuers, S::SCOPES)? {
             Given::Command(command, surroundings) => {
                 Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }
@@ -235,10 +244,10 @@ fn body(request: ApiGatewayV2httpRequest) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|_| Problem::malformed("body", "is not UTF-8"))
 }
 
-/// Whether `text` has the form of a traceparent of version 00: four fields of hexadecimal digits.
-fn is_traceparent(text: &str) -> bool {
-    let hex = |c: char| matches!(c, '0'..='9' | 'a'..='f' | '-');
-    text.chars().all(hex) && text.split('-').map(str::len).eq([2, 32, 16, 2])
+/// A malformed one is ignored, as the W3C's Trace Context says.
+fn traceparent<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Traceparent>, D::Error> {
+    let text = Option::<String>::deserialize(json)?;
+    Ok(text.and_then(|text| text.parse().ok()))
 }
 
 /// A direct caller, by the name that it gives itself.
@@ -257,42 +266,43 @@ impl Surroundings {
             command_id: header("idempotency-key"),
             correlation_id: header("x-correlation-id"),
             causation_id: None,
-            // A malformed one is ignored, as the W3C's Trace Context says.
-            traceparent: header("traceparent").filter(|text| is_traceparent(text)),
+            traceparent: header("traceparent").and_then(|text| text.parse().ok()),
             principal: None,
             by: None,
             effective_at: header("effective-at"),
         }
     }
 
-    /// The envelope of a command of slice `S` that an event leads to, under the command's key.
+    /// The envelope of a command of slice `S` that an event leads to, under the command's key. The command's span is a
+    /// child of that of the command that wrote the event.
     pub(crate) fn of_event<S: Slice>(event: &TopicEvent, key: String, clock: &Clock) -> Envelope {
         let of_cause = |name| event.meta.text(name).map(str::to_owned);
         let surroundings = Self {
             command_id: Some(key),
             correlation_id: of_cause("correlationId"),
             causation_id: Some(event.id.clone()),
-            traceparent: of_cause("traceparent"),
+            traceparent: Traceparent::of_event(&event.meta),
             principal: event.meta.text(Metadata::PRINCIPAL).map(Principal::from),
             by: Some(S::NAME),
             effective_at: None,
         };
         let cause_ms = ms_of_rfc3339(&event.recorded_at);
-        Envelope { cause_ms, ..surroundings.envelope(clock) }
+        Envelope { cause_ms, ..surroundings.envelope::<S>(clock) }
     }
 
-    /// The envelope of a command that has all the time it needs.
-    pub(crate) fn envelope(self, clock: &Clock) -> Envelope {
+    /// The envelope of a command of slice `S` that has all the time it needs. Its events get the span of the command.
+    pub(crate) fn envelope<S: Slice>(self, clock: &Clock) -> Envelope {
         let Self { command_id, correlation_id, causation_id, traceparent, .. } = self;
         let Self { principal, by, effective_at, .. } = self;
         let idempotency_key = command_id.clone();
         let command_id = command_id.unwrap_or_else(|| clock.uuid().to_string());
+        let span = Traceparent::of_command(&command_id, S::NAME, traceparent);
         let mut metadata = Metadata::default();
         let entries = [
             ("commandId", Some(command_id.clone())),
             ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
             ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
-            ("traceparent", traceparent),
+            (Metadata::TRACEPARENT, Some(span.to_string())),
             (Metadata::PRINCIPAL, principal.as_ref().map(Principal::to_string)),
             (Metadata::BY, by.map(str::to_owned)),
             ("effectiveAt", effective_at),
@@ -313,7 +323,6 @@ impl Surroundings {
             ("Idempotency-Key (commandId)", &self.command_id),
             ("X-Correlation-Id (correlationId)", &self.correlation_id),
             ("causationId", &self.causation_id),
-            ("traceparent", &self.traceparent),
             ("principal", &principal),
             (EFFECTIVE_AT, &self.effective_at),
         ];

@@ -6,12 +6,12 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence::{Context, LogOf, OnLog, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_function::{VariableNames, Variables};
+use ringfence_function::{Issuers, VariableNames, Variables};
 use ringfence_logs::{BoxError, InTable, Log};
 use serde_json::value::RawValue;
 
 use crate::function::{AnyFunction, Function, Invoked};
-use crate::principal::Issuers;
+use crate::telemetry::Line;
 
 /// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -28,22 +28,35 @@ pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
     Variables::names(config::<S, LogOf<S>>)
 }
 
-/// The name of the table, how many decisions or documents are kept, and the issuers of tokens that have aliases.
-fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> (String, usize, Issuers) {
-    let table = variables.required(L::TABLE);
-    let entries = variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT);
-    (table, entries, variables.optional("JWT_ISSUERS", Issuers::default()))
+/// What the variables say.
+struct Config {
+    table: String,
+    /// How many decisions or documents are kept.
+    entries: usize,
+    /// The issuers of tokens that have aliases.
+    issuers: Issuers,
+    /// Whether each slice has metrics of its own.
+    per_slice: bool,
+}
+
+fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
+    Config {
+        table: variables.required(L::TABLE),
+        entries: variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT),
+        issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
+        per_slice: variables.optional("METRICS_PER_SLICE", false),
+    }
 }
 
 async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
 -> Result<Function<S, impl OnLog<S>>, BoxError> {
-    let (table, entries, issuers) = Variables::from_env(config::<S, LogOf<S>>)?;
+    let Config { table, entries, issuers, per_slice } = Variables::from_env(config::<S, LogOf<S>>)?;
     let clock = Clock::system();
     let client = ringfence_dynamo::client_from_env()?;
     let table = InTable::new(client.clone(), table, clock.clone());
     let (on, meter) = LogOf::<S>::open(table, entries)?;
     ringfence_dynamo::open(&client).await;
-    Ok(Function::new(on, clock, meter).with_issuers(issuers))
+    Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))
 }
 
 /// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled
@@ -54,8 +67,9 @@ fn serve(
     Box::pin(async {
         let function = &*open.await?;
         lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
-            let Invoked { answer, line } = function.call(event.payload.get(), &event.context).await;
-            line.write();
+            let Invoked { answer, lines } =
+                function.call(event.payload.get(), &event.context).await;
+            lines.iter().for_each(Line::write);
             answer
         }))
         .await

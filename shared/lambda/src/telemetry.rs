@@ -1,24 +1,36 @@
-//! What a slice logs of an invocation: one JSON object, with its metrics.
+//! What a slice logs of a command: one JSON object. It is a span of a trace too: `timestamp` is when it began,
+//! `duration_ms` how long it took.
 
-use ringfence::{BoundaryId, rfc3339};
+use ringfence::{BoundaryId, Traceparent, rfc3339};
 use ringfence_dynamo::Usage;
 use ringfence_function::LOGGED_BYTES_MAX;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
-/// The report of one invocation: a line of the log and, in CloudWatch's embedded metric format, its
-/// metrics. <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+/// The report of one command, or of an invocation that leads to none.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     #[serde(skip)]
     pub(crate) timestamp_ms: u64,
     pub(crate) slice: &'static str,
+    /// Whether it has metrics of the slice.
+    #[serde(skip)]
+    pub(crate) per_slice: bool,
     pub(crate) function_request_id: String,
     pub(crate) cold_start: bool,
     pub(crate) command_id: Option<String>,
     pub(crate) correlation_id: Option<String>,
     /// The event that caused a reaction; for other commands, the caller's value.
     pub(crate) causation_id: Option<String>,
+    /// The span of the command. Absent if there is none.
+    #[serde(skip)]
+    pub(crate) span: Option<Traceparent>,
+    /// The span of what gave the command, if known.
+    #[serde(skip)]
+    pub(crate) parent: Option<Traceparent>,
+    /// Whether the command took effect before, under the same key. The line of then has the same span.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) repeated: bool,
     /// Who gave the command, or caused the first one of its flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
@@ -53,7 +65,7 @@ impl Line {
         println!("{}", self.json());
     }
 
-    pub(crate) fn json(&self) -> serde_json::Value {
+    pub(crate) fn json(&self) -> Value {
         let level = match self.outcome {
             "internal" | "newer-version" | "outcome-unknown" | "unknown-type" => "ERROR",
             "contention" | "throttled" | "unavailable" => "WARN",
@@ -67,29 +79,42 @@ impl Line {
         line["requests"] = (self.usage.reads + self.usage.writes).into();
         line["read_units"] = units.read.into();
         line["write_units"] = units.write.into();
-        line["contention"] = u8::from(self.outcome == "contention").into();
-        let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
-        line["_aws"] = json!({
-            "Timestamp": self.timestamp_ms,
-            "CloudWatchMetrics": [{
-                "Namespace": "Ringfence",
-                "Dimensions": [["slice"]],
-                "Metrics": [
-                    metric("attempts", "Count"),
-                    metric("contention", "Count"),
-                    metric("requests", "Count"),
-                    metric("read_units", "Count"),
-                    metric("write_units", "Count"),
-                    metric("duration_ms", "Milliseconds"),
-                ],
-            }, {
-                // The metrics of all slices together are for an alarm that needs no change when a slice is added.
-                "Namespace": "Ringfence",
-                "Dimensions": [[]],
-                "Metrics": [metric("contention", "Count")],
-            }],
-        });
+        if let Some(span) = self.span {
+            line["trace_id"] = span.trace_id().into();
+            line["span_id"] = span.span_id().into();
+            if let Some(parent) = self.parent {
+                line["parent_span_id"] = parent.span_id().into();
+            }
+            if !span.is_sampled() {
+                line["sampled"] = false.into();
+            }
+        }
+        self.measure(&mut line);
         line
+    }
+
+    /// Adds what CloudWatch makes metrics of, in its embedded metric format. Each series of a metric costs money every
+    /// month, so all slices share the one that has an alarm, and it is written only when something is to be counted.
+    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+    fn measure(&self, line: &mut Value) {
+        let directive = |dimensions: &[&str], metrics: &[(&str, &str)]| {
+            let metric = |(name, unit): &(&str, &str)| json!({ "Name": name, "Unit": unit });
+            let metrics: Vec<_> = metrics.iter().map(metric).collect();
+            json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics })
+        };
+        let mut directives = Vec::new();
+        if self.outcome == "contention" {
+            line["contention"] = 1.into();
+            directives.push(directive(&[], &[("contention", "Count")]));
+        }
+        if self.per_slice {
+            let metrics = [("attempts", "Count"), ("duration_ms", "Milliseconds")];
+            directives.push(directive(&["slice"], &metrics));
+        }
+        if !directives.is_empty() {
+            line["_aws"] =
+                json!({ "Timestamp": self.timestamp_ms, "CloudWatchMetrics": directives });
+        }
     }
 }
 
@@ -103,11 +128,15 @@ mod tests {
         Line {
             timestamp_ms: 0,
             slice: "order-product",
+            per_slice: false,
             function_request_id: "r-1".to_owned(),
             cold_start: false,
             command_id: None,
             correlation_id: None,
             causation_id: None,
+            span: None,
+            parent: None,
+            repeated: false,
             principal: None,
             by: None,
             outcome,
@@ -120,20 +149,32 @@ mod tests {
     }
 
     #[test]
-    fn the_level_of_a_line_and_its_contention_follow_from_the_outcome() {
-        for (outcome, level, contention) in [
-            ("accepted", "INFO", 0),
-            ("rejected", "INFO", 0),
-            ("malformed", "INFO", 0),
-            ("contention", "WARN", 1),
-            ("throttled", "WARN", 0),
-            ("unavailable", "WARN", 0),
-            ("outcome-unknown", "ERROR", 0),
-            ("internal", "ERROR", 0),
+    fn the_level_of_a_line_and_its_metrics_follow_from_the_outcome() {
+        for (outcome, level) in [
+            ("accepted", "INFO"),
+            ("rejected", "INFO"),
+            ("malformed", "INFO"),
+            ("contention", "WARN"),
+            ("throttled", "WARN"),
+            ("unavailable", "WARN"),
+            ("outcome-unknown", "ERROR"),
+            ("internal", "ERROR"),
         ] {
-            let line = line(outcome).json();
-            let found = (&line["level"], &line["contention"]);
-            assert_eq!(found, (&json!(level), &json!(contention)), "{outcome}");
+            let contends = outcome == "contention";
+            let found = line(outcome).json();
+            assert_eq!(found["level"], level, "{outcome}");
+            assert_eq!(found.get("contention").is_some(), contends, "{outcome}");
+            assert_eq!(found.get("_aws").is_some(), contends, "{outcome}");
+            let own = Line { per_slice: true, ..line(outcome) }.json();
+            let directives = own["_aws"]["CloudWatchMetrics"].as_array().expect("directives");
+            let dimensions: Vec<_> = directives.iter().map(|it| &it["Dimensions"]).collect();
+            let (all, slice) = (json!([[]]), json!([["slice"]]));
+            let expected = if contends { vec![&all, &slice] } else { vec![&slice] };
+            assert_eq!(dimensions, expected, "{outcome}");
+            for metric in directives.iter().flat_map(|it| it["Metrics"].as_array()).flatten() {
+                let name = metric["Name"].as_str().expect("a name");
+                assert!(own[name].is_number(), "{name} has no value");
+            }
         }
     }
 

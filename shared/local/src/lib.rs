@@ -7,6 +7,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 pub mod api;
+pub mod authorizer;
 pub mod bridge;
 pub mod buckets;
 pub mod bus;
@@ -22,6 +23,7 @@ pub mod functions;
 mod guard;
 pub mod invoke;
 mod kept;
+pub mod mails;
 mod message;
 pub mod node;
 pub mod notices;
@@ -39,6 +41,7 @@ pub mod stack;
 pub mod stream;
 pub mod template;
 pub mod times;
+mod tokens;
 pub mod walker;
 mod workspace;
 

@@ -37,10 +37,16 @@ enum Command {
         /// port that kept them.
         #[arg(long)]
         keep: bool,
+        /// Asks for tokens where the template does, as API Gateway. `ringfence token` makes them.
+        #[arg(long)]
+        auth: bool,
         /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
         /// or Podman as root.
         #[arg(long)]
         sam: bool,
+        /// The value of a parameter of the template, in place of the one for this machine.
+        #[arg(long = "parameter", value_name = "NAME=VALUE")]
+        parameters: Vec<String>,
     },
 }
 
@@ -75,7 +81,7 @@ pub async fn run(walk: Walk, console: Console) -> ExitCode {
 
 async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()> {
     let root = stack_root();
-    let template = Template::of_stack()?;
+    let mut template = Template::of_stack()?;
     let workspace = workspace_root();
     let target = workspace.join("target");
     match command {
@@ -86,7 +92,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = files.path().to_owned();
             let walked = async {
                 let (keep, built) = (None, None);
-                let options = StackOptions { root, template, data, port: 0, keep, built };
+                let auth = false;
+                let options = StackOptions { root, template, data, port: 0, keep, built, auth };
                 walk(&RunningStack::start(&options).await?).await
             };
             if let Err(error) = walked.await {
@@ -96,7 +103,10 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, keep, sam } => {
+        Command::Up { port, keep, auth, sam, parameters } => {
+            for parameter in &parameters {
+                template.set(parameter)?;
+            }
             ensure!(
                 !keep || port != 0,
                 "--keep goes on with the data of a port, and `--port 0` takes another port each time: name one"
@@ -108,11 +118,17 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             // Two stacks of a workspace have data of their own.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
-            let options = StackOptions { root, template, data, port, keep, built: None };
+            let options = StackOptions { root, template, data, port, keep, built: None, auth };
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
             describe(&stack, &console, &files, options.keep.as_deref());
+            if auth {
+                println!(
+                    "\nThe API asks for tokens; the variables above have the operator's. Another one:"
+                );
+                println!("  cargo ringfence token --sub ada --scope <scope>");
+            }
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
                 describe_sam(&stack, &files, &template);
@@ -138,7 +154,11 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
         println!("Schedule    {} {}", schedule.target.function, schedule.expression);
     }
     println!("Lambda      {}", stack.lambda());
-    println!("Services    {} (EventBridge, SQS, S3, CloudFormation)", stack.services());
+    println!(
+        "Services    {} (EventBridge, SQS, S3, SES, Systems Manager, CloudFormation)",
+        stack.services()
+    );
+    println!("Mails       {} (a file for each)", stack.mails().display());
     let kept = kept.map(|folder| format!("kept in {}", folder.display()));
     let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
     println!("DynamoDB    {} ({kept})", stack.dynamo());
@@ -194,6 +214,7 @@ async fn follow(stack: &RunningStack) {
                 let kind = event["detail-type"].as_str().unwrap_or_default();
                 println!("topic: {}", visible(&format!("{kind} {}", event["detail"]["data"])));
             }
+            Ok(Notice::Mail(path)) => println!("mail:  {}", path.display()),
             Ok(Notice::Trouble(text)) => eprintln!("trouble: {}", visible_lines(&text)),
             Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
             Err(RecvError::Closed) => return,

@@ -8,18 +8,20 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::{
     Router,
     response::{IntoResponse, Redirect},
     routing::get,
 };
+use ringfence_token::JWKS_PATH;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 
 use crate::{
     api,
+    authorizer::Authorizer,
     buckets::Buckets,
     bus::Buses,
     destinations::Destinations,
@@ -29,6 +31,7 @@ use crate::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     kept::Kept,
+    mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
     queues::{Message, Queues},
@@ -38,7 +41,11 @@ use crate::{
     template::{
         ACCOUNT, FunctionResource, Model, REGION, Route, Schedule, TableResource, Template,
     },
+    tokens,
 };
+
+/// The folder of mails, in that of the stack.
+const MAILS: &str = "mails";
 
 /// How a stack is started.
 pub struct StackOptions {
@@ -55,6 +62,8 @@ pub struct StackOptions {
     pub keep: Option<PathBuf>,
     /// The file of each function's program by its name, where they are built already; otherwise cargo builds them.
     pub built: Option<BTreeMap<String, PathBuf>>,
+    /// Whether the API asks for tokens where the template does. Otherwise everybody may use it.
+    pub auth: bool,
 }
 
 /// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
@@ -77,6 +86,7 @@ pub struct RunningStack {
     console: Arc<OnceLock<String>>,
     console_listener: Option<TcpListener>,
     root: PathBuf,
+    auth: bool,
     dynamo: Embedded,
     model: Model,
     functions: Arc<Functions>,
@@ -104,7 +114,15 @@ impl RunningStack {
         let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
         let data = format!("http://{}", data_listener.local_addr()?);
-        let model = options.template.model(&services)?;
+        let mut model = options.template.model(&services)?;
+        if options.auth {
+            let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
+            ensure!(
+                takes_tokens,
+                "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
+            );
+            tokens::name_issuer(&mut model.functions);
+        }
         let notices = Notices::default();
         let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
@@ -131,7 +149,11 @@ impl RunningStack {
         let mut tasks = JoinSet::new();
         port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
         let console = Arc::<OnceLock<String>>::default();
-        let mut routes = api::router(&model.routes, &functions, &notices)?;
+        let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
+        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer)?;
+        if options.auth {
+            routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
+        }
         if model.routes.iter().all(|route| route.path != "/") {
             routes = routes.merge(to_console(console.clone()));
         }
@@ -144,6 +166,8 @@ impl RunningStack {
             bus,
             queues: queues.clone(),
             buckets: buckets.clone(),
+            mails: Mails::new(emptied(folder.join(MAILS))?, notices.clone()),
+            parameters: environment::parameters(&model.functions),
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
@@ -174,6 +198,7 @@ impl RunningStack {
             console,
             console_listener: Some(console_listener),
             root: options.root.clone(),
+            auth: options.auth,
             dynamo,
             model,
             functions,
@@ -192,7 +217,13 @@ impl RunningStack {
         &self.api
     }
 
-    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation.
+    /// The folder of the mails that functions have sent.
+    #[must_use]
+    pub fn mails(&self) -> PathBuf {
+        self.folder.join(MAILS)
+    }
+
+    /// The URL that stands in for other services of AWS than DynamoDB.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -288,18 +319,23 @@ impl RunningStack {
         let url = self.console.get_or_init(|| format!("http://{address}")).clone();
         let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
         let routes = self.model.routes.iter().map(route).collect();
-        let common = common_environment(&self.data, &self.services);
-        let variables = environment::of_shell(
-            &self.root,
-            &self.folder,
-            &common,
-            &self.api,
-            &self.model.functions,
-        );
         let outputs = self.model.outputs.clone();
-        let console = make(variables, outputs, address, routes, self.notices.troubles())?;
+        let console = make(self.variables(), outputs, address, routes, self.notices.troubles())?;
         port::serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
+    }
+
+    /// The variables of a shell for this stack: endpoints, credentials, and the names of tables.
+    #[must_use]
+    pub fn variables(&self) -> Environment {
+        let common = common_environment(&self.data, &self.services);
+        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
+    }
+
+    /// The token of the operator, if the API asks for tokens.
+    fn token(&self) -> Option<String> {
+        self.auth.then(|| tokens::of_operator(&self.model.routes))
     }
 
     /// Writes the files with which programs started by hand use this stack.
@@ -308,8 +344,16 @@ impl RunningStack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(&self.data, &self.services);
-        environment::write(&self.root, &self.folder, &common, &self.api, &self.model.functions)
-            .with_context(|| format!("cannot write into {}", self.folder.display()))
+        let (token, functions) = (self.token(), &self.model.functions);
+        environment::write(
+            &self.root,
+            &self.folder,
+            &common,
+            &self.api,
+            token.as_deref(),
+            functions,
+        )
+        .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
     /// Serves DynamoDB and the other services also at this address, at which containers reach this machine.
@@ -357,6 +401,8 @@ fn common_environment(dynamo: &str, services: &str) -> Environment {
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
         ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_SESV2", services),
+        ("AWS_ENDPOINT_URL_SSM", services),
         ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

@@ -121,7 +121,7 @@ fn detail() -> Value {
         "commandId": text("The command: its idempotency key, if it had one."),
         "correlationId": text("The flow of which the event is a part."),
         "causationId": text("The command or the event that led to it."),
-        "traceparent": name,
+        "traceparent": text("The span of the command, as the W3C's Trace Context writes it."),
         "principal": text("Who gave the command."),
         "slice": text("The slice that wrote it."),
         "by": text("What gave the command, if the stack gave it itself: a slice or a function."),

@@ -13,10 +13,7 @@ pub(crate) fn command_broken(
     let changes = differences.iter().map(ToString::to_string).collect();
     let mut broken = finding(context, format!("the command {slice}"), changes).breaks(
         Audience::Http,
-        format!(
-            "POST /{context}/{slice} answers 400 to what callers send today. A letter of a reaction is sent again later, \
-             too"
-        ),
+        format!("POST /{context}/{slice} answers 400 to what callers send today"),
     );
     for ShapeDifference { place, kind } in differences {
         let name = last(place);
@@ -49,7 +46,7 @@ pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
     finding(context, format!("the command {slice}"), vec![change])
         .breaks(
             Audience::Http,
-            "callers tell rejections apart by their codes, and a repeat under a key has the code of then",
+            "callers tell rejections apart by their codes, and a repeat under an idempotency key still gets this one",
         )
         .mend("give the code back, and a case that shows it")
         .when_unused(&format!("the code from `rejections` of `{slice}`"))

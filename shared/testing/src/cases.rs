@@ -4,18 +4,22 @@ use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{catalog, fail};
-use ringfence::{Access, Context, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
+use ringfence::kit::{BEGIN_MS, catalog, check_due, fail};
+use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
 use ringfence_document_log::TipLimits;
+use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
+use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
 use crate::Dynamo;
-use crate::functions::check_indexes;
+use crate::deadlines::requests_of_sweeps;
+use crate::functions::{check_indexes, model};
 use crate::requests::check_requests;
+use crate::template::binary;
 
 /// The logical id of a log's table.
 #[must_use]
@@ -41,7 +45,7 @@ pub fn tips_of(log: LogKind) -> Vec<TipLimits> {
 /// The requests of a slice: operations and requests, in their order. Tables are named by their logical ids.
 type Requests = Vec<(String, Value)>;
 
-/// Runs the cases of every slice that `M` lists, in memory and on an embedded DynamoDB, and compares their requests
+/// Runs the cases of every slice and every due that `M` lists, in memory, and those of slices also on an embedded DynamoDB, and compares their requests
 /// with the roles in `template.yaml`. Panics with the place of a case that fails, with each request that a role does not
 /// allow, and with everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the
 /// statements that are missing into the template, and takes out what nothing needs.
@@ -49,26 +53,51 @@ pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_indexes(&stack.catalog);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let mut cases = Cases { template: &template, on_dynamo: Vec::new() };
+    let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked = Vec::new();
     for (slice, requests) in cases.on_dynamo {
         asked.push((slice.to_owned(), requests.await));
     }
-    let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].map(table_of);
-    check_requests(&tables, &asked);
+    // fire-deadlines carries out the commands of all dues.
+    let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
+    let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
+    let sweeps = requests_of_sweeps().await.into_iter();
+    let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
+    let all = of_dues.chain(sweeps).collect();
+    asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
+    let [dcb, aggregates, documents] =
+        [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].map(table_of);
+    check_requests(&[dcb, aggregates, documents, "ViewTable"], &asked);
 }
 
 /// Runs the cases in memory on its walk, and has those on DynamoDB to be run after it.
 struct Cases<'t> {
     template: &'t Template,
     on_dynamo: Vec<(&'static str, LocalBoxFuture<'t, Requests>)>,
+    /// The slices whose commands can be due.
+    dues: Vec<&'static str>,
 }
 
 impl Visitor for Cases<'_> {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         LogOf::<S>::check_in_memory();
         self.on_dynamo.push((S::NAME, on_dynamo::<S>(self.template).boxed_local()));
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.dues.push(D::NAME);
+        let clock = Clock::fixed(BEGIN_MS);
+        let open = || {
+            let memory = <LogOf<D> as Log<D>>::memory();
+            let on = memory.and_then(|memory| LogOf::<D>::in_memory(memory, clock.clone(), 0));
+            on.unwrap_or_else(|error| fail(D::NAME, error as Box<dyn Error>))
+        };
+        check_due::<D, _>(open, |now_ms| clock.set(now_ms));
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        check_reactor::<R>();
     }
 }
 

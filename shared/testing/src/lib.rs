@@ -10,6 +10,7 @@
 mod cases;
 mod checks;
 mod contract;
+mod deadlines;
 mod dynamo;
 mod functions;
 mod mend;
@@ -20,6 +21,7 @@ mod requests;
 mod roles;
 mod rooms;
 mod schemas;
+mod scopes;
 pub mod template;
 mod variables;
 

@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 use ringfence::Catalogs;
 use ringfence_dynamo::{Clock, Meter, Retry, Table};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Reached, Until};
+use ringfence_function::Links;
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};
@@ -50,6 +51,8 @@ pub struct Ran {
     pub parked: u64,
     /// The first of them, by their ids.
     pub examples: Vec<(String, Parked)>,
+    /// The commands of the first events that were read.
+    pub links: Links,
 }
 
 /// One generation of a view, and what is called after each batch.
@@ -188,7 +191,10 @@ impl Projector {
         loop {
             let next = match feed.try_next().await {
                 Ok(None) => Ok(None),
-                Ok(Some(entry)) => Touched::new(work.view, &self.catalogs, entry).map(Some),
+                Ok(Some(entry)) => {
+                    ran.links.add(&entry.event.metadata);
+                    Touched::new(work.view, &self.catalogs, entry).map(Some)
+                }
                 Err(error) => Err(error.into()),
             };
             // The events before an error are applied.
@@ -230,9 +236,9 @@ impl Projector {
                         (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
                     actions.push(self.table.count_parked(view, work.generation, more));
                 }
+                let (table, shards) = (self.table.0.name(), work.view.shards);
                 let writes = writes.into_iter();
-                actions
-                    .extend(writes.map(|write| write.action(self.table.0.name(), reader, as_of)));
+                actions.extend(writes.map(|write| write.action(table, reader, as_of, shards)));
                 let token = self.clock.uuid().to_string();
                 if !self.table.transact("writing a batch of rows", actions, &token).await? {
                     return Ok(false);

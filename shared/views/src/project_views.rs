@@ -59,7 +59,8 @@ impl Service for ProjectViews {
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let round = ring(&self.projector, &self.views, call.time, &self.clock).await;
+        let (projector, clock) = (&self.projector, &self.clock);
+        let round = ring(projector, &self.views, call.time, clock, &call.request_id).await;
         for line in round.lines {
             println!("{line}");
         }

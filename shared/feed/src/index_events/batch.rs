@@ -4,15 +4,19 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_dynamo::{Item, Retry, item_of_image};
-use ringfence_function::{Letters, chain, letter, sequence_number};
+use ringfence_function::{Letters, Links, chain, letter, sequence_number};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::entry::event_of;
 use crate::indexer::{Indexed, Indexer};
 use crate::partition::{Doorbell, Partition};
 
 /// Why a letter was never sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";
+
+/// The most events that are unpacked to find their commands.
+const UNPACKED_MAX: usize = 20;
 
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
@@ -47,6 +51,8 @@ pub struct IndexingReport {
     pub failed_from: Option<String>,
     /// Why, of the first failure.
     pub cause: Option<String>,
+    /// The commands of the first events that the records show.
+    pub links: Links,
 }
 
 /// Indexes the partitions that the records of a batch name. A temporary failure is retried until
@@ -107,6 +113,7 @@ impl<'r> Batch<'r> {
             }
         }
         batch.report.partitions = batch.due.len();
+        batch.report.links = links(batch.due.values().flat_map(|due| due.events.values()));
         batch
     }
 
@@ -168,6 +175,18 @@ impl<'r> Batch<'r> {
         let cause = undone.map(|(_, cause)| cause.to_owned());
         IndexingReport { failed_from, cause, ..self.report }
     }
+}
+
+/// The commands of events. Only so many events are unpacked as have links, or could have.
+fn links<'i>(items: impl Iterator<Item = &'i Item>) -> Links {
+    let mut links = Links::default();
+    for event in items.take(UNPACKED_MAX).filter_map(|item| event_of(item.clone()).ok()) {
+        links.add(&event.metadata);
+        if links.is_full() {
+            break;
+        }
+    }
+    links
 }
 
 /// The partition that has something new, with what is new; `None` for a record of anything but new events.

@@ -10,7 +10,7 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, sdk_config};
 use ringfence_function::{Call, LetterQueue, Service, Variables, delivered, records};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::batch::index;
 use crate::checkpoint::EpochEntries;
@@ -24,6 +24,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct IndexEvents {
     indexer: Indexer,
     letters: LetterQueue,
+    clock: Clock,
 }
 
 /// Names of tables, the URL of the queue, and how large an epoch is.
@@ -65,25 +66,33 @@ impl Service for IndexEvents {
         let logs = Logs {
             dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),
             aggregates: Some(AggregateTable::new(client.clone(), aggregates, clock.clone())),
-            documents: Some(DocumentLog::new(DynamoStore::new(client.clone(), documents), clock)),
+            documents: Some(DocumentLog::new(
+                DynamoStore::new(client.clone(), documents),
+                clock.clone(),
+            )),
         };
         let indexer = Indexer::new(logs, client, index).epoch_entries(epoch_entries);
-        Ok(Self { indexer, letters })
+        Ok(Self { indexer, letters, clock })
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
+        let began_ms = self.clock.now_ms();
         let records = records(&mut call.payload)?;
         let report = index(&self.indexer, &self.letters, &records, call.time).await;
-        tracing::info!(
-            function_request_id = call.request_id,
-            records = records.len(),
-            partitions = report.partitions,
-            indexed = report.indexed,
-            dead_letters = report.dead_letters,
-            failed_from = report.failed_from.as_deref(),
-            cause = report.cause,
-            "batch",
-        );
+        let mut line = json!({
+            "level": "INFO",
+            "message": "batch",
+            "function_request_id": call.request_id,
+            "records": records.len(),
+            "partitions": report.partitions,
+            "indexed": report.indexed,
+            "dead_letters": report.dead_letters,
+            "failed_from": report.failed_from,
+            "cause": report.cause,
+        });
+        let times = (began_ms, self.clock.now_ms());
+        report.links.trace(&mut line, Self::NAME, &call.request_id, times);
+        println!("{line}");
         Ok(delivered(report.failed_from))
     }
 }

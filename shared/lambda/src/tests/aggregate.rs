@@ -102,7 +102,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     });
     let (status, _, body) = parts(&invoked);
     assert_eq!((status, body), (200, json!({ "accepted": true, "events": [event] })));
-    let line = invoked.line.json();
+    let line = invoked.line().json();
     assert_eq!(
         (&line["slice"], &line["outcome"], &line["attempts"], &line["requests"]),
         (&json!("register-customer"), &json!("accepted"), &json!(1), &json!(2))
@@ -110,7 +110,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
 
     let invoked = shop.invoke::<RenameCustomer>(rename("Eve")).await;
     assert_eq!(invoked.answer.unwrap()["events"][0]["slot"], 2);
-    assert_eq!(invoked.line.json()["requests"], 2, "its own");
+    assert_eq!(invoked.lines[0].json()["requests"], 2, "its own");
 
     let events = shop.events("ada").await;
     let metadata = events[0].metadata.as_ref().unwrap();
@@ -122,9 +122,11 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     assert_eq!(text("commandSha256").map(str::len), Some(64));
     // Without a key, events are not a record. They still name the command and the slice.
     let metadata = events[1].metadata.as_ref().unwrap();
-    assert_eq!(metadata["commandId"].as_str(), invoked.line.command_id.as_deref());
+    assert_eq!(metadata["commandId"].as_str(), invoked.lines[0].command_id.as_deref());
     let id = &metadata["commandId"];
-    let without = json!({ "commandId": id, "correlationId": id, "causationId": id });
+    let span = &metadata["traceparent"];
+    let without =
+        json!({ "commandId": id, "correlationId": id, "causationId": id, "traceparent": span });
     let mut with = without.clone();
     with["slice"] = "rename-customer".into();
     assert_eq!(metadata, &with);
@@ -211,7 +213,7 @@ async fn a_write_that_other_transactions_keep_blocking_is_answered_with_contenti
     let (status, headers, body) = parts(&invoked);
     assert_eq!((status, &body["type"]), (409, &json!("urn:ringfence:problem:contention")));
     assert_eq!(headers["retry-after"], "1");
-    assert_eq!((invoked.line.outcome, invoked.line.attempts), ("contention", 8));
+    assert_eq!((invoked.lines[0].outcome, invoked.lines[0].attempts), ("contention", 8));
     let throttled = || Fault::error("ThrottlingException");
     (0..SENDS).for_each(|_| shop.wire.inject("Query", 0, throttled()));
     let (status, body) = shop.post::<RenameCustomer>(rename("Eve"), "k").await;

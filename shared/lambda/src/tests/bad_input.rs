@@ -8,8 +8,7 @@ use super::reactions::Reprice;
 use super::shop::{KeepNote, PlaceOrder, RecordDemand};
 use super::{invoke, request, shop};
 use crate::invocation::{Invocation, Payload};
-use crate::principal::Issuers;
-use ringfence_function::Problem;
+use ringfence_function::{Issuers, Problem};
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
     match Invocation::<S>::parse(&Payload::of(payload), &Issuers::default()) {
@@ -143,7 +142,8 @@ fn the_line_of_a_malformed_command_has_the_ids_that_came_with_it() {
     let headers = json!({ "idempotency-key": "k-1", "x-correlation-id": "c-1" });
     let direct = json!({ "command": [], "commandId": "k-1", "correlationId": "c-1" });
     for payload in [request("[]", headers.clone()), request("{}", headers), direct] {
-        let line = invoke(&shop(), payload).line;
+        let invoked = invoke(&shop(), payload);
+        let line = invoked.line();
         assert_eq!((line.outcome, line.attempts), ("malformed", 0));
         let ids = [line.command_id.as_deref(), line.correlation_id.as_deref()];
         assert_eq!(ids, [Some("k-1"), Some("c-1")]);
@@ -167,7 +167,7 @@ fn text_of_a_caller_is_cut_before_it_is_repeated() {
             let command = command.to_string();
             let command = if command.len() < 350_000 { command } else { text.clone() };
             let invoked = invoke(&shop, request(&command, json!({})));
-            let line = invoked.line.json().to_string();
+            let line = invoked.line().json().to_string();
             let answer = invoked.answer.expect("an answer").to_string();
             assert!(answer.contains("problem:malformed"), "{answer}");
             assert!(answer.len() < 8_192 && line.len() < 4_096, "{} {}", answer.len(), line.len());

@@ -62,7 +62,10 @@ async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_th
     assert_eq!(start.elapsed(), Duration::from_millis(2_750));
     let answer = invoked.answer.unwrap();
     assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
-    assert_eq!((invoked.line.outcome, invoked.line.duration_ms), ("outcome-unknown", 2_750));
+    assert_eq!(
+        (invoked.lines[0].outcome, invoked.lines[0].duration_ms),
+        ("outcome-unknown", 2_750)
+    );
     assert_eq!(*function.on().deadlines.lock().unwrap(), [Some(NOW_MS + 2_750)]);
 }
 

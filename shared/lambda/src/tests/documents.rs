@@ -168,7 +168,9 @@ async fn the_surroundings_of_a_command_are_in_its_events() {
     direct(&on::<AddToCart>(&far), command).await;
     let metadata = serde_json::to_value(&self::events(&far).await[1].metadata).unwrap();
     let id = &metadata["commandId"];
-    let without = json!({ "commandId": id, "correlationId": id, "causationId": id });
+    let span = &metadata["traceparent"];
+    let without =
+        json!({ "commandId": id, "correlationId": id, "causationId": id, "traceparent": span });
     let mut with = without.clone();
     with["slice"] = "add-to-cart".into();
     assert_eq!(metadata, with);

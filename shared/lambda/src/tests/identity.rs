@@ -3,13 +3,13 @@
 use std::sync::Mutex;
 
 use ringfence::{
-    Envelope, HandleError, Handled, NewEvent, OnLog, Outcome, Principal, PrincipalKind,
+    Envelope, HandleError, Handled, NewEvent, OnLog, Outcome, Principal, PrincipalKind, Traceparent,
 };
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
 use super::shop::RecordDemand;
-use super::{NOW_MS, http, invoke, request, topic_event};
+use super::{NOW_MS, events, http, invoke, order, request, shop, topic_event};
 use crate::function::Function;
 
 /// A slice that accepts everything, and the envelopes that it was given.
@@ -75,6 +75,16 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         (ada(("scp", "[a b]")), Some("jwt:main:ada"), vec!["a", "b"]),
         (ada(("client_id", "app")), Some("jwt:main:ada"), vec![]),
         (jwt(json!({ "iss": ISSUER, "sub": long })), Some(&*format!("jwt:main:{long}")), vec![]),
+        // Claims that are no texts.
+        (
+            jwt(json!({
+                "iss": ISSUER, "sub": "ada", "aud": ["a", "b"], "exp": 1_735_689_600, "scp": ["a", "b"],
+                "email_verified": true, "address": { "country": "AT" }, "nonce": null,
+            })),
+            Some("jwt:main:ada"),
+            vec!["a", "b"],
+        ),
+        (jwt(json!({ "iss": ISSUER, "sub": null })), None, vec![]),
         // The subject of another issuer is somebody else.
         (
             jwt(json!({ "iss": "https://id.example.org", "sub": "ada" })),
@@ -114,6 +124,43 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
 }
 
 #[test]
+fn a_token_needs_a_scope_of_the_slice_and_without_one_nothing_is_decided() {
+    let jwt = |scope: &str| {
+        let claims = json!({ "iss": "https://id.example.com", "sub": "ada", "scope": scope });
+        json!({ "jwt": { "claims": claims, "scopes": null } })
+    };
+    let iam = json!({ "iam": { "userArn": "arn:aws:iam::123456789012:user/ada" } });
+    for (authorizer, status) in [
+        (jwt("orders/all"), 200),
+        (jwt("a orders/write b"), 200),
+        (jwt(""), 403),
+        (jwt("orders/read"), 403),
+        (iam, 200),
+        (Value::Null, 200),
+    ] {
+        let shop = shop();
+        let known = events(&shop).len();
+        let mut request = request(&order().to_string(), json!({}));
+        request["requestContext"]["authorizer"] = authorizer.clone();
+        assert_eq!(http(&shop, request.clone()).0, status, "{authorizer}");
+        assert_eq!(events(&shop).len() - known, usize::from(status == 200), "{authorizer}");
+        if status == 403 {
+            request["body"] = "no JSON".into();
+            let invoked = invoke(&shop, request);
+            let line = invoked.line().json();
+            assert_eq!(line["outcome"], "scope-missing");
+            assert_eq!(line["principal"], "jwt:https%3A%2F%2Fid.example.com:ada");
+            let (status, _, body) = super::parts(&invoked);
+            assert_eq!((status, &body["code"]), (403, &json!("ScopeMissing")));
+            let detail = "the token has none of these scopes: orders/write, orders/all";
+            assert_eq!(body["detail"], detail);
+        }
+    }
+    let direct = json!({ "command": order(), "principal": "jwt:main:ada" });
+    assert_eq!(invoke(&shop(), direct).answer.unwrap()["accepted"], true);
+}
+
+#[test]
 fn no_caller_names_a_principal_over_http_or_what_gives_a_command() {
     let body = json!({ "command": demand(), "principal": "jwt:main:ada" }).to_string();
     let refused = http(&function(), request(&body, json!({})));
@@ -137,7 +184,7 @@ fn a_direct_caller_names_itself_and_nobody_else() {
         let function = function();
         let invoked = invoke(&function, direct(name));
         assert_eq!(invoked.answer.unwrap()["accepted"], true);
-        let line = invoked.line.json();
+        let line = invoked.lines[0].json();
         assert_eq!((&line["principal"], line.get("by")), (&json!(expected), None));
         assert_eq!(principal(&function), Some(Principal::from(expected)));
     }
@@ -145,23 +192,21 @@ fn a_direct_caller_names_itself_and_nobody_else() {
     assert_eq!(refused["errors"][0]["field"], "principal", "{refused}");
     let mut malformed = direct("service-1");
     malformed["command"] = json!({});
-    assert_eq!(invoke(&function(), malformed).line.json()["principal"], "direct:service-1");
+    assert_eq!(invoke(&function(), malformed).line().json()["principal"], "direct:service-1");
 }
 
 #[test]
-fn a_reaction_carries_the_principal_and_the_trace_of_its_cause() {
+fn a_reaction_carries_the_principal_of_its_cause() {
     let function = function();
-    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let mut placed = topic_event("OrderPlaced", &["p1"]);
     placed["detail"]["meta"] = json!({
         "correlationId": "walk-1",
         "causationId": "its own cause",
         "principal": "jwt:main:ada",
         "by": "place-order",
-        "traceparent": trace,
         "effectiveAt": "2026-11-20T12:00:00Z",
     });
-    let line = invoke(&function, placed).line.json();
+    let line = invoke(&function, placed).line().json();
     let given = (&line["principal"], &line["by"]);
     assert_eq!(given, (&json!("jwt:main:ada"), &json!("record-demand")));
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);
@@ -174,7 +219,7 @@ fn a_reaction_carries_the_principal_and_the_trace_of_its_cause() {
         "causationId": "orderId:order-1/1",
         "principal": "jwt:main:ada",
         "by": "record-demand",
-        "traceparent": trace,
+        "traceparent": metadata.text("traceparent"),
     });
     assert_eq!(serde_json::to_value(metadata).unwrap(), expected);
 }
@@ -198,7 +243,10 @@ fn what_a_caller_leaves_out_is_the_id_of_the_command() {
     invoke(&function, demand()).answer.unwrap();
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);
     let id = &*context.command_id;
-    let expected = json!({ "commandId": id, "correlationId": id, "causationId": id });
+    let span = Traceparent::of_command(id, "record-demand", None).to_string();
+    let expected = json!({
+        "commandId": id, "correlationId": id, "causationId": id, "traceparent": span,
+    });
     assert_eq!(serde_json::to_value(metadata).unwrap(), expected);
     assert_eq!((idempotency_key, cause_ms, context.now_ms), (None, None, NOW_MS));
 }

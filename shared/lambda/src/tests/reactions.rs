@@ -205,11 +205,14 @@ fn price(product: &str, price: u64) -> (String, u64) {
 fn an_event_whose_command_is_contended_is_delivered_again() {
     let shop = Shop::with(&["desk", "lamp"]);
     shop.contend("desk");
-    let Invoked { answer, line } = shop.deliver(&[("desk", 6), ("lamp", 5)]);
+    let Invoked { answer, lines } = shop.deliver(&[("desk", 6), ("lamp", 5)]);
     assert_eq!(answer.unwrap_err().error_type, "contention");
-    assert_eq!((line.outcome, line.attempts), ("contention", 8 + 1));
-    assert_eq!(line.conflicts, ["productId:desk"]);
-    assert!(line.cause.unwrap().contains("gave up after 8 attempts: "), "with what it is over");
+    let [desk, lamp] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((desk.outcome, desk.attempts), ("contention", 8));
+    assert_eq!((lamp.outcome, lamp.attempts), ("accepted", 1));
+    assert_eq!(desk.conflicts, ["productId:desk"]);
+    let cause = desk.cause.as_deref().unwrap();
+    assert!(cause.contains("gave up after 8 attempts: "), "with what it is over");
     assert_eq!(shop.prices(), [price("lamp", 5)], "the others are tried");
     shop.contend("");
     assert_eq!(shop.answers(&[("desk", 6), ("lamp", 5)]), ["1 events", "repeated"]);
@@ -300,8 +303,7 @@ fn the_key_of_a_command_is_bounded_whatever_the_id_of_the_event() {
     let mut event = topic_event("OrderPlaced", &[]);
     event["detail"]["id"] = format!("{}/7", "p".repeat(2_040)).into();
     event["detail"]["data"]["prices"] = json!([["lamp", 5]]);
-    let Invoked { answer, line } = invoke(&shop.0, event);
-    answer.unwrap();
+    let invoked = invoke(&shop.0, event);
     let events = shop.log().log.events();
     let metadata = &events.last().unwrap().metadata;
     assert_eq!(metadata.text("commandId").map(str::len), Some(73));
@@ -310,5 +312,6 @@ fn the_key_of_a_command_is_bounded_whatever_the_id_of_the_event() {
         Some(2_042),
         "the whole id of the event"
     );
-    assert!(line.json()["causation_id"].as_str().unwrap().starts_with("ppp"));
+    assert!(invoked.line().json()["causation_id"].as_str().unwrap().starts_with("ppp"));
+    invoked.answer.unwrap();
 }

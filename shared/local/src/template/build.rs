@@ -13,7 +13,7 @@ use super::{
         TableResource,
     },
     shapes::{
-        EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
+        ApiAuth, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
     },
 };
@@ -63,19 +63,20 @@ impl Model {
             buckets: names(view, "AWS::S3::Bucket")?,
             outputs: outputs(view)?,
         };
-        for (id, body) in view.resources("AWS::Serverless::Function") {
+        let auth = api_auth(view)?;
+        for (id, body) in view.resources("AWS::Serverless::Function")? {
             let function = function(view, id, body)?;
-            model.events(view, id, body, &function.binary)?;
+            model.events(view, &auth, id, body, &function.binary)?;
             model.functions.push(function);
         }
-        for (id, body) in view.resources("AWS::Events::Rule") {
+        for (id, body) in view.resources("AWS::Events::Rule")? {
             model.rules.push(rule(view, id, body)?);
         }
         for (kind, instead) in [
             ("AWS::Lambda::EventSourceMapping", "give the mapping as the function's event"),
             ("AWS::Scheduler::Schedule", "give the schedule as the function's event, a ScheduleV2"),
         ] {
-            if let Some((id, _)) = view.resources(kind).first() {
+            if let Some((id, _)) = view.resources(kind)?.first() {
                 return Err(not_understood(id, "Type", instead));
             }
         }
@@ -85,6 +86,7 @@ impl Model {
     fn events(
         &mut self,
         view: &View<'_>,
+        auth: &ApiAuth,
         id: &str,
         body: &Value,
         binary: &str,
@@ -101,6 +103,7 @@ impl Model {
                         method: route.method.to_uppercase(),
                         path: route.path,
                         function: binary.to_owned(),
+                        token_scopes: auth.token_scopes(route.auth),
                     });
                 }
                 "DynamoDB" => {
@@ -146,6 +149,19 @@ impl Model {
     }
 }
 
+/// Who may use the HTTP API.
+fn api_auth(view: &View<'_>) -> Result<ApiAuth, TemplateError> {
+    let apis = view.resources("AWS::Serverless::HttpApi")?;
+    let Some((id, auth)) = apis.first().map(|(id, body)| (*id, &body["Properties"]["Auth"])) else {
+        return Ok(ApiAuth::default());
+    };
+    let read: Option<ApiAuth> = serde_json::from_value(auth.clone()).map_err(|source| {
+        let (resource, property) = (id.to_owned(), "Properties.Auth".to_owned());
+        TemplateError::Property { resource, property, source }
+    })?;
+    Ok(read.unwrap_or_default())
+}
+
 fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
     let outputs = view.resolver.document["Outputs"].as_object().into_iter().flatten();
     let text = |(name, output): (&String, &Value)| {
@@ -160,7 +176,7 @@ fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {
         let properties = view.property(id, body, "Properties")?;
         Ok(TableResource { id: id.to_owned(), name: view.local_name(id)?, properties })
     };
-    view.resources("AWS::DynamoDB::Table").into_iter().map(table).collect()
+    view.resources("AWS::DynamoDB::Table")?.into_iter().map(table).collect()
 }
 
 fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource, TemplateError> {
@@ -271,7 +287,7 @@ fn rule(view: &View<'_>, id: &str, body: &Value) -> Result<Rule, TemplateError> 
 }
 
 fn names(view: &View<'_>, kind: &str) -> Result<Vec<String>, TemplateError> {
-    view.resources(kind).into_iter().map(|(id, _)| view.local_name(id)).collect()
+    view.resources(kind)?.into_iter().map(|(id, _)| view.local_name(id)).collect()
 }
 
 fn pattern(id: &str, property: &str, value: &Value) -> Result<Pattern, TemplateError> {

@@ -43,6 +43,8 @@ Resources:
       ReservedConcurrentExecutions: !If [IsReserved, !Ref Reserved, !Ref "AWS::NoValue"]
       Events:
         Api: { Type: HttpApi, Properties: { Path: /ordering/place-order, Method: post } }
+        Own: { Type: HttpApi, Properties: { Path: /own, Method: get, Auth: { AuthorizationScopes: [a, b] } } }
+        Open: { Type: HttpApi, Properties: { Path: /open, Method: get, Auth: { Authorizer: NONE } } }
   Publish:
     Type: AWS::Serverless::Function
     Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: publish-events } }
@@ -117,6 +119,21 @@ fn routes_mappings_schedules_and_rules_are_read() {
     let route = &model.routes[0];
     assert_eq!((route.method.as_str(), route.path.as_str()), ("POST", "/ordering/place-order"));
     assert_eq!(route.function, "place-order");
+    let scopes =
+        |of: &Model| of.routes.iter().map(|it| it.token_scopes.clone()).collect::<Vec<_>>();
+    assert_eq!(scopes(&model), [None, None, None]);
+    let jwt = "Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref Nowhere } } }, DefaultAuthorizer: Jwt";
+    let api = "  Api: { Type: AWS::Serverless::HttpApi, Properties: { Auth: {";
+    let of_auth = |auth: &str| {
+        let template = Template::parse(&format!("{SHOP}{api} {auth} }} }} }}\n"));
+        scopes(&template.expect("a template").model(QUEUES).expect("a model"))
+    };
+    let of_own = || Some(["a", "b"].map(str::to_owned).to_vec());
+    assert_eq!(of_auth(jwt), [Some(vec![]), None, of_own()]);
+    assert_eq!(
+        of_auth("DefaultAuthorizer: AWS_IAM, EnableIamAuthorizer: true"),
+        [None, None, None]
+    );
 
     let tables: Vec<_> = model.tables.iter().map(|t| (t.id.as_str(), t.name.as_str())).collect();
     assert_eq!(tables, [("Events", "ringfence-local-Events"), ("Rows", "ringfence-local-Rows")]);
@@ -147,7 +164,30 @@ fn routes_mappings_schedules_and_rules_are_read() {
 }
 
 #[test]
-fn conditions_are_decided_by_the_defaults() {
+fn conditions_are_decided_by_the_values_for_this_machine_and_else_by_the_defaults() {
+    let names = |template: &Template| {
+        let functions = template.model(QUEUES).expect("a model").functions.into_iter();
+        functions.map(|function| function.binary).collect::<Vec<_>>()
+    };
+    let only = |stage: &str| {
+        let condition = "  Publish:\n    Condition: IsProd\n";
+        format!(
+            "Metadata: {{ Local: {{ Stage: {stage} }} }}\n{}",
+            SHOP.replace("  Publish:\n", condition)
+        )
+    };
+    let [prod, mut test] =
+        ["prod", "test"].map(|stage| Template::parse(&only(stage)).expect("YAML"));
+    assert!(names(&prod).contains(&"publish-events".to_owned()));
+    assert!(!names(&test).contains(&"publish-events".to_owned()));
+    test.set("Stage=prod").expect("a parameter");
+    assert_eq!(names(&test), names(&prod));
+    test.set("Stage").expect("a parameter");
+    assert_eq!(names(&test.whole()), names(&prod));
+    let mut none = Template::parse(SHOP).expect("a template");
+    let error = none.set("Stages=prod").expect_err("no parameter").to_string();
+    assert_eq!(error, "the template has no parameter Stages");
+
     let template = Template::parse(SHOP).expect("a template");
     let table = template.table("Events").expect("a table");
     assert_eq!(table["DeletionProtectionEnabled"], false);

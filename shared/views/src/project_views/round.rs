@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use ringfence::rfc3339;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
 use ringfence_function::chain;
@@ -19,7 +18,7 @@ const TURN: Duration = Duration::from_secs(1);
 /// The result of a ring for all views.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// A line of the log for each generation that was run, with the metrics of the served ones.
+    /// A line of the log for each generation that was run, with what is measured of the served ones.
     pub lines: Vec<Value>,
     /// Served views that failed or did not reach the present in time, with the cause. For them the
     /// doorbell has to ring again.
@@ -46,7 +45,9 @@ pub async fn ring(
     views: &[Definition],
     time: Duration,
     clock: &Clock,
+    request_id: &str,
 ) -> Round {
+    let began_ms = clock.now_ms();
     let turns = &Turns::new(views.len(), time);
     let all = join_all(views.iter().map(|view| run_view(projector, view, turns))).await;
     let end = projector.end().await;
@@ -54,7 +55,12 @@ pub async fn ring(
     let mut round = Round::default();
     for outcome in all.into_iter().flatten() {
         let Outcome { view, live, ran, .. } = &outcome;
-        let mut line = line(&outcome, now_ms);
+        let mut line = line(&outcome);
+        let run = outcome.generation.map_or_else(
+            || (*view).to_owned(),
+            |Generation(generation)| format!("{view}#{generation}"),
+        );
+        ran.links.trace(&mut line, &run, request_id, (began_ms, now_ms));
         if *live {
             // Without an answer the view's checkpoint is not known.
             let known = outcome.error.is_none() || ran.checkpoint.is_some();
@@ -169,7 +175,7 @@ async fn lag(
     Ok((events, next_ms.map_or(0, |next_ms| now_ms.saturating_sub(next_ms))))
 }
 
-fn line(outcome: &Outcome, now_ms: u64) -> Value {
+fn line(outcome: &Outcome) -> Value {
     let Outcome { view, generation, live, parked: _, ran, error } = outcome;
     let (level, became) = match error {
         Some(_) => ("ERROR", "failed"),
@@ -178,7 +184,6 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
         None => ("INFO", "present"),
     };
     let mut line = json!({
-        "timestamp": rfc3339(now_ms),
         "level": level,
         "message": format!("{view} {became}"),
         "view": view,
@@ -203,29 +208,23 @@ fn line(outcome: &Outcome, now_ms: u64) -> Value {
     line
 }
 
-/// Adds the metrics of a served view, in CloudWatch's embedded metric format: whether it failed, and,
-/// if they are known, its lag and how many of its rows are parked.
+/// Adds what CloudWatch makes metrics of, in its embedded metric format: the lag of a served view and how many of its
+/// rows are parked, if they are known. All views share the two metrics, so a new view needs no alarm of its own, and
+/// costs nothing every month. The line says whose they are.
 fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
-    let metric = |name: &str, unit: &str| json!({ "Name": name, "Unit": unit });
-    line["view_failed"] = u8::from(line["outcome"] == "failed").into();
-    let mut metrics = vec![metric("view_failed", "Count")];
-    // The totals of all views are for alarms that need no change when a view is added.
-    let mut totals = Vec::new();
+    let mut metrics = Vec::new();
+    let mut metric = |name: &str, unit: &str| metrics.push(json!({ "Name": name, "Unit": unit }));
     if let Some((events, ms)) = lag {
         line["events_behind"] = events.into();
-        line["ms_behind"] = ms.into();
-        metrics.push(metric("events_behind", "Count"));
-        totals.push(metric("ms_behind", "Milliseconds"));
+        line["view_lag"] = ms.into();
+        metric("view_lag", "Milliseconds");
     }
     if let Some(rows) = parked {
         line["rows_parked"] = rows.into();
-        totals.push(metric("rows_parked", "Count"));
+        metric("rows_parked", "Count");
     }
-    metrics.extend_from_slice(&totals);
-    let directive = |dimensions: &[&str], metrics: &[Value]| json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics });
-    let mut directives = vec![directive(&["view"], &metrics)];
-    if !totals.is_empty() {
-        directives.push(directive(&[], &totals));
+    if !metrics.is_empty() {
+        let directive = json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": metrics });
+        line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
     }
-    line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": directives });
 }

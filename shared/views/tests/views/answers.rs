@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_function::Call;
+use ringfence_function::{Call, Issuers};
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ fn http(path: Value, query: Value) -> Value {
 
 /// Status, headers and body of an HTTP answer.
 async fn ask(world: &World, path: Value, query: Value) -> (u64, Value, Value) {
-    let answered = answer(&world.reader(), &http(path, query), "request-1", LONG).await;
+    let answered =
+        answer(&world.reader(), &Issuers::default(), &http(path, query), "request-1", LONG).await;
     let body = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
     let status = answered.answer["statusCode"].as_u64().unwrap();
     (status, answered.answer["headers"].clone(), body)
@@ -37,7 +38,7 @@ async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
     let (status, headers, body) = ask(&world, path.clone(), Value::Null).await;
     assert_eq!((status, &headers["content-type"]), (200, &json!("application/json")));
     assert_eq!(body, row);
-    let direct = answer(&world.reader(), &path, "request-1", LONG).await;
+    let direct = answer(&world.reader(), &Issuers::default(), &path, "request-1", LONG).await;
     assert_eq!((direct.answer, direct.outcome, direct.view), (row, "found", Some("notes".into())));
 }
 
@@ -111,7 +112,14 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     );
     // It does not wait longer than the invocation lasts.
     let time = Duration::from_millis(100);
-    let answered = answer(&world.reader(), &http(path(), query(5_000)), "request-1", time).await;
+    let answered = answer(
+        &world.reader(),
+        &Issuers::default(),
+        &http(path(), query(5_000)),
+        "request-1",
+        time,
+    )
+    .await;
     let late: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
     assert_eq!(late, body);
     world.run(&view(), FIRST).await.unwrap();
@@ -129,7 +137,8 @@ async fn a_table_that_does_not_answer_in_time_is_a_503() {
     world.wire.inject("GetItem", 0, Fault::Delay(LONG));
     let request = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     let (reader, seconds) = (world.reader(), Duration::from_secs);
-    let answer = answer(&reader, &request, "request-1", seconds(19));
+    let issuers = Issuers::default();
+    let answer = answer(&reader, &issuers, &request, "request-1", seconds(19));
     let answered = tokio::time::timeout(seconds(20), answer).await.expect("in time");
     assert_eq!(answered.answer["statusCode"], 503);
     assert!(answered.cause.is_some_and(|cause| cause.starts_with("reading a view")));
@@ -156,9 +165,14 @@ async fn a_view_that_is_being_built_is_a_503_with_its_progress() {
         assert_eq!(body, expected);
     }
     // One ring is enough.
-    let round =
-        ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
-            .await;
+    let round = ringfence_views::project_views::ring(
+        &world.projector(),
+        &[view()],
+        LONG,
+        &world.clock,
+        "r-1",
+    )
+    .await;
     assert!(round.unfinished.is_empty(), "{round:?}");
     let path = json!({ "view": "notes", "id": "a" });
     let (status, _, body) = ask(&world, path, Value::Null).await;
@@ -170,16 +184,21 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     let world = World::new(11, catalog());
     let large = sized("n1", vec!["b".to_owned()], 400_000);
     let event = world.publish([noted("n1", &["a", "b", "c"]), large]).await[1].id();
-    let round =
-        ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
-            .await;
+    let round = ringfence_views::project_views::ring(
+        &world.projector(),
+        &[view()],
+        LONG,
+        &world.clock,
+        "r-1",
+    )
+    .await;
     assert!(round.unfinished.is_empty(), "nobody has to ring again: {round:?}");
     let line = &round.lines[0];
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
     let named = &line["parked"][0];
     assert_eq!((&named["row"], &named["event"]), (&json!("b"), &json!(event)));
     assert!(named["cause"].as_str().unwrap().starts_with("the row: 400"), "{line}");
-    let of_all = &line["_aws"]["CloudWatchMetrics"][1];
+    let of_all = &line["_aws"]["CloudWatchMetrics"][0];
     assert_eq!(of_all["Dimensions"], json!([[]]));
     let metric = json!({ "Name": "rows_parked", "Unit": "Count" });
     assert!(of_all["Metrics"].as_array().unwrap().contains(&metric), "{line}");
@@ -203,9 +222,14 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     // Each ring reports it again, until a retry succeeds.
     world.publish([noted("n1", &["b", "c"])]).await;
     for rows in [1, 0] {
-        let round =
-            ringfence_views::project_views::ring(&world.projector(), &[view()], LONG, &world.clock)
-                .await;
+        let round = ringfence_views::project_views::ring(
+            &world.projector(),
+            &[view()],
+            LONG,
+            &world.clock,
+            "r-1",
+        )
+        .await;
         let line = &round.lines[0];
         assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
         world.projector().retry(&view(), &|_| {}).await.unwrap();
@@ -218,7 +242,9 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let line = async |payload: &Value| {
         let [request_id, function] = ["request-1", "QueryViews-1"].map(str::to_owned);
         let call = Call { payload: payload.clone(), request_id, function, time: LONG };
-        answer(&world.reader(), payload, "request-1", LONG).await.line(&call, 0, 7)
+        answer(&world.reader(), &Issuers::default(), payload, "request-1", LONG)
+            .await
+            .line(&call, 0, 7)
     };
     let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");
@@ -253,7 +279,8 @@ async fn a_cause_goes_to_the_log_and_not_to_the_caller() {
     ] {
         world.wire.inject("GetItem", 0, fault);
         let payload = http(json!({ "view": "notes", "id": "a" }), Value::Null);
-        let answered = answer(&world.reader(), &payload, "request-1", LONG).await;
+        let answered =
+            answer(&world.reader(), &Issuers::default(), &payload, "request-1", LONG).await;
         assert_eq!(
             (answered.answer["statusCode"].as_u64(), answered.outcome),
             (Some(status), kind)
@@ -303,22 +330,22 @@ async fn a_view_that_fails_fails_the_round_but_does_not_stop_others() {
     let views = [view(), Definition::of::<Others>()];
     world.clock.set(poisoned + 750);
     let projector = world.projector();
-    let round = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock).await;
+    let round =
+        ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock, "r-1").await;
     assert_eq!(round.unfinished.len(), 1);
     assert!(round.unfinished[0].starts_with("notes: view notes: event "), "{round:?}");
     assert_eq!(world.rows("others", FIRST).await.len(), 1);
     let [notes, others] = &round.lines[..] else { panic!("{round:?}") };
     for (line, expected) in [
-        (notes, json!(["notes", "failed", "ERROR", 1, 1, 2, 750])),
-        (others, json!(["others", "present", "INFO", 3, 0, 0, 0])),
+        (notes, json!(["notes", "failed", "ERROR", 1, 2, 750])),
+        (others, json!(["others", "present", "INFO", 3, 0, 0])),
     ] {
-        let names =
-            ["view", "outcome", "level", "checkpoint", "view_failed", "events_behind", "ms_behind"];
+        let names = ["view", "outcome", "level", "checkpoint", "events_behind", "view_lag"];
         let found: Vec<_> = names.iter().map(|name| line[name].clone()).collect();
         assert_eq!(json!(found), expected);
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
         assert!(metrics.iter().all(|metric| line[metric["Name"].as_str().unwrap()].is_number()));
-        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([["view"]]));
+        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([[]]));
     }
 }
 
@@ -329,7 +356,7 @@ async fn a_view_that_is_behind_does_not_stop_others() {
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
     let projector = world.projector();
-    let ring = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock);
+    let ring = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(10)).await;
         assert!(world.wire.is_spent(), "notes waits for its rows");
@@ -351,7 +378,8 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
     let projector = world.projector();
     let round =
-        ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock).await;
+        ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock, "r-1")
+            .await;
     let [live, building] = &round.lines[..] else { panic!("{round:?}") };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
     assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
@@ -360,7 +388,7 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_lag_is_logged_for_each_view_that_could_be_read_and_for_all_together() {
+async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
     let world = World::new(9, catalog());
     world.publish([noted("n1", &["a"])]).await;
     let projector = world.projector();
@@ -370,14 +398,13 @@ async fn the_lag_is_logged_for_each_view_that_could_be_read_and_for_all_together
             world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
         }
         let round =
-            ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock).await;
+            ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock, "r-1")
+                .await;
         let line = &round.lines[0];
-        assert_eq!(line["view_failed"], u8::from(!asked));
+        assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
         assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
-        let directives = line["_aws"]["CloudWatchMetrics"].as_array().unwrap().iter();
-        let dimensions: Vec<_> = directives.map(|directive| &directive["Dimensions"]).collect();
-        let of_all = json!([[]]);
-        assert_eq!(dimensions.contains(&&of_all), asked, "{line}");
+        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].to_string();
+        assert_eq!(metrics.contains("view_lag"), asked, "{line}");
     }
 }
 
@@ -392,9 +419,10 @@ async fn a_round_without_time_says_that_it_is_behind() {
     let projector = world.projector();
     let time = Duration::from_secs(2);
     let round =
-        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock).await;
+        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock, "r-1")
+            .await;
     assert_eq!(round.unfinished, ["notes: behind"]);
     let line = &round.lines[0];
     assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(50)));
-    assert!(line["ms_behind"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
+    assert!(line["view_lag"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
 }

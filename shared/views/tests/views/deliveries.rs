@@ -99,6 +99,7 @@ async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
         &views,
         Duration::from_secs(60),
         &world.clock,
+        "r-1",
     );
     let _ = tokio::time::timeout(Duration::from_millis(crash_ms), round).await;
 }

@@ -1,0 +1,126 @@
+//! `ringfence trace`: what a correlation id has led to, as a tree with times, or as spans.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Args;
+use futures::TryStreamExt;
+use ringfence::rfc3339;
+use ringfence_feed::{Entry, Until};
+use ringfence_spans::{TraceSpan, document};
+use serde_json::{Value, json};
+
+use crate::Lists;
+use crate::flow::{Flow, FlowRow};
+use crate::out::{Output, serialize_as, write_line};
+use crate::place::CheckpointName;
+use crate::say;
+use crate::tables::{DynamoEndpoint, IndexTable};
+
+#[derive(Args)]
+#[command(after_help = "\
+Times are those of events: of a command, that of its first event, beside how long it came after the event that led to it.
+A command that left no event is not there; its line is in the functions' logs. The whole index is read, or all of it
+after --from: a gigabyte takes about 125,000 read units.
+
+Examples:
+  ringfence trace walk-1
+  ringfence trace --stack ringfence-prod walk-1 --otlp > trace.json
+  curl http://127.0.0.1:4318/v1/traces -H 'content-type: application/json' -d @trace.json")]
+pub(crate) struct Arguments {
+    /// The correlation id, as each event of the flow has it.
+    #[arg(value_name = "CORRELATION-ID")]
+    correlation_id: String,
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+    /// Looks only at events after this checkpoint: a number, `start` or `end`.
+    #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
+    from: CheckpointName,
+    /// Prints the spans in the JSON of OTLP, as a collector takes them.
+    #[arg(long, conflicts_with = "json")]
+    otlp: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { correlation_id, index, dynamo, from, otlp, output } = arguments;
+    let index = index.index(dynamo.client().await?);
+    let entries = index.read(from.checkpoint(&index).await?, Until::Present);
+    let of_flow = entries.try_filter(|Entry { event, .. }| {
+        std::future::ready(event.metadata.text("correlationId") == Some(correlation_id))
+    });
+    let entries: Vec<_> = of_flow.try_collect().await?;
+    let shown = entries
+        .into_iter()
+        .map(|Entry { checkpoint, event }| Entry { checkpoint, event: lists.shown(event) });
+    let trace = Trace { correlation_id: correlation_id.clone(), flow: Flow::new(shown.collect()) };
+    let is_known = !trace.flow.commands.is_empty();
+    if *otlp {
+        say!("{}", document(&trace.flow.spans()));
+        return Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
+    Ok(output.end(&trace, is_known))
+}
+
+/// A flow under its correlation id.
+struct Trace {
+    correlation_id: String,
+    flow: Flow,
+}
+
+impl Display for Trace {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { correlation_id, flow } = self;
+        let (began, ended) = flow.times();
+        if flow.commands.is_empty() {
+            return write_line!(f, "No event has the correlation id {correlation_id}.");
+        }
+        let events: usize = flow.commands.iter().map(|command| command.events.len()).sum();
+        write_line!(
+            f,
+            "{correlation_id}: {} commands, {events} events, {} ms from {} on",
+            flow.commands.len(),
+            ended - began,
+            rfc3339(began)
+        )?;
+        for FlowRow { command, level, waited_ms, .. } in flow.rows() {
+            let (indent, after) = ("  ".repeat(level), command.times().0 - began);
+            let by = command.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+            let who = command.principal.as_ref().map(|who| format!(" for {who}"));
+            let waited = waited_ms.map(|ms| format!(", {ms} ms after its cause"));
+            let (who, waited) = (who.unwrap_or_default(), waited.unwrap_or_default());
+            write_line!(f, "{after:>8} ms  {indent}{}{by}{who}{waited}", command.name())?;
+            for entry in &command.events {
+                let after = entry.event.at - began;
+                let (event_type, id) = (&entry.event.event_type, entry.event.id());
+                write_line!(f, "{after:>8} ms  {indent}  {event_type} {id}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+serialize_as!(Trace, |Trace { correlation_id, flow }| {
+    let event = |Entry { event, .. }: &Entry| json!({ "id": event.id(), "type": event.event_type, "recordedAt": event.recorded_at() });
+    let command = |(row, span): (FlowRow<'_>, TraceSpan)| {
+        json!({
+            "level": row.level,
+            "context": row.command.context,
+            "slice": row.command.slice,
+            "commandId": row.command.id,
+            "by": row.command.by,
+            "principal": row.command.principal,
+            "traceId": span.ids.trace_id(),
+            "spanId": span.ids.span_id(),
+            "parentSpanId": span.parent.map(|parent| parent.span_id()),
+            "waitedMs": row.waited_ms,
+            "events": row.command.events.iter().map(event).collect::<Value>(),
+        })
+    };
+    let commands: Value = flow.rows().into_iter().zip(flow.spans()).map(command).collect();
+    json!({ "correlationId": correlation_id, "commands": commands })
+});
