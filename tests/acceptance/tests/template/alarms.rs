@@ -173,6 +173,8 @@ fn silence(alarm: &Value) -> &'static str {
     match metric.as_str().or(alarm["MetricName"].as_str()).unwrap() {
         // Lambda counts each poll. One that is off polls nothing, and nothing else tells of it.
         "PolledEventCount" => "breaching",
+        // Each sweep says how late it is. One that does not run says nothing.
+        "due_lag_ms" => "breaching",
         // SQS stops counting a queue that rests; its letters are still there.
         "ApproximateNumberOfMessagesVisible" => "ignore",
         // Nobody rings the views of a stack at rest; its parked rows are still there.
