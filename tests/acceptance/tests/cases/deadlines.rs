@@ -84,13 +84,12 @@ impl World {
     async fn show(&self) -> Usage {
         let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
         let indexer = Indexer::new(logs, self.dynamo.client.clone(), "IndexTable");
-        let partitions = self.partitions.iter().cloned().collect();
-        for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
+        for (partition, outcome) in indexer.index(self.partitions.clone(), Retry::default()).await {
             outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
         }
         let projector = self.projector();
         let round =
-            project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock, "r-1").await;
+            project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock, "test").await;
         assert_eq!(round.unfinished, [""; 0]);
         projector.meter().snapshot()
     }
