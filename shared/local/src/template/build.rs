@@ -64,6 +64,9 @@ impl Model {
             outputs: outputs(view)?,
         };
         for (id, body) in view.resources("AWS::Serverless::Function") {
+            if !view.is_there(id, body)? {
+                continue;
+            }
             let function = function(view, id, body)?;
             model.events(view, id, body, &function.binary)?;
             model.functions.push(function);
@@ -136,6 +139,8 @@ impl Model {
                         },
                     });
                 }
+                // Here the lines of functions are in files, and nobody subscribes to them.
+                "CloudWatchLogs" => {}
                 "Schedule" => {
                     return Err(not_understood(id, &event, "Type Schedule, write ScheduleV2"));
                 }

@@ -72,6 +72,13 @@ impl<'a> View<'a> {
         of_kind.collect()
     }
 
+    /// Whether this stack has the resource: one with a condition is there if the condition holds.
+    pub(super) fn is_there(&self, resource: &str, body: &Value) -> Result<bool, TemplateError> {
+        let place = Place { resource, property: "Condition" };
+        let condition = body.get("Condition").map(|name| serde_json::json!({ "Condition": name }));
+        condition.map_or(Ok(true), |condition| self.resolver.holds(place, &condition))
+    }
+
     pub(super) fn local_name(&self, resource: &str) -> Result<String, TemplateError> {
         self.resolver.local_name(Place { resource, property: "name" }, resource)
     }

@@ -149,7 +149,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn holds(&self, place: Place<'_>, condition: &Value) -> Result<bool, TemplateError> {
+    pub(super) fn holds(&self, place: Place<'_>, condition: &Value) -> Result<bool, TemplateError> {
         let unknown = || place.not_understood(format!("condition {condition}"));
         let (name, argument) =
             condition.as_object().and_then(|map| map.iter().next()).ok_or_else(unknown)?;
