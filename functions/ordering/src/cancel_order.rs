@@ -1,8 +1,11 @@
 //! CancelOrder: cancels an order.
+//!
+//! It is also an automation: an order whose units are missing, or are free again because it was not paid in time, is
+//! cancelled. If the units are free again because the order is cancelled, nothing changes.
 
 use crate::{OrderCancelled, OrderId, Ordering, ProductId};
 use ringfence::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Cancels an order.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -50,6 +53,9 @@ impl State for Order {
 
 impl Slice for CancelOrder {
     const NAME: &'static str = "cancel-order";
+    const REACTS_TO: &'static [Cause] =
+        &[Cause::named("inventory", "StockMissing"), Cause::named("inventory", "StockReleased")];
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Order;
     type Writes = OrderCancelled;
@@ -64,6 +70,11 @@ impl Slice for CancelOrder {
                 Ok(vec![OrderCancelled { order_id, product_ids: product_ids.clone() }])
             }
         }
+    }
+
+    fn react(event: &Current<'_, TopicEvent>) -> Result<Vec<Self>, serde_json::Error> {
+        let Unsupplied { order_id } = Unsupplied::deserialize(&event.data)?;
+        Ok(vec![Self { order_id }])
     }
 
     fn cases() -> Vec<Case<Self>> {
@@ -86,4 +97,11 @@ impl Slice for CancelOrder {
             given(events![placed("o1"), cancelled()]).when(cancel()).then_nothing(),
         ]
     }
+}
+
+/// What this context reads of an order that inventory does not supply.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Unsupplied {
+    order_id: OrderId,
 }

@@ -1,14 +1,31 @@
 //! The events and the value types.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 pub use catalog::{Money, ProductId, ProductName};
-use ringfence::{Event, id_type};
+use ringfence::{Event, TagValue, id_type};
+use serde::{Deserialize, Serialize};
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
 id_type!(SubmissionId, "names one sending of a form: a token that the form contains");
+
+/// Units of a product, as the contexts that carry out an order name them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Item {
+    pub product_id: ProductId,
+    pub units: NonZeroU32,
+}
+
+/// An item is tagged with its product.
+impl TagValue for Item {
+    fn tag_value(&self) -> Cow<'_, str> {
+        self.product_id.tag_value()
+    }
+}
 
 /// A product of the catalog is copied to ordering, for the first time or after a change. Orders depend on it, and
 /// not on the product's other events. Each order adds one of those.

@@ -61,6 +61,7 @@ impl State for Orders {
 
 impl Slice for OrderProduct {
     const NAME: &'static str = "order-product";
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Orders;
     type Writes = ProductOrdered;

@@ -78,6 +78,7 @@ impl State for Placing {
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
     const REACTS_TO: &'static [Cause] = &[Cause::named("carts", "CheckedOut")];
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Placing;
     type Writes = OrderPlaced;

@@ -48,6 +48,7 @@ impl State for Form {
 
 impl Slice for SubmitOrder {
     const NAME: &'static str = "submit-order";
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Ordering;
     type State = Form;
     type Writes = OrderSubmitted;

@@ -12,8 +12,10 @@ impl Members for Shop {
             .context::<catalog::ProductCatalog>()
             .context::<courses::Courses>()
             .context::<customers::Customers>()
+            .context::<inventory::Inventory>()
             .context::<invoices::Invoices>()
             .context::<ordering::Ordering>()
+            .context::<payments::Payments>()
             .context::<pricing::Pricing>()
             .context::<signups::Signups>();
     }

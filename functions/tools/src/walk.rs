@@ -28,6 +28,7 @@ pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
         register_customer(walker).await?;
         fill_cart(walker).await?;
         check_out(walker).await?;
+        pay_in_time(walker).await?;
         walker.expect_quiet().await
     })
 }
@@ -181,6 +182,37 @@ async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
     walker.expect_indexed("CheckedOut", &key).await?;
     let placed = walker.latest("OrderPlaced");
     walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await
+}
+
+async fn pay_in_time(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "Two kettles arrive. One is ordered: inventory reserves it, and payments asks for the money",
+    );
+    let kettle = json!({
+        "productId": "p-4", "name": "Kettle", "description": "",
+        "price": { "amount": 4900, "currency": "EUR" },
+    });
+    let answer = walker.invoke("add-product", &kettle).await?;
+    ensure!(answer["accepted"] == true, "add-product was not accepted");
+    walker.expect_events(&[("ProductAdded", 1), ("CatalogProductSynced", 1)]).await?;
+    let delivery = json!({ "deliveryId": "d-1", "productId": "p-4", "units": 2 });
+    let answer = walker.post("/inventory/receive-stock", &delivery).await?;
+    expect_accepted(&answer, "StockReceived")?;
+    walker.expect_events(&[("StockReceived", 1)]).await?;
+    order_kettle(walker, "ord-8").await?;
+    let requested = walker.latest("PaymentRequested");
+    let (path, amount) = ("/open-payments/ord-8", json!(4900));
+    walker.expect_row(path, &requested, "/row/amount/amount", &amount).await?;
+    let answer = walker.post("/payments/record-payment", &json!({ "orderId": "ord-8" })).await?;
+    expect_accepted(&answer, "PaymentReceived")?;
+    walker.expect_events(&[("PaymentReceived", 1)]).await
+}
+
+async fn order_kettle(walker: &mut Walker<'_>, id: &str) -> Result<()> {
+    let answer = walker.post("/ordering/place-order", &order(id, &["p-4"])).await?;
+    expect_accepted(&answer, "OrderPlaced")?;
+    let caused = ["OrderPlaced", "ProductDemandRecorded", "StockReserved", "PaymentRequested"];
+    walker.expect_events(&caused.map(|event| (event, 1))).await
 }
 
 fn order(id: &str, products: &[&str]) -> Value {

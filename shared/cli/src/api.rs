@@ -23,11 +23,13 @@ const SERVICE: &str = "execute-api";
 /// The beginning of each type of problem that a function answers.
 const PROBLEM: &str = "urn:ringfence:problem:";
 
-/// An HTTP API. Requests to `https://` are signed as API Gateway asks for it by default. Those to `http://` are
-/// not: that is a stack on this machine, which checks nothing.
+/// An HTTP API. With a token, each request has it. Without one, requests to `https://` are signed. Those to `http://` are
+/// not: that is a stack on this machine, which checks nothing unless it is started with `--auth`.
 pub struct Api {
     url: String,
     http: Http,
+    /// The header of the token.
+    authorization: Option<String>,
 }
 
 /// An answer of an API.
@@ -61,17 +63,26 @@ impl Answer {
 }
 
 impl Api {
-    /// The API at a URL, with the Region and the credentials of the environment.
+    /// The API at a URL, for a caller who has this token, or else with the Region and the credentials of the environment.
     ///
     /// # Errors
     /// The URL is of AWS, and the environment has no Region or no credentials.
-    pub async fn at(url: &str) -> Result<Self> {
-        let signer = match url.starts_with("https://") {
+    pub async fn at(url: &str, token: Option<&str>) -> Result<Self> {
+        let signer = match is_far(url) && token.is_none() {
             true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
             false => None,
         };
-        let http = http(signer, ANSWER_BYTES_MAX)?;
-        Ok(Self { url: url.trim_end_matches('/').to_owned(), http })
+        Self::of(url, signer, token.map(|token| format!("Bearer {token}")))
+    }
+
+    /// The API at a URL, for requests with this header `Authorization`, which may be wrong.
+    pub(crate) fn open(url: &str, authorization: Option<String>) -> Result<Self> {
+        Self::of(url, None, authorization)
+    }
+
+    fn of(url: &str, signer: Option<Signer>, authorization: Option<String>) -> Result<Self> {
+        let http = http(signer, is_far(url), ANSWER_BYTES_MAX)?;
+        Ok(Self { url: url.trim_end_matches('/').to_owned(), http, authorization })
     }
 
     /// Posts a JSON body, with these headers, whose names are in lower case.
@@ -81,7 +92,8 @@ impl Api {
     /// If the request [was not sent](was_not_sent), it has not.
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
-        let headers = [&[("content-type", "application/json")], with].concat();
+        let mut headers = [&[("content-type", "application/json")], with].concat();
+        headers.extend(self.authorization.as_deref().map(|header| ("authorization", header)));
         let answer =
             timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body.as_bytes())).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
@@ -90,6 +102,11 @@ impl Api {
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
         Ok(Answer { status, document })
     }
+}
+
+/// Whether a URL is of AWS, and not of a stack on this machine.
+fn is_far(url: &str) -> bool {
+    url.starts_with("https://")
 }
 
 /// Whether a request had no answer because there was no connection, so that it took no effect.
@@ -146,7 +163,7 @@ mod tests {
     #[tokio::test]
     async fn a_command_is_posted_with_its_key_and_is_not_signed_on_this_machine() {
         let (url, thread) = answering("422 x", r#"{"code":"Taken"}"#);
-        let api = Api::at(&url).await.unwrap();
+        let api = Api::at(&url, None).await.unwrap();
         let key = [("idempotency-key", "k1")];
         let answer = api.post("rooms/book", r#"{"roomId":"r1"}"#, &key).await.unwrap();
         assert_eq!((answer.status, answer.document), (422, json!({ "code": "Taken" })));
@@ -156,12 +173,17 @@ mod tests {
             assert!(request.contains(&format!("{line}\r\n")), "{request}");
         }
         assert!(request.ends_with("\r\n\r\n{\"roomId\":\"r1\"}") && !request.contains("auth"));
+        let (url, thread) = answering("200 x", "{}");
+        let api = Api::at(&url, Some("a.b.c")).await.unwrap();
+        api.post("rooms/book", "{}", &[]).await.unwrap();
+        let request = thread.join().unwrap();
+        assert!(request.contains("authorization: Bearer a.b.c\r\n"), "{request}");
     }
 
     #[tokio::test]
     async fn an_answer_without_json_and_no_answer_are_errors_that_name_the_url() {
         let (url, thread) = answering("502 x", "<html>");
-        let api = Api::at(&url).await.unwrap();
+        let api = Api::at(&url, None).await.unwrap();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
         assert_eq!(error.to_string(), format!("{url}rooms/book: 502 without JSON"));
         thread.join().unwrap();
@@ -187,7 +209,7 @@ mod tests {
                 streams.push(stream);
             }
         });
-        let api = Api::at(&url).await.unwrap();
+        let api = Api::at(&url, None).await.unwrap();
         let mut post = Box::pin(api.post("rooms/book", "{}", &[]));
         tokio::select! {
             biased;

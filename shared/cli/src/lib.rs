@@ -36,6 +36,7 @@ pub mod stack;
 pub mod stats;
 pub mod tables;
 mod tail;
+mod token;
 mod topic;
 mod trace;
 pub mod view;
@@ -85,6 +86,11 @@ enum OfAll {
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
     /// 2: error.
     Send(send::Arguments),
+    /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
+    Token(token::Arguments),
+    /// Sends good and bad tokens to a slice, and says whether the API lets in what API Gateway would. Status 0: it does,
+    /// 1: it does not, 2: error.
+    TokenCheck(token::Check),
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
@@ -224,6 +230,8 @@ impl OfAll {
         match self {
             Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
+            Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
+            Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }

@@ -30,9 +30,9 @@ pub fn trust() -> Result<Trust> {
 ///
 /// # Errors
 /// As of [`trust`].
-pub(crate) fn http(signer: Option<Signer>, bytes_max: usize) -> Result<Http> {
+pub(crate) fn http(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Result<Http> {
     let trust = trust()?;
-    let connector = if signer.is_some() { trust.proxied() } else { trust.connector() };
+    let connector = if is_far { trust.proxied() } else { trust.connector() };
     Ok(Http::new(connector, signer, bytes_max))
 }
 

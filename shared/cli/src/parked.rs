@@ -48,7 +48,7 @@ impl Arguments {
 
     fn definitions(&self, lists: &Lists) -> Result<Vec<Definition>> {
         match &self.view {
-            None => Ok(lists.stack.views()),
+            None => Ok(lists.stack.rows()),
             Some(view) => Ok(vec![definition(view, lists)?]),
         }
     }

@@ -27,16 +27,21 @@ pub(crate) struct Arguments {
     /// The idempotency key: however often the command is sent with it, it takes effect once.
     #[arg(long)]
     key: Option<String>,
-    /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
+    /// The URL of the HTTP API. Without a token, a request to `https://` is signed with the credentials of the
+    /// environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: String,
+    /// A token of the caller, for an API that asks for tokens.
+    #[arg(long, env = "API_TOKEN", hide_env_values = true)]
+    token: Option<String>,
 }
 
 pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCode> {
-    let Arguments { slice, data, key, api } = arguments;
+    let Arguments { slice, data, key, api, token } = arguments;
     check(slice, stack)?;
     let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
-    let answer = Api::at(api).await?.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
+    let api = Api::at(api, token.as_deref()).await?;
+    let answer = api.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
     say!("{}", answer.document);
     Ok(answer.code())
 }

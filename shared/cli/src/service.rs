@@ -68,7 +68,7 @@ impl Service {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => public(config, name, id)?,
         };
-        Ok(Self { http: http(Some(signer), ANSWER_BYTES_MAX)?, url })
+        Ok(Self { http: http(Some(signer), true, ANSWER_BYTES_MAX)?, url })
     }
 
     /// Sends a request, which takes the same effect if it is repeated. `path` begins with a slash.
@@ -218,7 +218,7 @@ mod tests {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let router = Router::new().route("/busy", busy).route("/no", no);
         tokio::spawn(async move { axum::serve(listener, router).await });
-        let service = Service { http: http(None, 10_000).expect("a client"), url };
+        let service = Service { http: http(None, false, 10_000).expect("a client"), url };
         let call = async |path| service.call("GET", path, &[], "").await.and_then(Answer::accepted);
         assert_eq!(call("/busy").await.expect("an answer"), "yes");
         let refused = call("/no").await.expect_err("refused").to_string();

@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
 
 /// The view of this name.
 pub(crate) fn definition(name: &str, lists: &Lists) -> Result<Definition> {
-    let views = lists.stack.views();
+    let views = lists.stack.rows();
     let found = views.iter().find(|view| view.name == name).copied();
     let names: Vec<_> = views.iter().map(|view| view.name).collect();
     found.with_context(|| format!("there is no view {name}: the views are {}", names.join(", ")))

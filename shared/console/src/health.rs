@@ -103,7 +103,7 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Cost)> {
     let mut readers = if asked.all_readers {
         checkpoints.readers().await?
     } else {
-        let names = site.lists.stack.views();
+        let names = site.lists.stack.rows();
         let standing = try_join_all(names.iter().map(|view| views.standing(view.name))).await?;
         let both = standing.into_iter().flatten().flat_map(|it| [it.served, it.built]);
         both.flatten().collect()

@@ -16,11 +16,12 @@ use ringfence_views::{Projector, ViewReader};
 
 use crate::job::Jobs;
 use crate::own::ConsolePage;
+use ringfence_cli::Lists;
+use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{DynamoEndpoint, IndexTable, LogTables, StackLogs};
 use ringfence_cli::work::Does;
-use ringfence_cli::{Lists, api};
 
 /// The latest troubles of a stack, the oldest first, and all later ones; for each watcher.
 pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
@@ -59,6 +60,9 @@ pub(crate) struct Flags {
     /// The URL of the HTTP API, to which commands are sent.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
+    /// A token of the operator, for an API that asks for tokens.
+    #[arg(long, env = "API_TOKEN", hide_env_values = true)]
+    token: Option<String>,
     /// The folder with the samples of the functions, with which forms are filled.
     #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]
     samples: PathBuf,
@@ -106,6 +110,7 @@ pub(crate) struct Site {
     /// The folder with the samples of its functions.
     pub(crate) samples: PathBuf,
     api: Option<String>,
+    token: Option<String>,
     /// Work that pages have started.
     pub(crate) jobs: Jobs,
     /// Whether a page may change anything; if not, the guard refuses it, and no page offers it.
@@ -136,6 +141,7 @@ impl Site {
             commands: flags.commands.clone(),
             samples: flags.samples.clone(),
             api: flags.api.clone(),
+            token: flags.token.clone(),
             client,
             jobs: Jobs::default(),
             may_write,
@@ -145,9 +151,9 @@ impl Site {
     }
 
     /// The URL of the HTTP API.
-    pub(crate) fn api(&self) -> Result<&str> {
+    pub(crate) async fn api(&self) -> Result<Api> {
         let unnamed = "commands are sent to the HTTP API: name it with --api or --stack";
-        self.api.as_deref().context(unnamed)
+        Api::at(self.api.as_deref().context(unnamed)?, self.token.as_deref()).await
     }
 
     /// The index, with a meter of its own: each page says what it cost.
@@ -163,7 +169,7 @@ impl Site {
     /// The rows of the views, if their table is named.
     pub(crate) fn views(&self, index: &Index) -> Option<ViewReader> {
         let table = self.view_table.as_ref()?;
-        let views = self.lists.stack.views();
+        let views = self.lists.stack.rows();
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
-use ringfence::visible;
+use ringfence::{Lane, visible};
 use ringfence_dynamo::Clock;
 use ringfence_stack::{ContextInfo, SliceInfo};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use crate::command;
 use crate::explanation;
 use crate::frame::{self, Path, Problem, encoded, given, slice_url};
 use crate::site::Site;
-use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY};
+use ringfence_cli::api::{Answer, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
 use ringfence_cli::explain::{Explanation, Issuers, OfSlice, counted};
 
@@ -128,7 +128,7 @@ async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::R
     let (began_ms, correlation) = (clock.now_ms(), clock.uuid().to_string());
     let mut headers = vec![(CORRELATION_ID, &*correlation)];
     headers.extend((!key.is_empty()).then_some((IDEMPOTENCY_KEY, key)));
-    let api = Api::at(site.api()?).await?;
+    let api = site.api().await?;
     let answer = match api.post(slice, &command.to_string(), &headers).await {
         Ok(answer) => answer,
         Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
@@ -223,7 +223,7 @@ impl<'a> Of<'a> {
 
     /// What the slice reads, decides and writes. It is text in boxes.
     fn picture(&self) -> Markup {
-        let SliceInfo { name, about, reads, writes, reacts_to } = self.slice;
+        let SliceInfo { name, about, reads, writes, reacts_to, order, scopes } = self.slice;
         html! {
             @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What the slice reads and writes" {
@@ -240,6 +240,15 @@ impl<'a> Of<'a> {
                     @if !reacts_to.is_empty() {
                         p.note { "It reacts to" }
                         ul { @for cause in *reacts_to { li { (cause.event_type) " of " (cause.context) } } }
+                        @match order {
+                            None => { p.note { "in any order, as the EventTopic delivers them." } }
+                            Some(Lane::Partition) => { p.note { "in the order of each partition." } }
+                            Some(Lane::Tag(key)) => { p.note { "one after another for each " (key) "." } }
+                        }
+                    }
+                    @if !scopes.is_empty() {
+                        p.note { "A token needs one of the scopes" }
+                        ul { @for scope in *scopes { li { (scope) } } }
                     }
                 }
                 div {

@@ -55,7 +55,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
         let main = html! { p { (UNNAMED) } };
         return Ok(frame::page(&site, "/views", "Views", Cost::default(), &main));
     };
-    let views = site.lists.stack.views();
+    let views = site.lists.stack.rows();
     let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
     // Read after the checkpoints, so that no checkpoint is beyond it.
     let end = index.end().await?;
@@ -130,7 +130,7 @@ fn view_url(view: &str) -> String {
 
 /// The view of this name.
 fn named(site: &Site, name: &str) -> Result<Definition, Problem> {
-    let found = site.lists.stack.views().into_iter().find(|view| view.name == name);
+    let found = site.lists.stack.rows().into_iter().find(|view| view.name == name);
     found.ok_or_else(|| Problem::nothing(format!("The stack has no view {name:?}.")))
 }
 

@@ -9,6 +9,7 @@
 //! case that waits between two facts keeps their order. And its command is run twice under an idempotency
 //! key: what it appends the first time is the answer to the second.
 
+mod due;
 mod given;
 mod in_memory;
 mod once;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use crate::Event;
 
 pub use crate::case::Case;
+pub use due::{DueCase, check_due};
 pub use given::{BEGIN_MS, Given, When, given};
 pub use in_memory::{catalog, check_in_memory};
 pub use run::check_each;

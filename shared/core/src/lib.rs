@@ -109,6 +109,7 @@ mod check;
 mod command;
 mod current;
 mod decide;
+mod due;
 mod effect;
 mod error;
 mod event;
@@ -116,6 +117,7 @@ mod filing;
 mod keys;
 mod kind;
 pub mod kit;
+mod lane;
 pub mod limits;
 mod log;
 mod memory;
@@ -153,6 +155,7 @@ pub use command::{
 };
 pub use current::{Current, CurrentError, NewerVersion, Reads};
 pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
+pub use due::{Due, DueRow};
 pub use effect::{Effect, FenceEffect, Target, earliest_ms};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
 pub use event::{
@@ -161,6 +164,7 @@ pub use event::{
 };
 pub use filing::{Filing, FilingError};
 pub use kind::{Aggregates, Dcb, LogKind, LogName};
+pub use lane::Lane;
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
@@ -193,9 +197,9 @@ pub use visible::{visible, visible_lines};
 pub mod prelude {
     pub use crate::{
         Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
-        Event, FieldError, Fields, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
-        TopicEvent, Writes, events,
-        kit::{Case, given, id},
+        Due, Event, FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots,
+        State, TopicEvent, Writes, events,
+        kit::{Case, DueCase, given, id},
     };
 }
 

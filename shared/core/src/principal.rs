@@ -67,6 +67,15 @@ impl Principal {
     pub fn with_scopes<T: Into<String>>(self, scopes: impl IntoIterator<Item = T>) -> Self {
         Self { scopes: scopes.into_iter().map(Into::into).collect(), ..self }
     }
+
+    /// Whether it may use what asks for one of these scopes. If there are none, everybody may. Only tokens have scopes:
+    /// what others may use, IAM has said before.
+    #[must_use]
+    pub fn may_use(&self, scopes: &[&str]) -> bool {
+        let is_of_token = matches!(self.kind, PrincipalKind::Jwt | PrincipalKind::Client);
+        let has_one = || scopes.iter().any(|scope| self.scopes.iter().any(|own| own == scope));
+        !is_of_token || scopes.is_empty() || has_one()
+    }
 }
 
 impl fmt::Display for Principal {
@@ -133,6 +142,22 @@ mod tests {
             let principal = Principal::from(text);
             assert_eq!(principal, Principal::new(kind, issuer, id), "{text}");
             assert_eq!(principal.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_token_needs_one_of_the_scopes_and_nobody_else_needs_any() {
+        let asked = ["orders/read", "orders/write"];
+        let has_one = ["orders", "orders/write"];
+        for text in ["jwt:main:ada", "client:main:batch"] {
+            let principal = Principal::from(text);
+            assert!(principal.may_use(&[]), "{text}");
+            assert!(!principal.may_use(&asked), "{text}");
+            assert!(!principal.clone().with_scopes(["orders", "orders/write2"]).may_use(&asked));
+            assert!(principal.with_scopes(has_one).may_use(&asked), "{text}");
+        }
+        for text in ["iam:role/shop", "direct:batch", "ada"] {
+            assert!(Principal::from(text).may_use(&asked), "{text}");
         }
     }
 }

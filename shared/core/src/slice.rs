@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     BoundaryId, Catalog, CatalogError, CommandContext, Consistency, Current, CurrentError, Event,
-    LogName, Query, Reads, Rejection, SequencedEvent, State, Tag, TagSchema, Upcasts, Writes,
+    Lane, LogName, Query, Reads, Rejection, SequencedEvent, State, Tag, TagSchema, Upcasts, Writes,
     case::Case,
     current::{Versioned, current},
 };
@@ -171,6 +171,14 @@ pub trait Slice: Command + 'static {
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
+    /// A caller who has a token needs one of these scopes to give the command over HTTP. Without any, it needs none.
+    /// Reactions, direct invokes and callers who sign with IAM need none either.
+    const SCOPES: &'static [&'static str] = &[];
+
+    /// The order in which it reacts to events. `None`: the EventTopic delivers each within a second or so, in any order,
+    /// and sometimes twice. With a lane it is fed from the index. It reacts to an event when its commands for the event
+    /// before it in the lane have their answers; different lanes do not wait for each other.
+    const ORDER: Option<Lane> = None;
 
     /// The consistency of the first read. An eventually consistent read has half the price and is just as
     /// safe. A strong one is for a slice whose retries cost more than that.

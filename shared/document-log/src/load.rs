@@ -119,6 +119,7 @@ impl<D: Document, S: Store> Category<D, S> {
     ) -> Result<Arc<Loaded<D>>, DocumentError> {
         let since = known.map_or(0, |known| known.version());
         let mut newest_first = Vec::new();
+        // The newest snapshot that was folded from other versions of the events, with how many events are after it.
         let (mut origin, mut other) = (false, None);
         let Some(tip) = tip else {
             return Ok(Arc::new(Loaded { state: D::default(), tip: None }));
@@ -134,12 +135,10 @@ impl<D: Document, S: Store> Category<D, S> {
             let is_event = self.access.snapshot(event_type).is_none();
             let index = unfold.version - u64::from(is_event && unfold.version > 0);
             let found = self.found(stream, index, event_type, time, bodies)?;
-            // A state that is in no events can't be folded from them.
-            let is_record = is_event || !self.access.keeps_events();
-            origin = is_record || found.version == self.version;
+            origin = self.begins_with(&found);
             match origin {
                 true => newest_first.push(found),
-                false => other = Some(found),
+                false => other = Some((found, 0)),
             }
         }
         let mut batch = Some(tip.clone());
@@ -148,10 +147,15 @@ impl<D: Document, S: Store> Category<D, S> {
             let indexed = (events.base()..).zip(&events.events).collect::<Vec<_>>();
             for (index, event) in indexed.into_iter().rev().filter(|(index, _)| *index >= since) {
                 let event_type = &event.event_type;
-                origin = self.access.is_origin(event_type);
-                if origin || D::Reads::TYPES.contains(&&**event_type) {
+                let is_origin = self.access.is_origin(event_type);
+                if is_origin || D::Reads::TYPES.contains(&&**event_type) {
                     let (time, bodies) = (&event.time, (&event.data, &event.meta));
-                    newest_first.push(self.found(stream, index, event_type, time, bodies)?);
+                    let found = self.found(stream, index, event_type, time, bodies)?;
+                    origin = is_origin && self.begins_with(&found);
+                    match is_origin && !origin {
+                        true => drop(other.get_or_insert((found, newest_first.len()))),
+                        false => newest_first.push(found),
+                    }
                 } else if self.catalog.schema(event_type).is_none() {
                     let (stream, event_type) = (stream.clone(), event_type.clone());
                     return Err(DocumentError::UnknownType { stream, index, event_type });
@@ -166,7 +170,10 @@ impl<D: Document, S: Store> Category<D, S> {
             }
         }
         if !origin && reached > since {
-            newest_first = vec![self.instead(stream, since, reached, other)?];
+            let (snapshot, after) = other.unzip();
+            let snapshot = self.instead(stream, since, reached, snapshot)?;
+            newest_first.truncate(after.unwrap_or_default());
+            newest_first.push(snapshot);
             origin = true;
         }
         let begin = known.filter(|_| !origin).map(|known| known.state.clone());
@@ -182,6 +189,13 @@ impl<D: Document, S: Store> Category<D, S> {
             })
         })?;
         Ok(Arc::new(Loaded { state, tip: Some(tip) }))
+    }
+
+    /// Whether a state begins with this event, unfold or snapshot, though events before it may be there. A snapshot that was
+    /// folded from other versions of the events does not count then. A state that is in no events can't be folded again.
+    fn begins_with(&self, found: &SequencedEvent) -> bool {
+        let is_snapshot = self.access.snapshot(&found.event_type).is_some();
+        !is_snapshot || !self.access.keeps_events() || found.version == self.version
     }
 
     /// What is left where events from `wanted` on were pruned: a state that was folded from older versions of them.

@@ -64,6 +64,13 @@ impl Problem {
         Self { extension, ..Self::new(400, "malformed", title, detail) }
     }
 
+    /// 403: the caller's token has none of the scopes that this asks for.
+    pub fn scope_missing(scopes: &[&str]) -> Self {
+        let detail = format!("the token has none of these scopes: {}", scopes.join(", "));
+        Self::new(403, "scope-missing", "The token does not allow this", detail)
+            .with(json!({ "code": "ScopeMissing" }))
+    }
+
     /// 413: more than an event or a transaction holds.
     pub fn too_large(detail: String) -> Self {
         Self::new(413, "too-large", "The command is too large", detail)

@@ -13,13 +13,12 @@ use ringfence::{
     TopicEvent, Traceparent,
 };
 use ringfence_dynamo::{Clock, Meter, Usage};
-use ringfence_function::{LOGGED_BYTES_MAX, Problem, bounded, chain, http};
+use ringfence_function::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, http};
 use serde_json::{Value, json};
 
 use crate::{
     answer,
     invocation::{Invocation, Payload, Surroundings},
-    principal::Issuers,
     telemetry::Line,
     unsettled,
 };

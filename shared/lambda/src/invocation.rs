@@ -15,12 +15,11 @@ use ringfence::{
     TopicEvent, Traceparent, canonical_json, reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
-use ringfence_function::Problem;
+use ringfence_function::{Issuers, Problem, make_claims_texts, principal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::json::{member, read, typed};
-use crate::principal::{self, Issuers};
 
 /// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
 /// recorded.
@@ -92,9 +91,9 @@ impl<'t> Payload<'t> {
 impl Payload<'_> {
     /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
     /// each slice.
-    fn read(&self, issuers: &Issuers) -> Result<Given, Problem> {
+    fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
         match *self {
-            Self::Http(request) => http(request, issuers),
+            Self::Http(request) => http(request, issuers, scopes),
             Self::Bus(event) => event_of(event),
             Self::Direct(command) => direct(command),
         }
@@ -123,13 +122,21 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-fn http(text: &str, issuers: &Issuers) -> Result<Given, Problem> {
-    let request: ApiGatewayV2httpRequest = typed("", trusted(text)?)?;
+fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
+    let mut request = trusted(text)?;
+    make_claims_texts(&mut request);
+    let principal = principal(&request, issuers);
+    let request: ApiGatewayV2httpRequest = typed("", request)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
+    // The API has looked at the scopes of the route. Only here they are those of the slice.
+    let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
     // Set after the check: it is from the authorizer, and the subject of a token can be long.
-    surroundings.principal = principal::of_request(&request, issuers);
-    let command = body(request).and_then(|body| object(&body)).map(Value::from);
+    surroundings.principal = principal;
+    let command = match may_use {
+        true => body(request).and_then(|body| object(&body)).map(Value::from),
+        false => Err(Problem::scope_missing(scopes)),
+    };
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
@@ -141,7 +148,7 @@ fn event_of(text: &str) -> Result<Given, Problem> {
 
 impl<S: Slice> Invocation<S> {
     pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
-        match payload.read(issuers)? {
+        match payload.read(issuers, S::SCOPES)? {
             Given::Command(command, surroundings) => {
                 Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }

@@ -9,7 +9,6 @@ mod answer;
 mod function;
 mod invocation;
 mod json;
-mod principal;
 mod serve;
 mod telemetry;
 #[cfg(test)]
@@ -19,9 +18,8 @@ mod wording;
 
 use ringfence::{Envelope, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_function::Problem;
+use ringfence_function::{Issuers, Problem};
 
-pub use principal::Issuers;
 pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};

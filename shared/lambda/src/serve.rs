@@ -6,12 +6,11 @@ use futures::future::LocalBoxFuture;
 use lambda_runtime::{LambdaEvent, service_fn};
 use ringfence::{Context, LogOf, OnLog, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_function::{VariableNames, Variables};
+use ringfence_function::{Issuers, VariableNames, Variables};
 use ringfence_logs::{BoxError, InTable, Log};
 use serde_json::value::RawValue;
 
 use crate::function::{AnyFunction, Function, Invoked};
-use crate::principal::Issuers;
 use crate::telemetry::Line;
 
 /// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.

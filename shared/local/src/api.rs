@@ -1,5 +1,5 @@
 //! The template's HTTP API: requests become API Gateway events (payload format 2.0), and answers of
-//! functions become responses. It asks no authorizer, because everything is on the loopback address.
+//! functions become responses. Without `--auth` it asks no authorizer, because everything is on the loopback address.
 
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
@@ -18,6 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    authorizer::Authorizer,
     clock,
     invoke::{Invoke, InvokeError},
     notices::Notices,
@@ -31,6 +32,7 @@ struct Endpoint<I> {
     route: Route,
     functions: Arc<I>,
     notices: Notices,
+    authorizer: Authorizer,
 }
 
 /// A router with the API's routes; everything else is not found.
@@ -41,6 +43,7 @@ pub fn router<I: Invoke>(
     routes: &[Route],
     functions: &Arc<I>,
     notices: &Notices,
+    authorizer: &Authorizer,
 ) -> Result<Router, UnknownMethod> {
     let mut router = Router::new();
     for route in routes {
@@ -48,6 +51,7 @@ pub fn router<I: Invoke>(
             route: route.clone(),
             functions: functions.clone(),
             notices: notices.clone(),
+            authorizer: authorizer.clone(),
         });
         let method = match route.method.as_str() {
             "ANY" => any(handle::<I>),
@@ -85,11 +89,18 @@ async fn handle<I: Invoke>(
 ) -> Response {
     let Ok(parameters) = parameters else { return not_utf8() };
     let (parts, body) = request.into_parts();
+    let caller = match endpoint.authorizer.admit(&endpoint.route, &parts) {
+        Ok(caller) => caller,
+        Err(answer) => return answer,
+    };
     let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };
     let parameters = parameters.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    let event = event(&endpoint.route, peer, &parameters, &parts, &body);
+    let mut event = event(&endpoint.route, peer, &parameters, &parts, &body);
+    if let Some(caller) = caller {
+        event["requestContext"]["authorizer"] = caller;
+    }
     match endpoint.functions.invoke(&endpoint.route.function, &event).await {
         Ok(answer) => response(answer),
         Err(error) => {
@@ -276,7 +287,7 @@ fn internal_error() -> Response {
     message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
 }
 
-fn message(status: StatusCode, text: &str) -> Response {
+pub(crate) fn message(status: StatusCode, text: &str) -> Response {
     (status, axum::Json(json!({ "message": text }))).into_response()
 }
 

@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use ringfence_token::{AUDIENCE, ISSUER, token_cases};
+
 use super::*;
 
 /// A function that gives every event the same answer and keeps its payloads.
@@ -16,10 +18,18 @@ impl Invoke for Fake {
 }
 
 async fn start(answer: fn() -> Result<Value, InvokeError>) -> (String, Arc<Fake>) {
+    start_with(Authorizer::default(), answer).await
+}
+
+async fn start_with(
+    authorizer: Authorizer,
+    answer: fn() -> Result<Value, InvokeError>,
+) -> (String, Arc<Fake>) {
     let route = |method: &str, path: &str| Route {
         method: method.to_owned(),
         path: path.to_owned(),
         function: "place-order".to_owned(),
+        token_scopes: Some(vec!["orders/write".to_owned()]),
     };
     let routes = [
         route("POST", "/ordering/place-order"),
@@ -29,7 +39,7 @@ async fn start(answer: fn() -> Result<Value, InvokeError>) -> (String, Arc<Fake>
         route("GET", "/{view}/{id+}"),
     ];
     let fake = Arc::new(Fake { answer, given: Mutex::default() });
-    let router = router(&routes, &fake, &Notices::default()).expect("a router");
+    let router = router(&routes, &fake, &Notices::default(), &authorizer).expect("a router");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();
@@ -121,6 +131,9 @@ async fn unknown_path_or_method_is_not_found() {
     let not_found = (404, "{\"message\":\"Not Found\"}".to_owned());
     assert_eq!(post(format!("{url}/nowhere"), "text/plain", "").await, not_found);
     assert_eq!(post(format!("{url}/f/x"), "text/plain", "").await, not_found);
+    // An id has at least one byte.
+    let of_no_row = reqwest::get(format!("{url}/rosters/")).await.expect("an answer");
+    assert_eq!(of_no_row.status().as_u16(), 404);
     assert!(fake.given.lock().expect("a lock").is_empty());
 }
 
@@ -165,4 +178,42 @@ async fn answer_without_status_is_the_body() {
     let (url, _) = start(|| Ok(json!({ "a": 1 }))).await;
     let answer = post(format!("{url}/ordering/place-order"), "text/plain", "").await;
     assert_eq!(answer, (200, "{\"a\":1}".to_owned()));
+}
+
+#[tokio::test]
+async fn with_tokens_the_api_answers_each_of_the_table_as_api_gateway_does() {
+    let (url, fake) = start_with(Authorizer::of_tokens(), ok).await;
+    let url = format!("{url}/ordering/place-order");
+    let now_s = u64::try_from(clock::now().timestamp()).expect("after 1970");
+    let client = reqwest::Client::new();
+    for case in token_cases(ISSUER, AUDIENCE, "orders/write", now_s) {
+        let request = client.post(&url).body("{}");
+        let request = match &case.authorization {
+            Some(header) => request.header("authorization", header),
+            None => request,
+        };
+        let answer = request.send().await.expect("an answer");
+        let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
+        let body: Value = answer.json().await.expect("JSON");
+        let name = case.name;
+        let given = std::mem::take(&mut *fake.given.lock().expect("a lock"));
+        assert_eq!(status, case.refused.unwrap_or(422), "{name}: {headers:?}");
+        assert_eq!(given.len(), usize::from(case.refused.is_none()), "{name}");
+        let expected = match status {
+            401 => json!({ "message": "Unauthorized" }),
+            403 => json!({ "message": "Forbidden" }),
+            431 => json!({ "message": "Request Header Fields Too Large" }),
+            _ => json!({}),
+        };
+        assert_eq!(body, expected, "{name}");
+        assert_eq!(headers.contains_key("www-authenticate"), status == 401, "{name}");
+        for (_, event) in given {
+            let jwt = &event["requestContext"]["authorizer"]["jwt"];
+            assert_eq!(
+                (&jwt["claims"]["sub"], &jwt["claims"]["iss"]),
+                (&json!("ada"), &json!(ISSUER))
+            );
+            assert_eq!(jwt["scopes"], json!(["orders/write"]));
+        }
+    }
 }

@@ -32,7 +32,7 @@ pub struct Files {
 }
 
 /// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its own variables, and a shell gets the
-/// URL of the HTTP API and the folder of the functions' logs too.
+/// URL of the HTTP API, a token for it if it asks for one, and the folder of the functions' logs too.
 ///
 /// # Errors
 /// One can't be written.
@@ -41,6 +41,7 @@ pub(crate) fn write(
     folder: &Path,
     common: &Environment,
     api: &str,
+    token: Option<&str>,
     functions: &[FunctionResource],
 ) -> io::Result<Files> {
     let own = folder.join("functions");
@@ -50,7 +51,7 @@ pub(crate) fn write(
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(&of_shell(root, folder, common, api, functions)))?;
+    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, functions)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -65,6 +66,7 @@ pub(crate) fn of_shell(
     folder: &Path,
     common: &Environment,
     api: &str,
+    token: Option<&str>,
     functions: &[FunctionResource],
 ) -> Environment {
     let logs = folder.join(LOGS).display().to_string();
@@ -73,7 +75,8 @@ pub(crate) fn of_shell(
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
     let tools = tools.map(|(name, value)| (name.to_owned(), value));
     let agreed = agreed(functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
-    agreed.chain(tools).collect()
+    let token = token.map(|token| ("API_TOKEN".to_owned(), token.to_owned()));
+    agreed.chain(tools).chain(token).collect()
 }
 
 /// The functions' variables, without those that have different values in two functions.
@@ -132,12 +135,13 @@ mod tests {
         ];
         let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
         let files =
-            write(root, &root.join("its files"), &common, "http://a", &functions).expect("files");
+            write(root, &root.join("its files"), &common, "http://a", Some("t"), &functions)
+                .expect("files");
 
-        let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
+        let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
         let mut sh = Command::new("sh");
         let read = stdout(sh.args(["-c", shell]).arg(&files.shell).env_remove("QUEUE"));
-        assert_eq!(read, format!("http://a|here|events|{value}|absent|"));
+        assert_eq!(read, format!("http://a|t|here|events|{value}|absent|"));
 
         // Two functions, as cargo runs them.
         let manifest = "[package]\nname = \"two-functions\"\nedition = \"2024\"\n[workspace]\n";

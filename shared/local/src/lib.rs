@@ -7,6 +7,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 pub mod api;
+pub mod authorizer;
 pub mod bridge;
 pub mod buckets;
 pub mod bus;
@@ -39,6 +40,7 @@ pub mod stack;
 pub mod stream;
 pub mod template;
 pub mod times;
+mod tokens;
 pub mod walker;
 mod workspace;
 

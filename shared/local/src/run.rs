@@ -37,6 +37,9 @@ enum Command {
         /// port that kept them.
         #[arg(long)]
         keep: bool,
+        /// Asks for tokens where the template does, as API Gateway. `ringfence token` makes them.
+        #[arg(long)]
+        auth: bool,
         /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
         /// or Podman as root.
         #[arg(long)]
@@ -86,7 +89,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = files.path().to_owned();
             let walked = async {
                 let (keep, built) = (None, None);
-                let options = StackOptions { root, template, data, port: 0, keep, built };
+                let auth = false;
+                let options = StackOptions { root, template, data, port: 0, keep, built, auth };
                 walk(&RunningStack::start(&options).await?).await
             };
             if let Err(error) = walked.await {
@@ -96,7 +100,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, keep, sam } => {
+        Command::Up { port, keep, auth, sam } => {
             ensure!(
                 !keep || port != 0,
                 "--keep goes on with the data of a port, and `--port 0` takes another port each time: name one"
@@ -108,11 +112,17 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             // Two stacks of a workspace have data of their own.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
-            let options = StackOptions { root, template, data, port, keep, built: None };
+            let options = StackOptions { root, template, data, port, keep, built: None, auth };
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
             describe(&stack, &console, &files, options.keep.as_deref());
+            if auth {
+                println!(
+                    "\nThe API asks for tokens; the variables above have the operator's. Another one:"
+                );
+                println!("  cargo ringfence token --sub ada --scope <scope>");
+            }
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
                 describe_sam(&stack, &files, &template);

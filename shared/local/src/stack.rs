@@ -8,18 +8,20 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::{
     Router,
     response::{IntoResponse, Redirect},
     routing::get,
 };
+use ringfence_token::JWKS_PATH;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::broadcast, task::JoinSet};
 
 use crate::{
     api,
+    authorizer::Authorizer,
     buckets::Buckets,
     bus::Buses,
     destinations::Destinations,
@@ -38,6 +40,7 @@ use crate::{
     template::{
         ACCOUNT, FunctionResource, Model, REGION, Route, Schedule, TableResource, Template,
     },
+    tokens,
 };
 
 /// How a stack is started.
@@ -55,6 +58,8 @@ pub struct StackOptions {
     pub keep: Option<PathBuf>,
     /// The file of each function's program by its name, where they are built already; otherwise cargo builds them.
     pub built: Option<BTreeMap<String, PathBuf>>,
+    /// Whether the API asks for tokens where the template does. Otherwise everybody may use it.
+    pub auth: bool,
 }
 
 /// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
@@ -77,6 +82,7 @@ pub struct RunningStack {
     console: Arc<OnceLock<String>>,
     console_listener: Option<TcpListener>,
     root: PathBuf,
+    auth: bool,
     dynamo: Embedded,
     model: Model,
     functions: Arc<Functions>,
@@ -104,7 +110,15 @@ impl RunningStack {
         let api = format!("http://{address}");
         let services = format!("http://{}", services_listener.local_addr()?);
         let data = format!("http://{}", data_listener.local_addr()?);
-        let model = options.template.model(&services)?;
+        let mut model = options.template.model(&services)?;
+        if options.auth {
+            let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
+            ensure!(
+                takes_tokens,
+                "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
+            );
+            tokens::name_issuer(&mut model.functions);
+        }
         let notices = Notices::default();
         let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
@@ -131,7 +145,11 @@ impl RunningStack {
         let mut tasks = JoinSet::new();
         port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
         let console = Arc::<OnceLock<String>>::default();
-        let mut routes = api::router(&model.routes, &functions, &notices)?;
+        let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
+        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer)?;
+        if options.auth {
+            routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
+        }
         if model.routes.iter().all(|route| route.path != "/") {
             routes = routes.merge(to_console(console.clone()));
         }
@@ -174,6 +192,7 @@ impl RunningStack {
             console,
             console_listener: Some(console_listener),
             root: options.root.clone(),
+            auth: options.auth,
             dynamo,
             model,
             functions,
@@ -294,6 +313,7 @@ impl RunningStack {
             &self.folder,
             &common,
             &self.api,
+            self.token().as_deref(),
             &self.model.functions,
         );
         let outputs = self.model.outputs.clone();
@@ -302,14 +322,27 @@ impl RunningStack {
         Ok(url)
     }
 
+    /// The token of the operator, if the API asks for tokens.
+    fn token(&self) -> Option<String> {
+        self.auth.then(|| tokens::of_operator(&self.model.routes))
+    }
+
     /// Writes the files with which programs started by hand use this stack.
     ///
     /// # Errors
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = common_environment(&self.data, &self.services);
-        environment::write(&self.root, &self.folder, &common, &self.api, &self.model.functions)
-            .with_context(|| format!("cannot write into {}", self.folder.display()))
+        let (token, functions) = (self.token(), &self.model.functions);
+        environment::write(
+            &self.root,
+            &self.folder,
+            &common,
+            &self.api,
+            token.as_deref(),
+            functions,
+        )
+        .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
     /// Serves DynamoDB and the other services also at this address, at which containers reach this machine.

@@ -28,6 +28,7 @@ use clap::{Args, Subcommand};
 
 use crate::context::Log;
 use crate::plan::Plan;
+use crate::stack::Auth;
 use crate::version::Begun;
 
 pub use crate::names::near;
@@ -74,6 +75,9 @@ pub struct NewStack {
     folder: PathBuf,
     #[command(flatten)]
     source: stack::Source,
+    /// Who may use its HTTP API: who signs with IAM, or who has a token.
+    #[arg(long, value_enum, default_value_t)]
+    auth: Auth,
 }
 
 /// The command line that adds a context.
@@ -153,7 +157,7 @@ impl NewStack {
     /// # Errors
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
-        let Self { folder, source } = self;
+        let Self { folder, source, auth } = self;
         let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
         ensure!(
@@ -162,7 +166,7 @@ impl NewStack {
             folder.display()
         );
         let mut plan = Plan::new(folder.clone());
-        stack::add(&mut plan, name, source)?;
+        stack::add(&mut plan, name, source, *auth)?;
         let next = format!("Next: `cd {}`, and `cargo test` or `cargo local`.\n", folder.display());
         let written = write(plan, true, &next)?;
         Ok(match source.target()? {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::names::check;
 use crate::plan::{Plan, fill};
@@ -19,6 +19,16 @@ pub(crate) struct Source {
     /// A git repository of Ringfence.
     #[arg(long, value_name = "URL")]
     git: Option<String>,
+}
+
+/// Who may use the HTTP API of a new stack.
+#[derive(Clone, Copy, Default, ValueEnum)]
+pub(crate) enum Auth {
+    /// Callers sign with IAM.
+    #[default]
+    Iam,
+    /// Callers have a token of an issuer that two parameters name.
+    Jwt,
 }
 
 /// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
@@ -100,12 +110,13 @@ impl Source {
 const STARTER: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/starter.rs"));
 
 /// Plans a stack in an empty folder: the starter under the stack's name, in a workspace of its own.
-pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source) -> Result<()> {
+pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> Result<()> {
     check("the stack", name)?;
     for (path, text) in STARTER {
         let text = match *path {
             // People read the name here, and stacks on AWS have it.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
+            "template.yaml" if matches!(auth, Auth::Jwt) => in_own_workspace(&with_tokens(text)?),
             _ => in_own_workspace(text),
         };
         plan.create(&in_own_workspace(path), &text);
@@ -117,6 +128,29 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source) -> Result<()> {
         plan.create("Cargo.lock", &lock);
     }
     Ok(())
+}
+
+/// The starter's template with an API that asks for tokens, and with the scopes of its slices and its view. SAM makes an
+/// API's authorizers before it looks at conditions, so a parameter could not choose.
+fn with_tokens(template: &str) -> Result<String> {
+    let routes = ["/shop/offer-product", "/shop/take-order", "/shop/ship-order"];
+    let routes = routes.map(|path| (path.to_owned(), "shop/write"));
+    let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path.to_owned(), "shop/read"));
+    let scopes = routes.into_iter().chain(views).map(|(path, scope)| {
+        let route = format!("Path: {path} }}");
+        let with_scope = format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}");
+        (route, with_scope)
+    });
+    let of_iam = include_str!("../files/iam_auth.yaml").to_owned();
+    let parameters = include_str!("../files/jwt_parameters.yaml");
+    let changes = [
+        (of_iam, include_str!("../files/jwt_auth.yaml").to_owned()),
+        ("  CorsOrigins:\n".to_owned(), format!("{parameters}  CorsOrigins:\n")),
+    ];
+    changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
+        ensure!(text.matches(&from).count() == 1, "the starter's template has no single {from:?}");
+        Ok(text.replace(&from, &to))
+    })
 }
 
 /// A path or a text of the starter, as it is in a stack that is a workspace of its own. Here the starter shares a

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::context::{self, Log};
 use crate::names::pascal;
 use crate::plan::Plan;
-use crate::stack::{self, Source, in_own_workspace};
+use crate::stack::{self, Auth, Source, in_own_workspace};
 use crate::{slice, view};
 
 /// Copies a folder, without what is built.
@@ -312,7 +312,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     let source = || Source::of_checkout(&workspace_root());
     let folder = tempfile::tempdir().unwrap();
     // A copy that is named `starter` differs from the starter only in what a workspace of its own changes.
-    run(folder.path(), |plan| stack::add(plan, "starter", &source())).unwrap();
+    run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam)).unwrap();
     let mut copied = files(folder.path());
     for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
         assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
@@ -332,8 +332,29 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
         assert_eq!(text, starter[&path], "{path}");
     }
 
+    // With tokens, only who may use the API differs.
+    let with_tokens = tempfile::tempdir().unwrap();
+    run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt)).unwrap();
+    let scopes = model(with_tokens.path()).routes.into_iter();
+    let scopes: Vec<_> = scopes.map(|route| (route.path, route.token_scopes.unwrap())).collect();
+    for (path, scopes) in scopes {
+        let scope = if path.starts_with("/shop/") { "shop/write" } else { "shop/read" };
+        assert_eq!(scopes, [scope], "{path}");
+    }
+    let lines = |folder: &Path| -> Vec<_> {
+        let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
+        text.lines().filter(|line| !line.contains("Path: ")).map(str::to_owned).collect()
+    };
+    let (of_iam, of_jwt) = (lines(folder.path()), lines(with_tokens.path()));
+    let shop = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    for line in of_jwt.iter().filter(|line| !of_iam.contains(line)) {
+        assert!(shop.contains(&**line), "the shop asks for tokens in the same way: {line}");
+    }
+    assert!(of_jwt.iter().any(|line| line.contains("DefaultAuthorizer: Jwt")));
+    assert!(of_jwt.iter().all(|line| !line.contains("AWS_IAM")));
+
     let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), |plan| stack::add(plan, "my-shop", &source())).unwrap();
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam)).unwrap();
     super::settle_lock(folder.path());
     let mut cargo = std::process::Command::new(env!("CARGO"));
     cargo.args(["update", "--workspace", "--locked", "--offline"]);

@@ -123,6 +123,11 @@ fn declared(plan: &Plan, folder: &str, context: &str, name: &str) -> Result<(Str
 /// The versions of a type that the lock has, by their numbers.
 fn locked(plan: &Plan, lock: &str, stored: &str) -> Result<BTreeMap<u32, Value>> {
     let text = if plan.has(lock) { plan.read(lock)? } else { "{}".to_owned() };
+    ensure!(
+        !text.lines().any(|line| line.starts_with("<<<<<<< ")),
+        "{lock} has the marks of a merge that is not resolved: take the file of the branch that comes first, such as by \
+         `git checkout origin/main -- {lock}`, and let `UPDATE=1 cargo test` write what is new"
+    );
     let lock: Value = serde_json::from_str(&text).with_context(|| lock.to_owned())?;
     let versions = lock["events"][stored]["versions"].as_object().into_iter().flatten();
     versions.map(|(number, version)| Ok((number.parse()?, version.clone()))).collect()

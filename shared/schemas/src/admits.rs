@@ -59,6 +59,7 @@ fn admits(shape: &Shape, value: &Value, extra: Extra, place: &str) -> Result<(),
             is(fits, &is_not)
         }
         (Shape::Number, Value::Number(_)) => Ok(()),
+        // No text has fewer bytes than characters, and a type may count these.
         (Shape::Text { min, max }, Value::String(text)) => {
             is(within(text.chars().count(), *min, *max), &is_not)
         }
@@ -143,7 +144,7 @@ impl Shape {
             Self::Number => "a number".to_owned(),
             Self::Text { min, max } => match between(*min, *max) {
                 length if length.is_empty() => "a text".to_owned(),
-                length => format!("a text{length} characters"),
+                length => format!("a text{length} bytes"),
             },
             Self::Choice(names) => format!("one of {}", names.join(", ")),
             Self::List { item, min, max } => match between(*min, *max) {

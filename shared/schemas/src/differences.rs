@@ -210,7 +210,7 @@ impl Found {
                 self.narrowed(place, "can't be a fraction any more");
             }
             (Shape::Text { min, max }, Shape::Text { min: new_min, max: new_max }) => {
-                self.length(place, (*min, *max), (*new_min, *new_max), "characters");
+                self.length(place, (*min, *max), (*new_min, *new_max), "bytes");
             }
             (Shape::Choice(names), Shape::Text { .. }) => {
                 let text = |name: &String| new.admits(&name.as_str().into()).is_ok();

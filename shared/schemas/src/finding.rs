@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Audience {
     /// The log keeps events for ever, and decisions read them.
     Log,
-    /// The bus has events, for reactions and for takers outside of the stack.
+    /// The bus has events, for reactions and for consumers outside of the stack.
     Bus,
     /// Callers send commands, know answers, and read rows at their paths.
     Http,
@@ -37,19 +37,20 @@ pub struct Finding {
     pub changes: Vec<String>,
     /// Whom it breaks, and how; empty if it breaks nobody.
     pub breaks: Vec<(Audience, String)>,
-    /// What to do, a line each; code is indented.
+    /// What to do, a line each; code is indented. If it is written, what to know of it.
     pub remedy: Vec<String>,
-    /// Whether `UPDATE=1 cargo test` writes it into the lock, and nothing else is to be done.
+    /// Whether `UPDATE=1 cargo test` writes it into the lock.
     pub is_written: bool,
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { path, subject, changes, breaks, remedy, .. } = self;
+        let Self { path, subject, changes, breaks, remedy, is_written } = self;
         write!(f, "{path}: {subject}: {}", changes.join("; "))?;
         for (audience, how) in breaks {
             write!(f, "\n  breaks {audience}: {how}")?;
         }
-        remedy.iter().try_for_each(|line| write!(f, "\n  {line}"))
+        remedy.iter().try_for_each(|line| write!(f, "\n  {line}"))?;
+        if *is_written { f.write_str("\n  `UPDATE=1 cargo test` writes it") } else { Ok(()) }
     }
 }

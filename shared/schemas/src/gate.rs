@@ -37,18 +37,39 @@ pub struct Comparison {
 /// Compares what was released of a context with what its code says now.
 #[must_use]
 pub fn compare(context: &str, released: &Lock, now: &Lock) -> Comparison {
+    compare_and_read(context, released, now, |_, _| Vec::new())
+}
+
+/// Compares a context with what was released of it, and says of each type as it may grow what can't be read. If there is
+/// something, nothing of the type is added.
+fn compare_and_read(
+    context: &str,
+    released: &Lock,
+    now: &Lock,
+    read: impl Fn(&str, &LockedType) -> Vec<Finding>,
+) -> Comparison {
     let mut gate = Gate { context, findings: Vec::new() };
     let mut grown = released.clone();
     for (name, now) in &now.events {
-        let event_type = match released.events.get(name) {
+        let (was, before) = (released.events.get(name), gate.findings.len());
+        let event_type = match was {
             Some(was) if !was.versions.is_empty() => gate.event_type(name, was, now),
-            was => {
+            _ => {
                 let Some(new) = gate.new_type(name, now) else { continue };
                 // A person may have written that it is public.
                 LockedType { public: was.is_some_and(|was| was.public), ..new }
             }
         };
-        grown.events.insert(name.clone(), event_type);
+        let mut unread = read(name, &event_type);
+        let Some(last) = unread.last_mut() else {
+            grown.events.insert(name.clone(), event_type);
+            continue;
+        };
+        if was != Some(&event_type) {
+            last.remedy.push(format!("until then, nothing of {name} is written into the file"));
+        }
+        gate.findings[before..].iter_mut().for_each(Finding::withhold);
+        gate.findings.append(&mut unread);
     }
     for name in released.events.keys().filter(|name| !now.events.contains_key(*name)) {
         gate.findings.push(words::type_gone(context, name));
@@ -82,22 +103,10 @@ pub fn check(
     released: &Lock,
     now: &Lock,
 ) -> Comparison {
-    let Comparison { mut grown, mut findings } = compare(context, released, now);
-    for (name, of) in grown.events.clone() {
-        let samples = Samples::of(stack, readers, context, &name, &of);
-        let mut wrong = samples.map_or_else(Vec::new, |samples| samples.check());
-        let Some(last) = wrong.last_mut() else { continue };
-        let was = released.events.get(&name);
-        if was != Some(&of) {
-            last.remedy.push(format!("before that, nothing of {name} is written into the file"));
-        }
-        match was {
-            Some(was) => grown.events.insert(name, was.clone()),
-            None => grown.events.remove(&name),
-        };
-        findings.extend(wrong);
-    }
-    Comparison { grown, findings }
+    compare_and_read(context, released, now, |name, of| {
+        let samples = Samples::of(stack, readers, context, name, of);
+        samples.map_or_else(Vec::new, |samples| samples.check())
+    })
 }
 
 /// Says of a context that a name is gone.
@@ -171,8 +180,13 @@ impl Gate<'_> {
     }
 
     fn version(&mut self, version: &Version<'_>, is_public: bool, was: &mut LockedVersion) {
-        let differences = was.shape.differences(&version.of.shape);
         let is_gone = |of: &ShapeDifference| matches!(of.kind, DifferenceKind::Removed { .. });
+        let all = was.shape.differences(&version.of.shape);
+        let gone: BTreeSet<_> =
+            all.iter().filter(|of| is_gone(of)).map(|of| of.place.clone()).collect();
+        // What is gone already is no news.
+        let is_new = |of: &ShapeDifference| !(is_gone(of) && was.gone.contains(&of.place));
+        let differences: Vec<_> = all.into_iter().filter(is_new).collect();
         let breaks = |of: &ShapeDifference| of.breaks_readers() || (is_public && is_gone(of));
         if differences.iter().any(breaks) {
             self.findings.push(words::version_broken(
@@ -185,9 +199,11 @@ impl Gate<'_> {
         }
         let (mut changes, mut notes) = (Vec::new(), Vec::new());
         let grown = was.shape.grown(&version.of.shape);
-        if grown != was.shape {
+        if grown != was.shape || gone != was.gone {
             (changes, notes) = words::growth(&differences, is_public);
-            was.shape = grown;
+            changes
+                .extend(was.gone.difference(&gone).map(|place| format!("{place} is there again")));
+            (was.shape, was.gone) = (grown, gone);
         }
         let before = was.samples.len();
         add_samples(&mut was.samples, &was.shape, version.of.samples.iter().cloned());

@@ -16,6 +16,7 @@ mod finding;
 mod gate;
 mod lock;
 mod names;
+mod object;
 mod openapi;
 mod present;
 mod probe;

@@ -1,14 +1,19 @@
 //! The lock of a context: what was released of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::str::FromStr;
 use std::{fmt, fs, io};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::Shape;
+use crate::object::{Object, named};
+
+/// How a line begins with which git marks a conflict of a merge.
+const CONFLICT: &str = "<<<<<<< ";
 
 /// What was released of a context: the content of a committed file. A log keeps its events for ever, so each version of
 /// a type of events that was released stays.
@@ -16,12 +21,13 @@ use crate::Shape;
 #[serde(deny_unknown_fields, rename_all = "camelCase", default)]
 pub struct Lock {
     /// The types of events, by their names.
+    #[serde(deserialize_with = "named")]
     pub events: BTreeMap<String, LockedType>,
     /// The names of the snapshots that documents of the context have.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub snapshots: BTreeSet<String>,
     /// The commands, by the names of their slices.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
     pub commands: BTreeMap<String, LockedCommand>,
     /// The names of the views, which are in the paths of their rows.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
@@ -42,6 +48,7 @@ pub struct LockedType {
     #[serde(skip_serializing_if = "is_false")]
     pub retired: bool,
     /// Its tags, in the order of its fields.
+    #[serde(deserialize_with = "tags")]
     pub tags: Vec<LockedTag>,
     /// Joins the values of a composite partition; absent if the partition is one tag.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,6 +63,7 @@ pub struct LockedType {
     #[serde(skip_serializing_if = "is_false")]
     pub fenced: bool,
     /// Its versions, by their numbers. The code has the newest one alone.
+    #[serde(deserialize_with = "versions")]
     pub versions: BTreeMap<u32, LockedVersion>,
 }
 
@@ -80,13 +88,18 @@ pub struct LockedTag {
 }
 
 /// A version of a type of events.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedVersion {
     /// What payloads of this version look like.
     pub shape: Shape,
     /// Payloads of this version, of the cases of slices.
     pub samples: Vec<Value>,
+    /// Where in a payload the members are that the type does not have any more, as a [`ShapeDifference`] names them.
+    ///
+    /// [`ShapeDifference`]: crate::ShapeDifference
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub gone: BTreeSet<String>,
 }
 
 /// The command of a slice.
@@ -127,6 +140,9 @@ impl Lock {
     pub fn read(root: &Path, context: &str) -> Result<Self, LockError> {
         let path = Self::path(context);
         let read = match fs::read_to_string(root.join(&path)) {
+            Ok(text) if text.lines().any(|line| line.starts_with(CONFLICT)) => {
+                Err(io::Error::other("it has the marks of a merge that is not resolved"))
+            }
             Ok(text) => text.parse().map_err(io::Error::from),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(error) => Err(error),
@@ -160,8 +176,21 @@ impl FromStr for Lock {
     type Err = serde_json::Error;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        serde_json::from_str(text)
+        serde_json::from_str(text).map(|Object(lock)| lock)
     }
+}
+
+fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<LockedTag>, D::Error> {
+    let tags = Vec::deserialize(deserializer)?;
+    Ok(tags.into_iter().map(|Object(tag)| tag).collect())
+}
+
+/// The numbers of versions begin with 1.
+fn versions<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<u32, LockedVersion>, D::Error> {
+    let versions: BTreeMap<NonZeroU32, _> = named(deserializer)?;
+    Ok(versions.into_iter().map(|(number, version)| (number.get(), version)).collect())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -192,5 +221,28 @@ mod tests {
         let lock: Lock = serde_json::from_value(json.clone()).expect("a lock");
         assert_eq!(serde_json::to_value(&lock).expect("JSON"), json);
         assert_eq!(lock.to_string().parse::<Lock>().expect("a lock"), lock);
+    }
+
+    #[test]
+    fn what_is_no_lock_is_not_read_as_one() {
+        let version = r#"{ "shape": {}, "samples": [] }"#;
+        let of_type = |rest: &str| format!(r#"{{ "events": {{ "New": {{ {rest} }} }} }}"#);
+        for (text, why) in [
+            ("[]", "invalid type: sequence, expected an object"),
+            (r#"{ "events": [] }"#, "invalid type: sequence, expected an object"),
+            (r#"{ "events": { "New": [] } }"#, "invalid type: sequence, expected an object"),
+            (&of_type(r#""tags": [["id"]]"#), "invalid type: sequence, expected an object"),
+            (
+                &of_type(&format!(r#""versions": {{ "0": {version} }}"#)),
+                "invalid value: integer `0`, expected a nonzero u32",
+            ),
+            (
+                &of_type(&format!(r#""versions": {{ "1": {version}, "1": {version} }}"#)),
+                "it has 1 twice",
+            ),
+        ] {
+            let error = text.parse::<Lock>().expect_err(text).to_string();
+            assert!(error.starts_with(why), "{text}: {error}");
+        }
     }
 }

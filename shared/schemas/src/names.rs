@@ -49,7 +49,7 @@ pub(crate) fn code_gone(context: &str, slice: &str, code: &str) -> Finding {
     finding(context, format!("the command {slice}"), vec![change])
         .breaks(
             Audience::Http,
-            "callers tell rejections apart by their codes, and a repeat under a key has the code of then",
+            "callers tell rejections apart by their codes, and a repeat under an idempotency key still gets this one",
         )
         .mend("give the code back, and a case that shows it")
         .when_unused(&format!("the code from `rejections` of `{slice}`"))

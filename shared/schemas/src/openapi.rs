@@ -3,7 +3,7 @@
 use ringfence::BOUNDARY_BYTES_MAX;
 use ringfence_stack::{FunctionInfo, SliceInfo};
 use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
-use ringfence_views::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
+use ringfence_views::{Definition, ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};
 use serde_json::{Map, Value, json};
 
 use crate::document::{object, open, reference};
@@ -15,7 +15,11 @@ impl Contract {
     /// GET, as a document of OpenAPI 3.1.
     #[must_use]
     pub fn openapi(&self) -> Value {
-        let mut document = Document { paths: Map::new(), schemas: problems::schemas() };
+        let views = self.stack.views();
+        let slices = self.stack.slices().map(|(_, slice)| slice.scopes);
+        let has_scopes =
+            slices.chain(views.iter().map(|view| view.scopes)).any(|it| !it.is_empty());
+        let mut document = Document { paths: Map::new(), schemas: problems::schemas(), has_scopes };
         document.schemas.extend(common_schemas());
         for (context, slice) in self.stack.slices() {
             let command =
@@ -24,7 +28,7 @@ impl Contract {
         }
         for context in &self.stack.contexts {
             for view in &context.views {
-                document.view(context.name, view.name, self.rows.get(view.name));
+                document.view(context.name, view, &self.rows[view.name]);
             }
         }
         for (context, function) in self.stack.functions() {
@@ -60,10 +64,32 @@ fn servers() -> Value {
 struct Document {
     paths: Map<String, Value>,
     schemas: Map<String, Value>,
+    /// Whether anything asks tokens for scopes. Then the document names tokens too.
+    has_scopes: bool,
 }
 
 impl Document {
-    fn whole(self, contexts: Vec<&str>) -> Value {
+    fn whole(mut self, contexts: Vec<&str>) -> Value {
+        let mut schemes = json!({ "sigv4": {
+            "type": "apiKey", "in": "header", "name": "Authorization",
+            "x-amazon-apigateway-authtype": "awsSigv4",
+            "description": "A signature of AWS, version 4, of a caller who may `execute-api:Invoke`. The stack on \
+                            one machine asks for none.",
+        } });
+        let mut security = json!([{ "sigv4": [] }]);
+        let mut responses = problems::responses();
+        if self.has_scopes {
+            let (schema, response) = problems::scope_missing();
+            self.schemas.insert(problems::SCOPE_MISSING.to_owned(), schema);
+            responses.insert(problems::SCOPE_MISSING.to_owned(), response);
+            schemes["jwt"] = json!({
+                "type": "http", "scheme": "bearer", "bearerFormat": "JWT",
+                "description": "A token of the API's issuer. It needs one of the scopes that an operation names. The \
+                                authorizer of the API says whether it takes tokens or signatures. The stack on one \
+                                machine asks for tokens if it is started with `--auth`.",
+            });
+            security = json!([{ "sigv4": [] }, { "jwt": [] }]);
+        }
         let tags: Vec<_> = contexts.iter().map(|name| json!({ "name": name })).collect();
         json!({
             "openapi": "3.1.0",
@@ -74,18 +100,13 @@ impl Document {
             },
             "servers": servers(),
             "tags": tags,
-            "security": [{ "sigv4": [] }],
+            "security": security,
             "paths": self.paths,
             "components": {
                 "schemas": self.schemas,
                 "parameters": parameters(),
-                "responses": problems::responses(),
-                "securitySchemes": { "sigv4": {
-                    "type": "apiKey", "in": "header", "name": "Authorization",
-                    "x-amazon-apigateway-authtype": "awsSigv4",
-                    "description": "A signature of AWS, version 4, of a caller who may `execute-api:Invoke`. The stack on \
-                                    one machine asks for none.",
-                } },
+                "responses": responses,
+                "securitySchemes": schemes,
             },
         })
     }
@@ -123,14 +144,15 @@ impl Document {
         if !slice.about.is_empty() {
             operation["summary"] = slice.about.into();
         }
+        secure(&mut operation, slice.scopes);
         self.paths.insert(path, json!({ "post": operation }));
     }
 
-    fn view(&mut self, context: &str, view: &str, row: Option<&Shape>) {
+    fn view(&mut self, context: &str, definition: &Definition, row: &Value) {
+        let view = definition.name;
         let name = pascal(view);
         let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
-        let row = row.map_or_else(|| json!({}), |row| open(row.schema()));
-        let of_row = json!({ "id": { "type": "string" }, "row": row, "asOf": reference("schemas", "Checkpoint") });
+        let of_row = json!({ "id": { "type": "string" }, "row": open(row.clone()), "asOf": reference("schemas", "Checkpoint") });
         self.schemas.insert(row_name.clone(), object(&of_row, &[]));
         let items = json!({ "oneOf": [reference("schemas", &row_name), reference("schemas", "ParkedRow")] });
         let of_list = json!({
@@ -152,27 +174,26 @@ impl Document {
                 .insert("200".to_owned(), ok("What the view shows.", &reference("schemas", shown)));
             responses
         };
-        self.paths.insert(
-            format!("/{view}/{{id}}"),
-            json!({ "get": {
+        let mut row = json!({
             "operationId": format!("get-{view}-row"),
             "tags": [context],
             "summary": format!("A row of the view {view}."),
             "parameters": of_row,
             "responses": with(&row_name),
-        } }),
-        );
+        });
         let of_list = [&LISTS.map(|(name, _)| reference("parameters", name))[..], &waits].concat();
-        self.paths.insert(
-            format!("/{view}"),
-            json!({ "get": {
+        let mut list = json!({
             "operationId": format!("list-{view}"),
             "tags": [context],
             "summary": format!("A page of rows of the view {view}."),
             "parameters": of_list,
             "responses": with(&list_name),
-        } }),
-        );
+        });
+        for operation in [&mut row, &mut list] {
+            secure(operation, definition.scopes);
+        }
+        self.paths.insert(format!("/{view}/{{id}}"), json!({ "get": row }));
+        self.paths.insert(format!("/{view}"), json!({ "get": list }));
     }
 
     fn function(&mut self, context: &str, function: &FunctionInfo) {
@@ -304,6 +325,16 @@ fn common_schemas() -> Map<String, Value> {
         ("ParkedRow", object(&parked, &[])),
     ];
     schemas.map(|(name, schema)| (name.to_owned(), schema)).into_iter().collect()
+}
+
+/// An operation whose tokens need one of these scopes.
+fn secure(operation: &mut Value, scopes: &[&str]) {
+    if scopes.is_empty() {
+        return;
+    }
+    let of_tokens = scopes.iter().map(|scope| json!({ "jwt": [scope] }));
+    operation["security"] = [json!({ "sigv4": [] })].into_iter().chain(of_tokens).collect();
+    operation["responses"]["403"] = reference("responses", problems::SCOPE_MISSING);
 }
 
 /// What happens if the command is accepted.

@@ -7,6 +7,7 @@ use ringfence::{
     TagSchema, Writes,
 };
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde_json::{Value, to_value};
@@ -95,7 +96,7 @@ fn locked(schema: &EventSchema, mut shape: Shape, is_of_stream: bool) -> LockedT
         }
     }
     let is_composite = schema.tags.iter().filter(|tag| tag.partition).count() > 1;
-    let version = LockedVersion { shape, samples: Vec::new() };
+    let version = LockedVersion { shape, ..LockedVersion::default() };
     LockedType {
         public: false,
         retired: schema.retired,
@@ -157,6 +158,10 @@ impl Visitor for Found {
 
     fn view<V: View>(&mut self) {
         self.last().lock.views.insert(V::NAME.to_owned());
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        self.last().lock.reactors.insert(R::NAME.to_owned());
     }
 }
 

@@ -13,6 +13,8 @@ use serde::de::DeserializeOwned;
 
 use crate::Shape;
 
+pub(crate) use find::list_lengths;
+
 impl Shape {
     /// What JSON a `T` takes.
     ///

@@ -87,6 +87,19 @@ const OF_VIEWS: [Answer; 4] = [
 /// The name of what the gateway answers by itself.
 const GATEWAY: &str = "Gateway";
 
+/// The name of the answer to a token without a scope that an operation asks for, as a response and as a schema.
+pub(crate) const SCOPE_MISSING: &str = "ScopeMissing";
+
+/// The schema and the response of that answer.
+pub(crate) fn scope_missing() -> (Value, Value) {
+    let code = json!({ "code": { "const": SCOPE_MISSING } });
+    let about = "The token has none of the scopes that the operation names.";
+    let mut response = response(about, &reference("schemas", SCOPE_MISSING));
+    // The gateway answers in place of the function if it knows the scopes.
+    response["content"]["application/json"] = json!({ "schema": reference("schemas", GATEWAY) });
+    (problem(403, &["scope-missing"], code, &[]), response)
+}
+
 /// The responses of every command but those of success and of rejection, by status.
 pub(crate) fn of_commands() -> Map<String, Value> {
     refs(&OF_COMMANDS)

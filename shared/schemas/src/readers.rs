@@ -1,13 +1,14 @@
-//! What reads events, with the code that decodes them: slices, their reactions, and views. A
+//! What reads events, with the code that decodes them: slices, their reactions, views, and reactors. A
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
 use std::fmt;
 
 use ringfence::{
-    Catalogs, Cause, Context, Current, CurrentError, LogOf, NewerVersion, Reads, SequencedEvent,
-    Slice, TopicEvent,
+    Catalogs, Cause, Context, Current, CurrentError, Due, LogOf, NewerVersion, Reads,
+    SequencedEvent, Slice, TopicEvent,
 };
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::de::Error as _;
@@ -19,7 +20,7 @@ use crate::Audience;
 /// like this one.
 type Read = fn(&SequencedEvent, &Current<'_>) -> Option<Result<(), Error>>;
 
-/// A slice, its reaction, or a view.
+/// A slice, its reaction, a view, or a reactor.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     name: &'static str,
@@ -34,7 +35,7 @@ pub struct Readers(Vec<Reader>);
 /// A reader that can't read an event.
 #[derive(Debug)]
 pub struct Unreadable {
-    /// The name of the slice or the view.
+    /// The name of the slice, the view or the reactor.
     pub reader: &'static str,
     /// Whether a decision, a reaction or a row wants the event.
     pub audience: Audience,
@@ -129,10 +130,10 @@ fn field(catalogs: &Catalogs, event: &Current<'_>, read: Read, why: &Error) -> O
     event.data.as_object()?.keys().find(|name| !fails_alike(name)).cloned()
 }
 
-fn reads_view<V: View>(event: &SequencedEvent) -> bool {
-    let is_of_stream = V::STREAMS.contains(&&*event.context);
-    (event.partition.is_of_dcb_log() || is_of_stream)
-        && V::Reads::TYPES.contains(&&*event.event_type)
+/// Whether a fold of these types, and of these contexts of streams, reads the event.
+fn is_read(streams: &[&str], types: &[&str], event: &SequencedEvent) -> bool {
+    let is_of_stream = streams.contains(&&*event.context);
+    (event.partition.is_of_dcb_log() || is_of_stream) && types.contains(&&*event.event_type)
 }
 
 impl Visitor for Readers {
@@ -143,10 +144,25 @@ impl Visitor for Readers {
         }
     }
 
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        let read: Read = |_, event| {
+            let is_read = is_read(D::STREAMS, <D as Due>::Reads::TYPES, event);
+            is_read.then(|| <D as Due>::Reads::decode(event).map(drop))
+        };
+        self.add(D::NAME, Audience::Rows, read);
+    }
+
     fn view<V: View>(&mut self) {
-        let read: Read =
-            |_, event| reads_view::<V>(event).then(|| V::Reads::decode(event).map(drop));
+        let read: Read = |_, event| {
+            let is_read = is_read(V::STREAMS, V::Reads::TYPES, event);
+            is_read.then(|| V::Reads::decode(event).map(drop))
+        };
         self.add(V::NAME, Audience::Rows, read);
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        let read: Read = |_, event| R::reads(event).then(|| R::Reads::decode(event).map(drop));
+        self.add(R::NAME, Audience::Bus, read);
     }
 }
 

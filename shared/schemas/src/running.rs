@@ -131,13 +131,8 @@ impl<'a> Samples<'a> {
     /// An event with this payload, as it is stored.
     fn event(&self, version: u32, data: Value, id: &str) -> SequencedEvent {
         let tags: Vec<Tag> = self.of.tags.iter().flat_map(|tag| tags(&tag.key, &data)).collect();
-        let partition = match self.log {
-            LogKind::Dcb => BoundaryId::tag("sample", id),
-            LogKind::Aggregates => BoundaryId::stored(format!("sample#{id}")),
-            LogKind::Documents => BoundaryId::stored(format!("Sample-{id}")),
-        };
         SequencedEvent {
-            partition,
+            partition: partition(self.log, id),
             slot: 1,
             at: BEGIN_MS,
             rest: 0,
@@ -148,6 +143,15 @@ impl<'a> Samples<'a> {
             data,
             metadata: Metadata::default(),
         }
+    }
+}
+
+/// A partition on a log.
+pub(crate) fn partition(log: LogKind, id: &str) -> BoundaryId {
+    match log {
+        LogKind::Dcb => BoundaryId::tag("sample", id),
+        LogKind::Aggregates => BoundaryId::stored(format!("sample#{id}")),
+        LogKind::Documents => BoundaryId::stored(format!("Sample-{id}")),
     }
 }
 

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{Member, Shape};
+use crate::Shape;
+use crate::probe::list_lengths;
 
 /// How many samples are kept of a version.
-const SAMPLES_MAX: usize = 8;
+pub(crate) const SAMPLES_MAX: usize = 8;
 
 /// Adds those of the payloads that show what no sample before them shows: a member that is there or is absent, one of
 /// the names of a choice, a list or a map with something or nothing in it. What texts and numbers they have does not matter, so
@@ -31,18 +32,48 @@ pub(crate) fn add_samples(
 /// Finds members that may be absent, by what is taken without them of a payload that is taken: asking a type alone, they are
 /// not always seen.
 pub(crate) fn see_optional(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Value) -> bool) {
-    see(shape, payload, "", takes);
+    see(shape, payload, "", &mut |shape, place| {
+        let Shape::Object(members) = shape else { return };
+        for (name, member) in members.iter_mut().filter(|(_, member)| !member.is_optional) {
+            let mut without = payload.clone();
+            let object = without.pointer_mut(place).and_then(Value::as_object_mut);
+            let Some(object) = object else { return };
+            object.remove(name);
+            member.is_optional = takes(&without);
+        }
+    });
 }
 
-/// Looks at the place of this pointer.
-fn see(shape: &mut Shape, payload: &Value, place: &str, takes: &impl Fn(&Value) -> bool) {
-    let inside = |shape: &mut Shape, step: &str| {
+/// Finds how long lists may be whose items the payload has, if no limit is known: where items have a form that a type does
+/// not tell, it is not seen by asking the type alone.
+pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Value) -> bool) {
+    see(shape, payload, "", &mut |shape, place| {
+        let Shape::List { min, max: max @ None, .. } = shape else { return };
+        let Some([item, ..]) = payload.pointer(place).and_then(Value::as_array).map(|all| &all[..])
+        else {
+            return;
+        };
+        let found = list_lengths(|length| {
+            let mut other = payload.clone();
+            other.pointer_mut(place).map(|list| *list = vec![item.clone(); length].into());
+            takes(&other)
+        });
+        if let Some((least, most)) = found {
+            (*min, *max) = (least, most);
+        }
+    });
+}
+
+/// Visits each part of the shape that the payload has, with its place: a JSON pointer.
+fn see(shape: &mut Shape, payload: &Value, place: &str, visit: &mut impl FnMut(&mut Shape, &str)) {
+    visit(shape, place);
+    let mut inside = |shape: &mut Shape, step: &str| {
         let step = step.replace('~', "~0").replace('/', "~1");
-        see(shape, payload, &format!("{place}/{step}"), takes);
+        see(shape, payload, &format!("{place}/{step}"), visit);
     };
     match (shape, payload.pointer(place)) {
         (Shape::Nullable(shape), Some(value)) if !value.is_null() => {
-            see(shape, payload, place, takes);
+            see(shape, payload, place, visit);
         }
         (Shape::List { item, .. }, Some(Value::Array(list))) => {
             (0..list.len()).for_each(|n| inside(item, &n.to_string()));
@@ -50,22 +81,16 @@ fn see(shape: &mut Shape, payload: &Value, place: &str, takes: &impl Fn(&Value) 
         (Shape::Map(value), Some(Value::Object(map))) => {
             map.keys().for_each(|key| inside(value, key));
         }
-        (Shape::Object(members), Some(Value::Object(object))) => {
-            for (name, Member { is_optional, shape }) in members {
-                *is_optional = *is_optional || !object.contains_key(name) || {
-                    let mut without = payload.clone();
-                    let object = without.pointer_mut(place).and_then(Value::as_object_mut);
-                    object.map(|object| object.remove(name));
-                    takes(&without)
-                };
-                inside(shape, name);
+        (Shape::Object(members), Some(Value::Object(_))) => {
+            for (name, member) in members {
+                inside(&mut member.shape, name);
             }
         }
         (Shape::OneOf { tag: Some(tag), members }, Some(value)) => {
             let name = value.get(&*tag).and_then(Value::as_str);
             if let Some(rest) = name.and_then(|name| members.get_mut(name)) {
                 // What the tag says is in the same object.
-                see(rest, payload, place, takes);
+                see(rest, payload, place, visit);
             }
         }
         (Shape::OneOf { tag: None, members }, Some(Value::Object(object))) => {

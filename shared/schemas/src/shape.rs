@@ -7,9 +7,10 @@ use serde_json::{Map, Value, json};
 
 /// What JSON a type takes and makes. Written down, it is a schema of JSON Schema 2020-12, of the few words that these
 /// shapes need.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum Shape {
     /// Any JSON.
+    #[default]
     Any,
     /// Null.
     Null,
@@ -26,9 +27,10 @@ pub enum Shape {
     Number,
     /// A text.
     Text {
-        /// The least number of characters.
+        /// The least number of bytes.
         min: u64,
-        /// The largest number of characters; `None` if none is known.
+        /// The largest number of bytes; `None` if none is known. A type of an application's own may count characters:
+        /// letters of one byte can't tell which.
         max: Option<u64>,
     },
     /// One of these texts.

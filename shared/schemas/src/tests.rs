@@ -36,14 +36,18 @@ fn stack() -> Stack {
         about,
         reads: vec![],
         writes: vec!["RoomBooked".into()],
+        order: None,
         reacts_to: &[],
+        scopes: if name == "book-room" { &["rooms/write", "rooms/all"] } else { &[] },
     };
     let context = ContextInfo {
         name: "rooms",
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
+        dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],
+        reactors: Vec::new(),
         functions: vec![
             FunctionInfo { name: "free-rooms", get: Some("/halls/{hall}/free"), query: &["beds"] },
             FunctionInfo { name: "sweep", get: None, query: &[] },
@@ -83,7 +87,7 @@ fn locks() -> BTreeMap<&'static str, Lock> {
 }
 
 fn contract() -> Contract {
-    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth)]);
+    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth.schema())]);
     Contract { stack: stack(), locks: locks(), rows }
 }
 
@@ -117,10 +121,15 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
     let codes = &schemas["BookRoomRejection"]["properties"]["code"]["enum"];
     assert_eq!(*codes, json!(["HallClosed", "RoomTaken"]));
     let statuses: Vec<_> = book["responses"].as_object().expect("answers").keys().collect();
-    let expected = ["200", "400", "409", "413", "422", "500", "503", "504", "default"];
+    let expected = ["200", "400", "403", "409", "413", "422", "500", "503", "504", "default"];
     assert_eq!(statuses, expected);
-    // A slice that rejects nothing.
+    // A token with one of the scopes, or a signature.
+    let security = json!([{ "sigv4": [] }, { "jwt": ["rooms/write"] }, { "jwt": ["rooms/all"] }]);
+    assert_eq!(book["security"], security);
+    assert_eq!(document["security"], json!([{ "sigv4": [] }, { "jwt": [] }]));
+    // A slice that rejects nothing, and asks for no scope.
     let tidy_up = &document["paths"]["/rooms/tidy-up"]["post"];
+    assert_eq!((tidy_up.get("security"), tidy_up["responses"].get("403")), (None, None));
     let problems = &tidy_up["responses"]["422"]["content"]["application/problem+json"]["schema"];
     assert_eq!(*problems, json!({ "oneOf": [{ "$ref": "#/components/schemas/KeyReused" }] }));
     let free = &document["paths"]["/halls/{hall}/free"]["get"];

@@ -51,10 +51,20 @@ impl Finding {
     }
 
     /// What to do if nobody relies on it yet.
-    fn never_released(self, what: &str) -> Self {
+    fn never_deployed(self, what: &str) -> Self {
+        let path = self.path.clone();
         self.mend(format!(
-            "if it was never deployed: take {what} out of the file, and run `UPDATE=1 cargo test`"
+            "if {what} was never deployed: give the file back what is deployed, such as by `git checkout origin/main -- \
+             {path}`, or delete it if nothing is. Then run `UPDATE=1 cargo test`"
         ))
+    }
+
+    /// It is not written, because of what else is found of its type.
+    pub(crate) fn withhold(&mut self) {
+        if self.is_written {
+            self.is_written = false;
+            self.remedy.clear();
+        }
     }
 }
 
@@ -69,8 +79,7 @@ pub(crate) fn grows(
     changes: Vec<String>,
     notes: Vec<String>,
 ) -> Finding {
-    let grows = Finding { is_written: true, remedy: notes, ..finding(context, subject, changes) };
-    grows.mend("`UPDATE=1 cargo test` writes it")
+    Finding { is_written: true, remedy: notes, ..finding(context, subject, changes) }
 }
 
 /// The changes of a version that may grow, and what to know of them.
@@ -78,29 +87,25 @@ pub(crate) fn growth(
     differences: &[ShapeDifference],
     is_public: bool,
 ) -> (Vec<String>, Vec<String>) {
-    // What could be absent before may be absent for ever.
-    let is_of_past =
-        |of: &&ShapeDifference| !matches!(of.kind, DifferenceKind::Removed { was_optional: true });
-    let all: Vec<_> = differences.iter().filter(is_of_past).collect();
     let mut notes = Vec::new();
     let is_gone = |of: &ShapeDifference| matches!(of.kind, DifferenceKind::Removed { .. });
-    if all.iter().any(|of| is_gone(of)) {
+    if differences.iter().any(|of| is_gone(of) && of.wants_readers_first()) {
         notes.push(
-            "two deploys: first no reader names it any more, and it is optional but still written; then it goes"
+            "two deploys: with the first, no reader names it any more, and it is optional and still written; with the second it goes"
                 .to_owned(),
         );
     }
-    if all.iter().any(|of| !is_gone(of) && of.wants_readers_first()) {
+    if differences.iter().any(|of| !is_gone(of) && of.wants_readers_first()) {
         notes.push(
             "readers first, in two deploys: functions that are not replaced yet can't read what is new. Deploy what reads \
              it, and then what writes it"
                 .to_owned(),
         );
         if is_public {
-            notes.push("takers on the bus have to know it before it is written, too".to_owned());
+            notes.push("consumers of the bus have to know it before it is written, too".to_owned());
         }
     }
-    for of in &all {
+    for of in differences {
         let is_added = matches!(of.kind, DifferenceKind::Added { .. });
         let is_it =
             |old: &&ShapeDifference| is_gone(old) && parent(&old.place) == parent(&of.place);
@@ -111,7 +116,7 @@ pub(crate) fn growth(
             ));
         }
     }
-    (all.iter().map(ToString::to_string).collect(), notes)
+    (differences.iter().map(ToString::to_string).collect(), notes)
 }
 
 fn parent(place: &str) -> &str {
@@ -132,7 +137,7 @@ pub(crate) fn type_gone(context: &str, name: &str) -> Finding {
         .mend(format!(
             "a new name in the log is a new type beside it, and readers name both: `#[reads(also = \"{name}\")]`"
         ))
-        .never_released("it")
+        .never_deployed("it")
 }
 
 /// A version with a lower number than was released.
@@ -150,7 +155,7 @@ pub(crate) fn version_gone(context: &str, name: &str, known: u32, newest: u32) -
             "to undo a version, write version {next}, whose upcast undoes it",
             next = known + 1
         ))
-        .never_released(&format!("version {known}"))
+        .never_deployed(&format!("version {known}"))
 }
 
 /// A version before the newest one that the file does not have: a number was left out, or the file has lost it.
@@ -200,7 +205,7 @@ pub(crate) fn boundaries(
             "a boundary for events that exist: {BOUNDARIES}. Then write into the file, at {name}: {filing}"
         ))
         .mend("another partition or separator: a new type, and this one `#[event(retired)]`")
-        .never_released("the type")
+        .never_deployed("the type")
 }
 
 /// A version whose payloads have another shape than was released.
@@ -217,7 +222,7 @@ pub(crate) fn version_broken(
         format!("events of version {number} are stored as they were, and stay so"),
     );
     if is_public {
-        let how = "takers outside of the stack read it: they know a version by `schema`";
+        let how = "consumers outside of the stack read it, and tell versions apart by `schema`";
         broken = broken.breaks(Audience::Bus, how);
     }
     if number < newest {
@@ -250,7 +255,7 @@ pub(crate) fn version_broken(
             ));
         }
     }
-    broken.never_released(&format!("version {number}"))
+    broken.never_deployed(&format!("version {number}"))
 }
 
 pub(crate) fn last(place: &str) -> &str {
@@ -344,7 +349,7 @@ pub(crate) fn unread(
     let change = format!("the {kind} {reader} can't read sample {sample}: {why}");
     let found = finding(context, format!("{name} version {number}"), vec![change]);
     let found = found.breaks(audience, how).mend(format!(
-        "let {reader} take it, such as by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
+        "let {reader} take it, for example by `Option<…>` or `#[serde(default)]` if a field may be absent; or give the value by \
          an upcast"
     ));
     match audience {
@@ -368,7 +373,7 @@ pub(crate) fn two_deploys(
         "in the middle of a deploy, and after a roll-back, functions of the base fail on such events",
     );
     let found = match is_public {
-        true => found.breaks(Audience::Bus, "takers outside of the stack fail on them, too"),
+        true => found.breaks(Audience::Bus, "consumers outside of the stack fail on them, too"),
         false => found,
     };
     found.mend("take two deploys: first what reads it, then what writes it")

@@ -12,5 +12,5 @@ mod tests;
 mod visit;
 
 pub use catalog::catalog;
-pub use stack::{ContextInfo, FunctionInfo, SliceInfo, Stack};
+pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack};
 pub use visit::{Function, MemberList, Members, Visitor};

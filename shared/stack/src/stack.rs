@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Catalogs, Cause, Context, LogKind, LogName, Name, Reads, ReadsOf, Slice,
-    Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, Name, Reads,
+    ReadsOf, Slice, Writes,
 };
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_views::{Definition, View, project_views::Folded};
 
 use crate::{Function, MemberList, Members, Visitor};
@@ -33,8 +34,12 @@ pub struct ContextInfo {
     pub event_types: Vec<Name>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
+    /// What is due, under the names of the slices.
+    pub dues: Vec<Definition>,
     /// Its views.
     pub views: Vec<Definition>,
+    /// Its reactors.
+    pub reactors: Vec<ReactorInfo>,
     /// Its functions that are not slices.
     pub functions: Vec<FunctionInfo>,
 }
@@ -50,6 +55,17 @@ pub struct FunctionInfo {
     pub query: &'static [&'static str],
 }
 
+/// A reactor.
+#[derive(Clone, Debug)]
+pub struct ReactorInfo {
+    /// Its name, which is that of its binary.
+    pub name: &'static str,
+    /// Which events it handles one after another.
+    pub lane: Lane,
+    /// The types of events that it reads.
+    pub reads: &'static [&'static str],
+}
+
 /// A slice.
 #[derive(Clone, Debug)]
 pub struct SliceInfo {
@@ -63,6 +79,10 @@ pub struct SliceInfo {
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
+    /// In which order it reacts to them; `None` if the EventTopic delivers them.
+    pub order: Option<Lane>,
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
 }
 
 impl Stack {
@@ -84,6 +104,11 @@ impl Stack {
         self.contexts.iter().flat_map(|context| context.slices.iter().map(move |s| (context, s)))
     }
 
+    /// The reactors with their contexts, in the order of the list.
+    pub fn reactors(&self) -> impl Iterator<Item = (&ContextInfo, &ReactorInfo)> {
+        self.contexts.iter().flat_map(|context| context.reactors.iter().map(move |r| (context, r)))
+    }
+
     /// The functions of contexts that are not slices, with their contexts, in the order of the list.
     pub fn functions(&self) -> impl Iterator<Item = (&ContextInfo, &FunctionInfo)> {
         self.contexts.iter().flat_map(|context| context.functions.iter().map(move |f| (context, f)))
@@ -95,10 +120,17 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// The views with the catalogs of what they read, as project-views needs them.
+    /// The views, and what is due, in the order of the list: all that is folded into rows.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Definition> {
+        let of = |context: &ContextInfo| [context.views.clone(), context.dues.clone()].concat();
+        self.contexts.iter().flat_map(of).collect()
+    }
+
+    /// What is folded into rows, with the catalogs of what it reads, as project-views needs them.
     #[must_use]
     pub fn folded(self) -> Folded {
-        Folded { views: self.views(), catalogs: self.catalogs }
+        Folded { views: self.rows(), catalogs: self.catalogs }
     }
 
     /// The names of all event types.
@@ -141,9 +173,16 @@ impl Visitor for Found {
         let (catalog, log) = (C::catalog(), C::Log::KIND);
         let snapshots = C::Log::snapshots().into_iter().map(Name::Borrowed);
         let event_types = own_types::<C>(&catalog).into_iter().chain(snapshots).collect();
-        let (slices, views, functions) = (Vec::new(), Vec::new(), Vec::new());
-        let name = C::NAME;
-        self.contexts.push(ContextInfo { name, log, event_types, slices, views, functions });
+        self.contexts.push(ContextInfo {
+            name: C::NAME,
+            log,
+            event_types,
+            slices: Vec::new(),
+            dues: Vec::new(),
+            views: Vec::new(),
+            reactors: Vec::new(),
+            functions: Vec::new(),
+        });
         match log {
             LogKind::Dcb => self.dcb.push(catalog),
             LogKind::Aggregates | LogKind::Documents => self.others.push(catalog),
@@ -158,11 +197,22 @@ impl Visitor for Found {
             reads: ReadsOf::<S>::TYPES.iter().map(|name| Name::Borrowed(name)).collect(),
             writes: writes.collect(),
             reacts_to: S::REACTS_TO,
+            order: S::ORDER,
+            scopes: S::SCOPES,
         });
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.last().dues.push(Definition::of_due::<D>());
     }
 
     fn view<V: View>(&mut self) {
         self.last().views.push(Definition::of::<V>());
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
+        self.last().reactors.push(ReactorInfo { name, lane, reads });
     }
 
     fn function<F: Function>(&mut self) {

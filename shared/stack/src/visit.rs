@@ -1,11 +1,12 @@
 //! The walk over a stack.
 
-use ringfence::{Context, Event, Slice};
+use ringfence::{Context, Due, Event, Slice};
 use ringfence_function::Service;
 use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 use ringfence_views::View;
 
-/// Something with members: a stack has contexts, a context has slices, views and other functions.
+/// Something with members: a stack has contexts, a context has slices, views, reactors and other functions.
 pub trait Members {
     /// Lists them, in the order in which people are to read them.
     fn list(list: &mut MemberList<impl Visitor>);
@@ -29,8 +30,12 @@ pub trait Visitor {
     fn event<E: Event>(&mut self) {}
     /// A context whose events slices of the context read.
     fn reads<C: Context + Members>(&mut self) {}
+    /// A due of a slice that is listed too.
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
+    /// A reactor.
+    fn reactor<R: Reactor>(&mut self) {}
     /// A function that is not a slice.
     fn function<F: Function>(&mut self) {}
 }
@@ -69,9 +74,21 @@ impl<'v, V: Visitor> MemberList<'v, V> {
         self
     }
 
+    /// Lists what is due of a slice, which is listed as well.
+    pub fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) -> &mut Self {
+        self.0.due::<D>();
+        self
+    }
+
     /// Lists a view.
     pub fn view<W: View>(&mut self) -> &mut Self {
         self.0.view::<W>();
+        self
+    }
+
+    /// Lists a reactor.
+    pub fn reactor<R: Reactor>(&mut self) -> &mut Self {
+        self.0.reactor::<R>();
         self
     }
 

@@ -4,12 +4,14 @@ use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{catalog, fail};
-use ringfence::{Access, Context, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
+use ringfence::kit::{BEGIN_MS, catalog, check_due, fail};
+use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
 use ringfence_document_log::TipLimits;
+use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
+use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
@@ -41,7 +43,7 @@ pub fn tips_of(log: LogKind) -> Vec<TipLimits> {
 /// The requests of a slice: operations and requests, in their order. Tables are named by their logical ids.
 type Requests = Vec<(String, Value)>;
 
-/// Runs the cases of every slice that `M` lists, in memory and on an embedded DynamoDB, and compares their requests
+/// Runs the cases of every slice and every due that `M` lists, in memory, and those of slices also on an embedded DynamoDB, and compares their requests
 /// with the roles in `template.yaml`. Panics with the place of a case that fails, with each request that a role does not
 /// allow, and with everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the
 /// statements that are missing into the template, and takes out what nothing needs.
@@ -69,6 +71,20 @@ impl Visitor for Cases<'_> {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         LogOf::<S>::check_in_memory();
         self.on_dynamo.push((S::NAME, on_dynamo::<S>(self.template).boxed_local()));
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        let clock = Clock::fixed(BEGIN_MS);
+        let open = || {
+            let memory = <LogOf<D> as Log<D>>::memory();
+            let on = memory.and_then(|memory| LogOf::<D>::in_memory(memory, clock.clone(), 0));
+            on.unwrap_or_else(|error| fail(D::NAME, error as Box<dyn Error>))
+        };
+        check_due::<D, _>(open, |now_ms| clock.set(now_ms));
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        check_reactor::<R>();
     }
 }
 

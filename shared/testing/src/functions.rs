@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::mend;
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
+use crate::scopes::every_route_has_the_scopes_of_its_slice_or_views;
 use crate::template::{binary, check_none, differences, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 
@@ -48,6 +49,7 @@ pub fn check_functions<M: Members>() {
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
     every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
+    every_route_has_the_scopes_of_its_slice_or_views(&stack, &model);
     the_template_sets_the_variables_that_functions_read::<M>(&model);
     every_function_has_sample_payloads_that_parse(&stack, &model);
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
@@ -67,7 +69,7 @@ fn names(stack: &Stack, model: &Model) -> Vec<String> {
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
     // The source of an entry of the EventTopic would not say whose event it is.
     let contexts = stack.contexts.iter().map(|context| context.name);
-    let views = stack.views();
+    let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
         let unique: BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
@@ -77,7 +79,7 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
 }
 
 fn a_view_reads_types_that_exist(stack: &Stack) {
-    for view in stack.views() {
+    for view in stack.rows() {
         for name in view.types {
             assert!(stack.event_types().contains(name), "{} reads {name}", view.name);
         }

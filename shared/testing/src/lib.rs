@@ -20,6 +20,7 @@ mod requests;
 mod roles;
 mod rooms;
 mod schemas;
+mod scopes;
 pub mod template;
 mod variables;
 

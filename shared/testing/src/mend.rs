@@ -1,5 +1,5 @@
-//! Under `UPDATE=1` a check writes into `template.yaml` what it would otherwise ask for: the indexes of the events, and
-//! what roles allow. It changes the text, so that what a person wrote around it stays. What it can't write, it still
+//! Under `UPDATE=1` a check writes into `template.yaml` what it would otherwise ask for: the indexes of the events, the
+//! scopes of routes, and what roles allow. It changes the text, so that what a person wrote around it stays. What it can't write, it still
 //! asks for.
 
 use std::collections::BTreeSet;
@@ -123,6 +123,29 @@ pub(crate) fn with_indexes(text: &str, needed: &BTreeSet<String>) -> Option<Stri
         None => joined(&[before, &[&section, &indexes], after]),
     };
     Some(joined(&[&lines[..begin], &[&body], &lines[end..]]))
+}
+
+/// The route of this path with these scopes. `None` if a person has to write them, because the route is written in
+/// another form than that of `new-slice`, or has more under `Auth`.
+pub(crate) fn with_scopes(text: &str, path: &str, scopes: &BTreeSet<String>) -> Option<String> {
+    const AUTH: &str = ", Auth: { AuthorizationScopes: [";
+    let ends = [format!(" Path: {path}"), format!(" Path: \"{path}\"")];
+    let end = |written: &String| {
+        let found = text.match_indices(&**written).map(|(at, _)| at + written.len());
+        found.filter(|end| text[*end..].starts_with([' ', ','])).last()
+    };
+    let end = ends.iter().find_map(end)?;
+    let (before, rest) = text.split_at(end);
+    let rest = match rest.strip_prefix(AUTH) {
+        Some(had) => had.split_once("] }")?.1,
+        None => rest,
+    };
+    let scopes: Vec<_> = scopes.iter().map(String::as_str).collect();
+    let auth = match scopes[..] {
+        [] => String::new(),
+        _ => format!("{AUTH}{}] }}", scopes.join(", ")),
+    };
+    rest.starts_with(" }").then(|| format!("{before}{auth}{rest}"))
 }
 
 /// A statement of a role.

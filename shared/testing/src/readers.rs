@@ -13,6 +13,7 @@ use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipL
 use ringfence_dynamo::wire::Exchange;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_function::Issuers;
 use ringfence_local::template::Template;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
 use serde::{Deserialize, Serialize};
@@ -259,7 +260,8 @@ pub async fn check_role_of_query_views() {
     let client = world.dynamo.client.clone();
     let reader = ViewReader::new(client, world.index(), VIEWS, &[Definition::of::<Notes>()]);
     let ask = async |question| {
-        let answered = query_views::answer(&reader, &question, "request-1", LONG).await;
+        let answered =
+            query_views::answer(&reader, &Issuers::default(), &question, "request-1", LONG).await;
         assert_ne!(answered.outcome, "malformed", "{:?}", answered.answer);
         world.dynamo.wire.take()
     };

@@ -310,7 +310,9 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         log: ringfence::LogKind::Aggregates,
         event_types: vec![],
         slices: vec![],
+        dues: vec![],
         views: vec![],
+        reactors: vec![],
         functions: vec![],
     };
     let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");

@@ -114,10 +114,11 @@ fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
 fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
     let listed = |kind: &str, name: &str| match kind {
         "Slice" => context.slices.iter().any(|slice| slice.name == name),
+        "Due" => context.dues.iter().any(|due| due.name == name),
         "View" => context.views.iter().any(|view| view.name == name),
         _ => context.functions.iter().any(|function| function.name == name),
     };
-    let unlisted = members(source).filter(|(kind, _, name)| !listed(kind, name));
+    let unlisted = members(source).into_iter().filter(|(kind, _, name)| !listed(kind, name));
     let line = |(kind, member, name): (&str, &str, &str)| {
         let (kind, context) = (kind.to_lowercase(), context.name);
         format!(
@@ -144,31 +145,43 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The slices, views and functions that a file implements, before its tests: the trait, the type, and the name.
-fn members(source: &str) -> impl Iterator<Item = (&str, &str, &str)> {
+/// The slices, dues, views and functions that a file implements, before its tests: the trait, the type, and the name.
+fn members(source: &str) -> Vec<(&str, &str, &str)> {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
-    code.split("\nimpl").skip(1).filter_map(|body| {
-        let (head, body) = body.split_once('{')?;
-        let (of, member) = head.split_once(" for ")?;
-        let kind = of.rsplit([' ', ':']).next()?;
+    let all = || code.split("\nimpl").skip(1).filter_map(implemented);
+    let of_member = |(kind, member, body)| {
+        // A due has the name of its slice, which is in the same file.
+        let slice = || all().find(|it| it.0 == "Slice" && it.1 == member);
+        let body = if kind == "Due" { slice()?.2 } else { body };
         let (_, name) = body.split_once("const NAME: &'static str = \"")?;
-        let is_kind = ["Slice", "View", "Function"].contains(&kind);
-        is_kind.then_some((kind, member.trim(), name.split('"').next()?))
-    })
+        let is_kind = ["Slice", "Due", "View", "Function"].contains(&kind);
+        is_kind.then_some((kind, member, name.split('"').next()?))
+    };
+    all().filter_map(of_member).collect()
+}
+
+/// The trait, the type and the rest of an `impl`.
+fn implemented(text: &str) -> Option<(&str, &str, &str)> {
+    let (head, body) = text.split_once('{')?;
+    let (of, member) = head.split_once(" for ")?;
+    Some((of.rsplit([' ', ':']).next()?, member.trim(), body))
 }
 
 #[test]
-fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
+fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
     let source = "\nimpl Context for Rooms {\n    const NAME: &'static str = \"rooms\";\n}\n\
                   \nimpl ringfence_views::View for Rows {\n    const NAME: &'static str = \"rows\";\n}\n\
                   \nimpl Slice for BookRoom {\n    const NAME: &'static str = \"book-room\";\n}\n\
+                  \nimpl Due for BookRoom {\n}\n\
                   \nimpl Function for Sweep {\n    const NAME: &'static str = \"sweep\";\n}\n";
     let mut context = ContextInfo {
         name: "rooms",
         log: ringfence::LogKind::Dcb,
         event_types: vec![],
         slices: vec![],
+        dues: vec![],
         views: vec![],
+        reactors: vec![],
         functions: vec![],
     };
     let lines = |context: &ContextInfo| unlisted(context, "rows.rs", source);
@@ -177,9 +190,10 @@ fn a_slice_a_view_and_a_function_that_no_list_has_are_named() {
         all[0],
         "rows.rs: the view rows is in no list: functions/rooms/src/lib.rs lacks its line `.view::<…::Rows>()`"
     );
-    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(all[2].contains("the due book-room is in no list"), "{all:?}");
+    assert_eq!(all.len(), 4, "{all:?}");
     context.functions.push(FunctionInfo { name: "sweep", get: None, query: &[] });
-    assert_eq!(lines(&context), all[..2]);
+    assert_eq!(lines(&context), all[..3]);
 }
 
 #[test]

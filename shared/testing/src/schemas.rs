@@ -2,11 +2,12 @@
 //! of the context.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Write as _, stderr};
 use std::path::Path;
 
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_schemas::{Comparison, Lock, Readers, check, present};
+use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
@@ -19,12 +20,33 @@ use crate::template::check_none;
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
-    check_none(&code.differences(&stack_root(), mend::is_asked()));
+    let Found { wrong, notes } = code.differences(&stack_root(), mend::is_asked());
+    for note in notes {
+        // What a test prints is not shown if it passes.
+        writeln!(stderr(), "{note}").unwrap_or_else(|error| fail("stderr", error));
+    }
+    check_none(&wrong);
 }
 
 /// What to do with a file that can't be read.
-const MERGE: &str = "\n  give it back the text of the last commit. In a merge, take the file of the branch that is deployed, and \
-                     run `UPDATE=1 cargo test`. If both branches have begun the same version, yours is the next one";
+fn of_no_lock(error: &LockError) -> String {
+    let path = &error.path;
+    let what_to_do = format!(
+        "\n  in a merge, take the file of the branch that comes first, such as by `git checkout origin/main -- {path}`, and \
+         run `UPDATE=1 cargo test`. If both branches have begun the same version, yours gets the next number\n  \
+         otherwise give it back the text of the last commit: `git checkout HEAD -- {path}`"
+    );
+    error.to_string() + &what_to_do
+}
+
+/// What differs between the code and the locks.
+#[derive(Default)]
+struct Found {
+    /// What is to be mended.
+    wrong: Vec<String>,
+    /// What to know of what was written.
+    notes: Vec<String>,
+}
 
 struct Code {
     stack: Stack,
@@ -35,18 +57,18 @@ struct Code {
 impl Code {
     /// What differs between the code and the locks in `root`, each with what to do. With `update` what may be added is
     /// written into the files.
-    fn differences(&self, root: &Path, update: bool) -> Vec<String> {
-        let contexts = self.present.iter();
-        let mut lines: Vec<_> = contexts
-            .flat_map(|(context, now)| self.of_context(context, now, root, update))
-            .collect();
+    fn differences(&self, root: &Path, update: bool) -> Found {
+        let mut lines = Found::default();
+        for (context, now) in &self.present {
+            self.of_context(context, now, root, update, &mut lines);
+        }
         let folder = root.join(Lock::FOLDER);
         let found = if folder.exists() { entries(&folder) } else { BTreeSet::new() };
         let is_of_one = |file: &&String| {
             self.present.keys().any(|context| Lock::path(context).ends_with(&format!("/{file}")))
         };
         let of_none = found.iter().filter(|file| !is_of_one(file));
-        lines.extend(of_none.map(|file| {
+        lines.wrong.extend(of_none.map(|file| {
             format!(
                 "{}/{file} is of no context of the stack, but events of its types may be in a log: list the context again, \
                  or remove the file if none of its types was ever stored",
@@ -56,21 +78,26 @@ impl Code {
         lines
     }
 
-    fn of_context(&self, context: &str, now: &Lock, root: &Path, update: bool) -> Vec<String> {
+    fn of_context(&self, context: &str, now: &Lock, root: &Path, update: bool, lines: &mut Found) {
         let released = match Lock::read(root, context) {
             Ok(released) => released,
-            Err(error) => return vec![error.to_string() + MERGE],
+            Err(error) => return lines.wrong.push(of_no_lock(&error)),
         };
         let Comparison { grown, findings } =
             check(&self.stack, &self.readers, context, &released, now);
-        let mut lines = without_sample(now);
-        let is_said = |is_written: bool| !(is_written && update);
-        let said = findings.iter().filter(|finding| is_said(finding.is_written));
-        lines.extend(said.map(ToString::to_string));
-        if update && (grown != released || !root.join(Lock::path(context)).exists()) {
-            lines.extend(grown.write(root, context).err().map(|error| error.to_string()));
+        lines.wrong.extend(without_sample(now));
+        for mut finding in findings {
+            if !(finding.is_written && update) {
+                lines.wrong.push(finding.to_string());
+            } else if !finding.remedy.is_empty() {
+                // It is written now.
+                finding.is_written = false;
+                lines.notes.push(finding.to_string());
+            }
         }
-        lines
+        if update && (grown != released || !root.join(Lock::path(context)).exists()) {
+            lines.wrong.extend(grown.write(root, context).err().map(|error| error.to_string()));
+        }
     }
 }
 
@@ -101,7 +128,7 @@ mod tests {
 
     /// Code that declares these types of one context, and reads none of them.
     fn code(event_types: &[&str]) -> Code {
-        let version = LockedVersion { shape: Shape::Any, samples: vec![json!({})] };
+        let version = LockedVersion { samples: vec![json!({})], ..LockedVersion::default() };
         let of = LockedType { versions: BTreeMap::from([(1, version)]), ..LockedType::default() };
         let events = event_types.iter().map(|name| ((*name).to_owned(), of.clone())).collect();
         let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
@@ -116,7 +143,8 @@ mod tests {
     #[test]
     fn a_type_that_was_released_stays_and_a_new_one_is_added_on_demand() {
         let root = tempfile::tempdir().expect("a folder");
-        let differences = |types: &[&str], update| code(types).differences(root.path(), update);
+        let found = |code: &Code, update| code.differences(root.path(), update).wrong;
+        let differences = |types: &[&str], update| found(&code(types), update);
         let is_new = |name: &str| {
             format!(
                 "schemas/rooms.json: the type {name}: is new\n  `UPDATE=1 cargo test` writes it"
@@ -133,7 +161,7 @@ mod tests {
             assert_eq!(lines.len(), if update { 1 } else { 2 });
         }
         let both = code(&["RoomBooked", "RoomReserved"]);
-        assert!(both.differences(root.path(), false).is_empty());
+        assert!(found(&both, false).is_empty());
         let written = Lock::read(root.path(), "rooms").expect("written");
         assert_eq!(written, both.present["rooms"]);
         // Without a case, and with no event of a case.
@@ -141,14 +169,46 @@ mod tests {
         for of in bare.present.values_mut().flat_map(|lock| lock.events.values_mut()) {
             of.versions.values_mut().for_each(|version| version.samples.clear());
         }
-        let lines = bare.differences(root.path(), true);
+        let lines = found(&bare, true);
         assert!(lines[0].starts_with("no case has an event of the type RoomBooked"), "{lines:?}");
-        fs::write(root.path().join("schemas/rooms.json"), "{").expect("written");
-        fs::write(root.path().join("schemas/halls.json"), "{}").expect("written");
-        let lines = differences(&["RoomBooked"], true);
-        assert!(lines[0].starts_with("schemas/rooms.json: EOF"), "{lines:?}");
-        assert!(lines[0].ends_with(MERGE), "{lines:?}");
-        assert!(lines[1].starts_with("schemas/halls.json is of no context"), "{lines:?}");
-        assert_eq!(lines.len(), 2);
+        let write = |file: &str, text: &str| {
+            fs::write(root.path().join("schemas").join(file), text).expect("written");
+        };
+        write("halls.json", "{}");
+        for (text, why) in [
+            ("{", "schemas/rooms.json: EOF"),
+            ("{\n<<<<<<< HEAD\n}", "schemas/rooms.json: it has the marks of a merge"),
+        ] {
+            write("rooms.json", text);
+            let lines = differences(&["RoomBooked"], true);
+            assert!(lines[0].starts_with(why), "{lines:?}");
+            assert!(
+                lines[0].contains("git checkout origin/main -- schemas/rooms.json"),
+                "{lines:?}"
+            );
+            assert!(lines[1].starts_with("schemas/halls.json is of no context"), "{lines:?}");
+            assert_eq!(lines.len(), 2);
+        }
+    }
+
+    /// A test that passes shows nothing, and readers have to go first all the same.
+    #[test]
+    fn what_is_written_with_a_note_is_said() {
+        let root = tempfile::tempdir().expect("a folder");
+        let differences = |kinds: &[&str], update| {
+            let mut code = code(&["RoomBooked"]);
+            for of in code.present.values_mut().flat_map(|lock| lock.events.values_mut()) {
+                let version = of.versions.get_mut(&1).expect("the first version");
+                let kinds = kinds.iter().map(|kind| (*kind).to_owned()).collect();
+                (version.shape, version.samples) = (Shape::Choice(kinds), vec![json!("single")]);
+            }
+            code.differences(root.path(), update)
+        };
+        let Found { wrong, notes } = differences(&["single"], true);
+        assert_eq!((wrong.len(), notes.len()), (0, 0));
+        let Found { wrong, notes } = differences(&["single", "suite"], true);
+        assert_eq!((wrong.len(), notes.len()), (0, 1));
+        assert!(notes[0].contains("readers first"), "{notes:?}");
+        assert!(!notes[0].contains("UPDATE=1"), "{notes:?}");
     }
 }

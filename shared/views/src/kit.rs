@@ -4,11 +4,12 @@ use std::fmt::Debug;
 
 use ringfence::kit::{BEGIN_MS, assert_same, catalog, fail};
 use ringfence::{
-    BoundaryId, Catalogs, Context, LogKind, LogName, Metadata, NewEvent, SequencedEvent, escape,
+    BoundaryId, Catalogs, Context, LogKind, LogName, Metadata, NewEvent, Principal, SequencedEvent,
+    escape,
 };
 use serde_json::Value;
 
-use crate::{View, fold};
+use crate::{Definition, View, fold};
 
 /// Facts, in the order of the index.
 #[derive(Debug)]
@@ -89,6 +90,32 @@ impl GivenEvents {
     /// The view has exactly these rows; panics otherwise.
     #[track_caller]
     pub fn then<V: View<Row: Debug>>(self, rows: impl IntoIterator<Item = (&'static str, V::Row)>) {
+        let expected = rows.into_iter().map(|(id, row)| {
+            (id.to_owned(), serde_json::to_value(row).expect("rows are maps with text keys"))
+        });
+        let found = self.rows::<V>();
+        assert_same(format!("the rows of {}", V::NAME), &expected.collect::<Value>(), &found);
+    }
+
+    /// Of the rows of the view, the principal of this text sees exactly those with these ids; panics otherwise.
+    #[track_caller]
+    pub fn then_visible<V: View>(
+        self,
+        principal: &str,
+        ids: impl IntoIterator<Item = &'static str>,
+    ) {
+        let (view, principal) = (Definition::of::<V>(), Principal::from(principal));
+        let rows = self.rows::<V>();
+        let rows = rows.as_object().expect("an object").iter();
+        let visible = rows.filter(|(id, row)| view.sees(&principal, id, Some(row)));
+        let found = Value::from_iter(visible.map(|(id, _)| id.as_str()));
+        let what = format!("the rows of {} that {principal} sees", V::NAME);
+        assert_same(what, &Value::from_iter(ids), &found);
+    }
+
+    /// The rows of the view, by id.
+    #[track_caller]
+    fn rows<V: View>(self) -> Value {
         let mut found = Value::Object(Default::default());
         // A fact has the newest shape of its type, and no catalog knows another one.
         let catalogs = Catalogs::default();
@@ -99,10 +126,7 @@ impl GivenEvents {
             fold::<V>(&mut rows, &event).unwrap_or_else(|error| fail(V::NAME, error));
             found = serde_json::to_value(rows).expect("rows are maps with text keys");
         }
-        let expected = rows.into_iter().map(|(id, row)| {
-            (id.to_owned(), serde_json::to_value(row).expect("rows are maps with text keys"))
-        });
-        assert_same(format!("the rows of {}", V::NAME), &expected.collect::<Value>(), &found);
+        found
     }
 }
 

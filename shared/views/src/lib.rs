@@ -13,11 +13,15 @@
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.
 //!
-//! Architecture invariant: only the modules `row` and `registry` name the attributes of the view
+//! A [`Due`](ringfence::Due) is folded as a view is. The rows that have a time are in an index of the table, from which a
+//! [`DueReader`] lists those whose time has come.
+//!
+//! Architecture invariant: only the modules `row`, `registry` and `due` name the attributes of the view
 //! table's items; checkpoints are the feed's.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod batch;
+mod due;
 mod error;
 mod fold;
 mod generation;
@@ -35,6 +39,7 @@ mod standing;
 mod view;
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
+pub use due::{DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader};
 pub use error::ViewError;
 pub use generation::Generation;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
@@ -45,4 +50,4 @@ pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};
 pub use standing::ViewStanding;
-pub use view::{Definition, View, fold};
+pub use view::{Definition, RowRule, View, fold};

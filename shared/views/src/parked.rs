@@ -125,7 +125,7 @@ impl Projector {
                         // No projector has gone on meanwhile.
                         self.checkpoints.action(&reader, &reached, &to.into()),
                         self.table.count_parked(view.name, live, -1),
-                        write.action(self.table.0.name(), &reader, to),
+                        write.action(self.table.0.name(), &reader, to, view.shards),
                     ];
                     let token = self.clock.uuid().to_string();
                     if self.table.transact("showing a parked row", actions, &token).await? {

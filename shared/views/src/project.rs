@@ -236,9 +236,9 @@ impl Projector {
                         (work.view.name, parked.len().try_into().unwrap_or(i64::MAX));
                     actions.push(self.table.count_parked(view, work.generation, more));
                 }
+                let (table, shards) = (self.table.0.name(), work.view.shards);
                 let writes = writes.into_iter();
-                actions
-                    .extend(writes.map(|write| write.action(self.table.0.name(), reader, as_of)));
+                actions.extend(writes.map(|write| write.action(table, reader, as_of, shards)));
                 let token = self.clock.uuid().to_string();
                 if !self.table.transact("writing a batch of rows", actions, &token).await? {
                     return Ok(false);

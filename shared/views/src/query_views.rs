@@ -6,13 +6,14 @@
 
 mod answer;
 mod ask;
+mod caller;
 
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Index;
-use ringfence_function::{Call, Service, Variables};
+use ringfence_function::{Call, Issuers, Service, Variables};
 use serde_json::Value;
 
 use crate::read::ViewReader;
@@ -24,6 +25,7 @@ pub use ask::{Ask, Asked, WAIT_DEFAULT_MS, WAIT_MAX_MS, token};
 /// The function. It serves the views of the stack.
 pub struct QueryViews {
     reader: ViewReader,
+    issuers: Issuers,
     clock: Clock,
 }
 
@@ -33,24 +35,29 @@ impl Service for QueryViews {
     const ANSWER_TIME: Duration = Duration::from_secs(1);
     const TIME_DEFAULT: Duration = Duration::from_millis(WAIT_MAX_MS);
     type Of = Vec<Definition>;
-    /// The names of the index's table and of the views' table.
-    type Config = (String, String);
+    /// The names of the index's table and of the views' table, and the issuers of tokens that have aliases.
+    type Config = (String, String, Issuers);
 
-    fn config(variables: &mut Variables) -> (String, String) {
-        (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
+    fn config(variables: &mut Variables) -> Self::Config {
+        let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
+        (tables.0, tables.1, variables.optional("JWT_ISSUERS", Issuers::default()))
     }
 
-    async fn open(views: Vec<Definition>, (index, table): (String, String)) -> Result<Self, Error> {
+    async fn open(
+        views: Vec<Definition>,
+        (index, table, issuers): Self::Config,
+    ) -> Result<Self, Error> {
         let client = ringfence_dynamo::client_from_env()?;
         ringfence_dynamo::open(&client).await;
         let index = Index::new(client.clone(), index);
         let reader = ViewReader::new(client, index, table, &views);
-        Ok(Self { reader, clock: Clock::system() })
+        Ok(Self { reader, issuers, clock: Clock::system() })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let started_ms = self.clock.now_ms();
-        let answered = answer(&self.reader, &call.payload, &call.request_id, call.time).await;
+        let Call { payload, request_id, time, .. } = &call;
+        let answered = answer(&self.reader, &self.issuers, payload, request_id, *time).await;
         println!("{}", answered.line(&call, started_ms, self.clock.now_ms()));
         Ok(answered.answer)
     }

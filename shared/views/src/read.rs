@@ -26,7 +26,7 @@ const LOOKS_GROWING: u32 = 4;
 /// Serves the rows of views.
 #[derive(Clone, Debug)]
 pub struct ViewReader {
-    views: Vec<&'static str>,
+    views: Vec<Definition>,
     pub(crate) index: Index,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) table: ViewTable,
@@ -161,9 +161,13 @@ impl ViewReader {
     ) -> Self {
         let name = view_table.into();
         let checkpoints = Checkpoints::new(client.clone(), name.clone());
-        let views = views.iter().map(|view| view.name).collect();
         let table = ViewTable(Table::new(client, name));
-        Self { views, index, checkpoints, table }
+        Self { views: views.to_vec(), index, checkpoints, table }
+    }
+
+    /// The view of this name.
+    pub(crate) fn view(&self, name: &str) -> Option<&Definition> {
+        self.views.iter().find(|view| view.name == name)
     }
 
     /// One row; `None` if the view has no row of this id. The read is eventually consistent unless it
@@ -245,7 +249,7 @@ impl ViewReader {
     /// The generation that is served, once it shows the event of the wait. It looks a last time when the
     /// time is over.
     async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<ViewRead<Served>, ViewError> {
-        if !self.views.contains(&view) {
+        if self.view(view).is_none() {
             return Ok(ViewRead::UnknownView);
         }
         let retry = Retry::default().within(wait.map_or(Duration::ZERO, |wait| wait.most));

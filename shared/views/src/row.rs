@@ -29,6 +29,10 @@ const EVENT: &str = "event";
 const CAUSE: &str = "cause";
 /// The checkpoint up to which the row is folded.
 const AS_OF: &str = "as_of";
+/// The key of the index of rows that have a time: their generation, and the number of the shard.
+pub(crate) const DUE_IN: &str = "dueIn";
+/// The time of a row, in milliseconds since 1970.
+pub(crate) const DUE_AT: &str = "dueAt";
 /// Requests in one BatchWriteItem.
 const BATCH_WRITES_MAX: i32 = 25;
 
@@ -112,6 +116,29 @@ pub(crate) fn partition(view: &str, generation: Generation) -> String {
     format!("{view}#{generation}")
 }
 
+/// The key of a shard of the rows that have a time.
+pub(crate) fn due_in(rows: &str, shard: u32) -> String {
+    format!("{rows}#{shard}")
+}
+
+/// The shard of a row: FNV-1a, whose result is the same on every machine and in every build.
+fn shard_of(id: &str, shards: u32) -> u32 {
+    let hash = id
+        .bytes()
+        .fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(16_777_619));
+    hash % shards.max(1)
+}
+
+/// The attributes of a row that has a time, by which the index finds it.
+fn due_of(rows: &str, id: &str, row: &AttributeValue, shards: Option<u32>) -> Option<Item> {
+    let AttributeValue::N(at) = row.as_m().ok()?.get("due")? else { return None };
+    let shard = due_in(rows, shard_of(id, shards?));
+    Some(Item::from([
+        (DUE_IN.to_owned(), AttributeValue::S(shard)),
+        (DUE_AT.to_owned(), AttributeValue::N(at.clone())),
+    ]))
+}
+
 pub(crate) fn key(view: &str, id: &str) -> Item {
     let pairs = [(VIEW, view), (ID, id)];
     pairs.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned()))).into()
@@ -163,8 +190,18 @@ impl Write {
     /// The action, under the condition that the row is still as it was read. The items of an earlier
     /// transaction may become visible one by one, so the checkpoint alone does not prove that the rows read
     /// beside it belong to it. A retry shows a parked row as of the same checkpoint, so the attribute counts as well.
-    pub(crate) fn action(self, table: &str, view: &str, as_of: Checkpoint) -> TransactWriteItem {
+    pub(crate) fn action(
+        self,
+        table: &str,
+        view: &str,
+        as_of: Checkpoint,
+        shards: Option<u32>,
+    ) -> TransactWriteItem {
         let key = key(view, &self.id);
+        let due = match &self.becomes {
+            Becomes::Row(row) => due_of(view, &self.id, row, shards),
+            Becomes::Nothing | Becomes::Parked(_) | Becomes::AsItWas => None,
+        };
         let (condition, names) = match self.was {
             None => ("attribute_not_exists(#view)", vec![("#view", VIEW)]),
             Some((_, held)) => (
@@ -193,6 +230,7 @@ impl Write {
             Some((name, content)) => {
                 let mut item = key;
                 item.extend([(name.to_owned(), content), (AS_OF.to_owned(), number(as_of))]);
+                item.extend(due.into_iter().flatten());
                 let put = Put::builder().table_name(table).set_item(Some(item));
                 let put = put.condition_expression(condition);
                 let put = put.set_expression_attribute_names(names);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Current, Reads, SequencedEvent};
-use serde::{Serialize, de::DeserializeOwned};
+use ringfence::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::error::ViewError;
@@ -16,6 +16,13 @@ pub trait View {
     /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
     /// because other streams may have types of the same names: no catalog knows all types of streams.
     const STREAMS: &'static [&'static str] = &[];
+    /// A caller who has a token needs one of these scopes to read the view over HTTP. Without any, it needs none. Neither
+    /// do callers who sign with IAM.
+    const SCOPES: &'static [&'static str] = &[];
+    /// Which rows a caller of the HTTP API sees; without a rule, all. A row that it does not see is missing from its
+    /// lists, and is not found. A direct invoke of query-views, the console and the command line are for operators, who
+    /// see all rows. So does everybody on an API without an authorizer, which knows nobody.
+    const VISIBLE: Option<RowRule<Self::Row>> = None;
     /// The events that it reads.
     type Reads: Reads;
     /// One row.
@@ -53,8 +60,12 @@ pub fn fold<V: View>(
     Ok(())
 }
 
+/// Whether the row of this id is visible to a principal. It is pure.
+pub type RowRule<R> = fn(id: &str, row: &R, principal: &Principal) -> bool;
+
 type Touch = fn(&Current<'_>) -> Result<BTreeSet<String>, serde_json::Error>;
 type Evolve = fn(Option<Value>, &str, &Current<'_>) -> Result<Option<Value>, serde_json::Error>;
+type Sees = fn(&Principal, &str, Option<&Value>) -> bool;
 
 /// A view without its types, so that one projector runs them all.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +76,15 @@ pub struct Definition {
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
     pub streams: &'static [&'static str],
+    /// Over how many keys of the index the rows that have a time are spread; `None` if the rows are not those of a due.
+    pub shards: Option<u32>,
+    /// The scopes of which a token needs one.
+    pub scopes: &'static [&'static str],
+    /// Whether it has a rule which rows a caller sees.
+    pub has_rule: bool,
     touch: Touch,
     evolve: Evolve,
+    sees: Sees,
 }
 
 impl Definition {
@@ -77,13 +95,48 @@ impl Definition {
             name: V::NAME,
             types: V::Reads::TYPES,
             streams: V::STREAMS,
+            shards: None,
+            scopes: V::SCOPES,
+            has_rule: V::VISIBLE.is_some(),
             touch: |event| Ok(V::rows(&V::Reads::decode(event)?).into_iter().collect()),
             evolve: |row, id, event| {
                 let row = row.map(serde_json::from_value).transpose()?;
                 let row: Option<V::Row> = V::evolve(row, id, &V::Reads::decode(event)?);
                 row.map(serde_json::to_value).transpose()
             },
+            sees: |principal, id, row| {
+                V::VISIBLE.is_none_or(|is_visible| {
+                    // A parked row, or one of an older shape, can't be judged, so it is kept from callers.
+                    let row = row.and_then(|row| V::Row::deserialize(row).ok());
+                    row.is_some_and(|row| is_visible(id, &row, principal))
+                })
+            },
         }
+    }
+
+    /// What is due of `D`, as a view: its rows are those of [`DueRow`], under the name of the slice.
+    #[must_use]
+    pub fn of_due<D: Due>() -> Self {
+        Self {
+            name: D::NAME,
+            types: <D as Due>::Reads::TYPES,
+            streams: D::STREAMS,
+            shards: Some(D::SHARDS),
+            scopes: &[],
+            has_rule: false,
+            touch: |event| Ok(D::rows(&<D as Due>::Reads::decode(event)?).into_iter().collect()),
+            evolve: |row, id, event| {
+                let row = row.map(serde_json::from_value).transpose()?;
+                let row = DueRow::fold::<D>(row, id, event)?;
+                row.map(serde_json::to_value).transpose()
+            },
+            sees: |_, _, _| false,
+        }
+    }
+
+    /// Whether the principal sees this row of the view, or one that is parked and so has no content.
+    pub(crate) fn sees(&self, principal: &Principal, id: &str, row: Option<&Value>) -> bool {
+        (self.sees)(principal, id, row)
     }
 
     /// The rows that an event touches which the view reads.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use crate::{CustomerId, Money, OrderId, ProductId};
-use ringfence::{prelude::*, rfc3339};
-use ringfence_views::View;
+use ringfence::{PrincipalKind, prelude::*, rfc3339};
+use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -96,6 +96,12 @@ impl Order {
 
 impl View for Orders {
     const NAME: &'static str = "orders";
+    const SCOPES: &'static [&'static str] = &["ordering/read"];
+    /// A customer sees its own orders. Programs and those who sign with IAM see all.
+    const VISIBLE: Option<RowRule<Order>> = Some(|_, order, principal| {
+        let is_own = |customer: &CustomerId| customer.to_string() == principal.id;
+        principal.kind != PrincipalKind::Jwt || order.customer_id.as_ref().is_some_and(is_own)
+    });
     type Reads = Consumed;
     type Row = Order;
 
@@ -193,4 +199,27 @@ fn cancelling_an_unknown_order_makes_no_row() {
     use ringfence_views::kit::given;
 
     given(events![OrderCancelled { order_id: id("o1"), product_ids: vec![] }]).then::<Orders>([]);
+}
+
+#[test]
+fn a_customer_sees_its_own_orders_and_programs_see_all() {
+    use crate::{OrderPlaced, OrderSubmitted};
+    use ringfence_views::kit::given;
+
+    let placed = |order: &str, customer: &str| OrderPlaced {
+        order_id: id(order),
+        customer_id: id(customer),
+        product_ids: vec![],
+        quantities: BTreeMap::new(),
+    };
+    let facts = || {
+        // Nobody knows whose order the last one is.
+        let nameless = OrderSubmitted { order_id: id("o3"), submission_id: id("s1") };
+        given(events![placed("o1", "ada"), placed("o2", "eve"), nameless])
+    };
+    facts().then_visible::<Orders>("jwt:main:ada", ["o1"]);
+    facts().then_visible::<Orders>("jwt:main:bob", []);
+    for program in ["client:main:billing", "iam:role/billing"] {
+        facts().then_visible::<Orders>(program, ["o1", "o2", "o3"]);
+    }
 }

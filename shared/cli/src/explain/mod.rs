@@ -16,7 +16,7 @@ use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
-pub use ringfence_lambda::Issuers;
+pub use ringfence_function::Issuers;
 pub use ringfence_logs::ReadBoundary;
 pub use slices::{OfSlice, Slices};
 

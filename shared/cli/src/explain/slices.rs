@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use ringfence::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
 use ringfence_dynamo::Clock;
-use ringfence_lambda::Issuers;
+use ringfence_function::Issuers;
 use ringfence_logs::{BoundaryShape, InTable, Log};
 use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};

@@ -87,7 +87,7 @@ fn locks(root: &Path, base: &str) -> Result<BTreeMap<String, Lock>> {
         let name = file.strip_prefix(&folder).and_then(|file| file.strip_suffix(".json"));
         let Some(context) = name else { continue };
         let text = git(root, &["show", &format!("{commit}:./{file}")])?;
-        let lock = serde_json::from_str(&text).with_context(|| format!("{file} of {base}"))?;
+        let lock = text.parse().with_context(|| format!("{file} of {base}"))?;
         locks.insert(context.to_owned(), lock);
     }
     ensure!(

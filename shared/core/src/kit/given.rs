@@ -47,6 +47,11 @@ impl Given {
         Self { now_ms: self.now_ms + ms, ..self }
     }
 
+    /// The facts, and the time of the case.
+    pub(super) fn into_parts(self) -> (Vec<Fact>, u64) {
+        (self.facts, self.now_ms)
+    }
+
     /// The command under test.
     pub fn when<S: Slice>(self, command: S) -> When<S> {
         let context = CommandContext { now_ms: self.now_ms, ..CommandContext::default() };

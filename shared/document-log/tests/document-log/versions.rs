@@ -179,6 +179,28 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
             }
         }
     }
+    // The same if the snapshot is an event, as other writers of the layout may have it.
+    for (item, version, state) in
+        [("o", 1, "of version 1"), ("s", 3, "of version 3"), ("n", 4, "of version 4")]
+    {
+        let kept = Payload { version, ..Payload::new("Kept", Some(json!([state]))) };
+        for event in [payload(1, history(item).remove(0).1), kept, payload(3, newest(item))] {
+            append(store.clone(), item, event).await;
+        }
+        let first = if version == 3 { state } else { "mug for 400" };
+        assert_eq!(known(item).await.expect("a state"), [first, "jug for 700"], "{item}");
+        log(store.clone()).prune(&stream(item), 1, &envelope).await.expect("pruned");
+        match known(item).await {
+            Ok(known) => assert_eq!(
+                (&*known, version < 4),
+                (&[state.to_owned(), "jug for 700".to_owned()][..], true)
+            ),
+            Err(error) => {
+                let is_newer = matches!(&error, DocumentError::NewerVersion(it) if it.known == 3);
+                assert!(is_newer && version == 4, "{item}: {error:?}");
+            }
+        }
+    }
     // A newer build whose state reads fewer types still has the higher number.
     let access = AccessStrategy::Snapshot(Snapshot::named("Kept"));
     let later = Category::<Removals, _>::new::<Later>(log(store.clone()), access, Cache::none());

@@ -8,8 +8,7 @@ use super::reactions::Reprice;
 use super::shop::{KeepNote, PlaceOrder, RecordDemand};
 use super::{invoke, request, shop};
 use crate::invocation::{Invocation, Payload};
-use crate::principal::Issuers;
-use ringfence_function::Problem;
+use ringfence_function::{Issuers, Problem};
 
 fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
     match Invocation::<S>::parse(&Payload::of(payload), &Issuers::default()) {

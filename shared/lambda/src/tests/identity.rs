@@ -9,7 +9,7 @@ use ringfence_dynamo::{Clock, Meter};
 use serde_json::{Value, json};
 
 use super::shop::RecordDemand;
-use super::{NOW_MS, http, invoke, request, topic_event};
+use super::{NOW_MS, events, http, invoke, order, request, shop, topic_event};
 use crate::function::Function;
 
 /// A slice that accepts everything, and the envelopes that it was given.
@@ -75,6 +75,16 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         (ada(("scp", "[a b]")), Some("jwt:main:ada"), vec!["a", "b"]),
         (ada(("client_id", "app")), Some("jwt:main:ada"), vec![]),
         (jwt(json!({ "iss": ISSUER, "sub": long })), Some(&*format!("jwt:main:{long}")), vec![]),
+        // Claims that are no texts.
+        (
+            jwt(json!({
+                "iss": ISSUER, "sub": "ada", "aud": ["a", "b"], "exp": 1_735_689_600, "scp": ["a", "b"],
+                "email_verified": true, "address": { "country": "AT" }, "nonce": null,
+            })),
+            Some("jwt:main:ada"),
+            vec!["a", "b"],
+        ),
+        (jwt(json!({ "iss": ISSUER, "sub": null })), None, vec![]),
         // The subject of another issuer is somebody else.
         (
             jwt(json!({ "iss": "https://id.example.org", "sub": "ada" })),
@@ -111,6 +121,43 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         let expected = expected.map(|text| Principal::from(text).with_scopes(scopes));
         assert_eq!(principal(&function), expected, "{authorizer}");
     }
+}
+
+#[test]
+fn a_token_needs_a_scope_of_the_slice_and_without_one_nothing_is_decided() {
+    let jwt = |scope: &str| {
+        let claims = json!({ "iss": "https://id.example.com", "sub": "ada", "scope": scope });
+        json!({ "jwt": { "claims": claims, "scopes": null } })
+    };
+    let iam = json!({ "iam": { "userArn": "arn:aws:iam::123456789012:user/ada" } });
+    for (authorizer, status) in [
+        (jwt("orders/all"), 200),
+        (jwt("a orders/write b"), 200),
+        (jwt(""), 403),
+        (jwt("orders/read"), 403),
+        (iam, 200),
+        (Value::Null, 200),
+    ] {
+        let shop = shop();
+        let known = events(&shop).len();
+        let mut request = request(&order().to_string(), json!({}));
+        request["requestContext"]["authorizer"] = authorizer.clone();
+        assert_eq!(http(&shop, request.clone()).0, status, "{authorizer}");
+        assert_eq!(events(&shop).len() - known, usize::from(status == 200), "{authorizer}");
+        if status == 403 {
+            request["body"] = "no JSON".into();
+            let invoked = invoke(&shop, request);
+            let line = invoked.line().json();
+            assert_eq!(line["outcome"], "scope-missing");
+            assert_eq!(line["principal"], "jwt:https%3A%2F%2Fid.example.com:ada");
+            let (status, _, body) = super::parts(&invoked);
+            assert_eq!((status, &body["code"]), (403, &json!("ScopeMissing")));
+            let detail = "the token has none of these scopes: orders/write, orders/all";
+            assert_eq!(body["detail"], detail);
+        }
+    }
+    let direct = json!({ "command": order(), "principal": "jwt:main:ada" });
+    assert_eq!(invoke(&shop(), direct).answer.unwrap()["accepted"], true);
 }
 
 #[test]

@@ -134,6 +134,7 @@ impl State for Placing {
 
 impl Slice for PlaceOrder {
     const NAME: &'static str = "place-order";
+    const SCOPES: &'static [&'static str] = &["orders/write", "orders/all"];
     type Context = Shop;
     type State = Placing;
     type Writes = OrderPlaced;

@@ -13,7 +13,7 @@ use super::{
         TableResource,
     },
     shapes::{
-        EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
+        ApiAuth, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
         RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
     },
 };
@@ -63,12 +63,13 @@ impl Model {
             buckets: names(view, "AWS::S3::Bucket")?,
             outputs: outputs(view)?,
         };
+        let auth = api_auth(view)?;
         for (id, body) in view.resources("AWS::Serverless::Function") {
             if !view.is_there(id, body)? {
                 continue;
             }
             let function = function(view, id, body)?;
-            model.events(view, id, body, &function.binary)?;
+            model.events(view, &auth, id, body, &function.binary)?;
             model.functions.push(function);
         }
         for (id, body) in view.resources("AWS::Events::Rule") {
@@ -88,6 +89,7 @@ impl Model {
     fn events(
         &mut self,
         view: &View<'_>,
+        auth: &ApiAuth,
         id: &str,
         body: &Value,
         binary: &str,
@@ -104,6 +106,7 @@ impl Model {
                         method: route.method.to_uppercase(),
                         path: route.path,
                         function: binary.to_owned(),
+                        token_scopes: auth.token_scopes(route.auth),
                     });
                 }
                 "DynamoDB" => {
@@ -149,6 +152,19 @@ impl Model {
         }
         Ok(())
     }
+}
+
+/// Who may use the HTTP API.
+fn api_auth(view: &View<'_>) -> Result<ApiAuth, TemplateError> {
+    let apis = view.resources("AWS::Serverless::HttpApi");
+    let Some((id, auth)) = apis.first().map(|(id, body)| (*id, &body["Properties"]["Auth"])) else {
+        return Ok(ApiAuth::default());
+    };
+    let read: Option<ApiAuth> = serde_json::from_value(auth.clone()).map_err(|source| {
+        let (resource, property) = (id.to_owned(), "Properties.Auth".to_owned());
+        TemplateError::Property { resource, property, source }
+    })?;
+    Ok(read.unwrap_or_default())
 }
 
 fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {

@@ -91,6 +91,8 @@ pub struct Route {
     pub path: String,
     /// The binary of its function.
     pub function: String,
+    /// The scopes of which a token needs one, if there are any; `None` if the route takes no tokens.
+    pub token_scopes: Option<Vec<String>>,
 }
 
 /// An event source mapping: a table's stream to a function.

@@ -1,6 +1,8 @@
 //! The properties of the template's resources in AWS's form. If a property changes what happens and is not
 //! read here, the template is refused.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -23,13 +25,39 @@ pub(super) struct EventType {
 pub(super) struct HttpApiEvent {
     pub(super) path: String,
     pub(super) method: String,
-    // There is one API here, and nobody has to sign in.
+    #[serde(default)]
+    pub(super) auth: RouteAuth,
+    // There is one API here.
     #[serde(rename = "ApiId")]
     _api: Option<Value>,
-    #[serde(rename = "Auth")]
-    _auth: Option<Value>,
     #[serde(rename = "PayloadFormatVersion")]
     _payload: Option<PayloadFormat>,
+}
+
+/// Who may use a route, as far as it differs from the rest of the API.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct RouteAuth {
+    pub(super) authorizer: Option<String>,
+    pub(super) authorization_scopes: Option<Vec<String>>,
+}
+
+/// Who may use the routes of an API. What it says of the issuer is not read: a parameter without a default names it.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ApiAuth {
+    default_authorizer: Option<String>,
+    #[serde(default)]
+    authorizers: BTreeMap<String, Value>,
+}
+
+impl ApiAuth {
+    /// The scopes of which a token needs one on a route; `None` if the route takes no tokens.
+    pub(super) fn token_scopes(&self, route: RouteAuth) -> Option<Vec<String>> {
+        let name = route.authorizer.as_ref().or(self.default_authorizer.as_ref())?;
+        self.authorizers.get(name)?.get("JwtConfiguration")?;
+        Some(route.authorization_scopes.unwrap_or_default())
+    }
 }
 
 /// The form of an HTTP request as a function gets it.

@@ -43,6 +43,8 @@ Resources:
       ReservedConcurrentExecutions: !If [IsReserved, !Ref Reserved, !Ref "AWS::NoValue"]
       Events:
         Api: { Type: HttpApi, Properties: { Path: /ordering/place-order, Method: post } }
+        Own: { Type: HttpApi, Properties: { Path: /own, Method: get, Auth: { AuthorizationScopes: [a, b] } } }
+        Open: { Type: HttpApi, Properties: { Path: /open, Method: get, Auth: { Authorizer: NONE } } }
   Forward:
     Type: AWS::Serverless::Function
     Condition: IsProd
@@ -122,6 +124,21 @@ fn routes_mappings_schedules_and_rules_are_read() {
     let route = &model.routes[0];
     assert_eq!((route.method.as_str(), route.path.as_str()), ("POST", "/ordering/place-order"));
     assert_eq!(route.function, "place-order");
+    let scopes =
+        |of: &Model| of.routes.iter().map(|it| it.token_scopes.clone()).collect::<Vec<_>>();
+    assert_eq!(scopes(&model), [None, None, None]);
+    let jwt = "Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref Nowhere } } }, DefaultAuthorizer: Jwt";
+    let api = "  Api: { Type: AWS::Serverless::HttpApi, Properties: { Auth: {";
+    let of_auth = |auth: &str| {
+        let template = Template::parse(&format!("{SHOP}{api} {auth} }} }} }}\n"));
+        scopes(&template.expect("a template").model(QUEUES).expect("a model"))
+    };
+    let of_own = || Some(["a", "b"].map(str::to_owned).to_vec());
+    assert_eq!(of_auth(jwt), [Some(vec![]), None, of_own()]);
+    assert_eq!(
+        of_auth("DefaultAuthorizer: AWS_IAM, EnableIamAuthorizer: true"),
+        [None, None, None]
+    );
 
     let tables: Vec<_> = model.tables.iter().map(|t| (t.id.as_str(), t.name.as_str())).collect();
     assert_eq!(tables, [("Events", "ringfence-local-Events"), ("Rows", "ringfence-local-Rows")]);

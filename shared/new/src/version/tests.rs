@@ -186,11 +186,15 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
     let folder = stack(EVENT, 1);
     let error = add(&mut Plan::new(folder.path().to_owned()), "room", "RoomBooked").err().unwrap();
     assert_eq!(error.to_string(), "there is no context room in functions/; did you mean rooms?");
-    fs::write(
-        folder.path().join("schemas/rooms.json"),
-        r#"{ "events": { "RoomBooked": { "versions": { "1": { "samples": [] } } } } }"#,
-    )
-    .unwrap();
-    let said = run(folder.path(), "RoomBooked").map(|(_, said)| said).unwrap_err().to_string();
-    assert!(said.contains("has no sample of RoomBooked"), "{said}");
+    for (lock, expected) in [
+        (
+            r#"{ "events": { "RoomBooked": { "versions": { "1": { "samples": [] } } } } }"#,
+            "has no sample of RoomBooked",
+        ),
+        ("{\n<<<<<<< HEAD\n}", "git checkout origin/main -- schemas/rooms.json"),
+    ] {
+        fs::write(folder.path().join("schemas/rooms.json"), lock).unwrap();
+        let said = run(folder.path(), "RoomBooked").map(|(_, said)| said).unwrap_err().to_string();
+        assert!(said.contains(expected), "{said}");
+    }
 }

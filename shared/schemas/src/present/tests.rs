@@ -1,12 +1,13 @@
 //! The locks of a small stack.
 
-use ringfence::{Aggregates, prelude::*};
+use ringfence::{Aggregates, List, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor};
-use serde::Serialize;
+use ringfence_views::View;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::present;
-use crate::Lock;
+use crate::{Contract, Lock};
 
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(version = 2)]
@@ -96,6 +97,7 @@ enum Rejection {
 struct BookRoom {
     #[tag(partition)]
     room_id: String,
+    doors: List<Door, 3>,
 }
 
 fn booked(note: Option<&str>) -> RoomBooked {
@@ -118,7 +120,8 @@ impl Slice for BookRoom {
     }
 
     fn cases() -> Vec<Case<Self>> {
-        let book = || BookRoom { room_id: "r1".to_owned() };
+        let doors = || vec![Door("door-1".to_owned())].try_into().expect("one door");
+        let book = || BookRoom { room_id: "r1".to_owned(), doors: doors() };
         vec![
             given([]).when(book()).then([booked(None)]),
             given(events![booked(None)]).when(book()).then_rejected(Rejection::RoomTaken),
@@ -198,6 +201,86 @@ impl Slice for SendBill {
                 .then([BillSent { bill_id, cents: 100 }]),
         ]
     }
+}
+
+/// A text of a form, of which asking the type shows no example.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+struct Door(String);
+
+impl TryFrom<String> for Door {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.starts_with("door-") { Ok(Self(text)) } else { Err("a door".to_owned()) }
+    }
+}
+
+/// A row whose members depend on nothing but the type.
+#[derive(Serialize, Deserialize)]
+struct Entry {
+    door: Door,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
+}
+
+/// Either the whole, or a room.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Part {
+    Whole { rooms: u32 },
+    Room { booked: bool },
+}
+
+struct Entries;
+struct Parts;
+
+impl View for Entries {
+    const NAME: &'static str = "entries";
+    type Reads = OfRoom;
+    type Row = Entry;
+
+    fn rows(_: &OfRoom) -> Vec<String> {
+        vec!["r1".to_owned()]
+    }
+
+    fn evolve(_: Option<Entry>, id: &str, _: &OfRoom) -> Option<Entry> {
+        Some(Entry { door: Door(format!("door-{id}")), notes: Vec::new() })
+    }
+}
+
+impl View for Parts {
+    const NAME: &'static str = "parts";
+    type Reads = OfRoom;
+    type Row = Part;
+
+    fn rows(_: &OfRoom) -> Vec<String> {
+        vec!["all".to_owned(), "r1".to_owned()]
+    }
+
+    fn evolve(_: Option<Part>, id: &str, _: &OfRoom) -> Option<Part> {
+        Some(if id == "all" { Part::Whole { rooms: 1 } } else { Part::Room { booked: true } })
+    }
+}
+
+struct WithViews;
+
+impl Members for WithViews {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.context::<Rooms>().view::<Entries>().view::<Parts>();
+    }
+}
+
+#[test]
+fn the_rows_of_cases_say_what_their_types_do_not() {
+    let document = Contract::of::<WithViews>().expect("a stack").openapi();
+    let schemas = &document["components"]["schemas"];
+    assert_eq!(schemas["EntriesRow"]["properties"]["row"]["required"], json!(["door"]));
+    let examples = json!([{ "booked": true }, { "rooms": 1 }]);
+    assert_eq!(schemas["PartsRow"]["properties"]["row"], json!({ "examples": examples }));
+    // Three doors and no more, of which the type alone shows none.
+    let doors = &schemas["BookRoomCommand"]["properties"]["doors"];
+    assert_eq!(doors["maxItems"], 3, "{doors}");
 }
 
 fn json(lock: &Lock) -> Value {

@@ -10,7 +10,7 @@ use crate::{Member, Shape};
 
 /// How deep shapes are looked for; what lies deeper is [`Shape::Any`].
 const LEVELS_MAX: usize = 12;
-/// The longest text that is tried, in characters, and the longest list, in elements.
+/// The longest text that is tried, in bytes, and the longest list, in elements.
 const TEXT_MAX: usize = 1 << 16;
 const LIST_MAX: usize = 1 << 10;
 /// What no variant and no member is called.
@@ -99,10 +99,11 @@ impl Search {
             (None, _) => None,
         };
         let takes = |length| of(length).is_some_and(|list| place.takes(&list).is_ok());
-        let found = sample.is_some().then(|| lengths(LIST_MAX, takes)).flatten();
+        let found = sample.is_some().then(|| list_lengths(takes)).flatten();
         let (min, max) = found.unwrap_or_default();
-        let sample = of(min.max(1)).or_else(|| of(min)).filter(|list| place.takes(list).is_ok());
-        let (min, max) = (min as u64, max.map(|max| max as u64));
+        let least = usize::try_from(min).unwrap_or_default();
+        let sample =
+            of(least.max(1)).or_else(|| of(least)).filter(|list| place.takes(list).is_ok());
         Found::new(Shape::List { item: Box::new(shape), min, max }, sample)
     }
 
@@ -336,8 +337,8 @@ fn text(place: &dyn Place) -> Found {
     let of = |length: usize| json!("a".repeat(length));
     match lengths(TEXT_MAX, |length| place.takes(&of(length)).is_ok()) {
         Some((min, max)) => {
-            let shape = Shape::Text { min: min as u64, max: max.map(|max| max as u64) };
-            Found::new(shape, of(min.max(1)))
+            let least = usize::try_from(min).unwrap_or_default();
+            Found::new(Shape::Text { min, max }, of(least.max(1)))
         }
         None => {
             let taken = TEXTS.into_iter().map(Value::from).find(|text| place.takes(text).is_ok());
@@ -346,8 +347,13 @@ fn text(place: &dyn Place) -> Found {
     }
 }
 
+/// The least and the largest length of a list that is taken.
+pub(crate) fn list_lengths(takes: impl Fn(usize) -> bool) -> Option<(u64, Option<u64>)> {
+    lengths(LIST_MAX, takes)
+}
+
 /// The least and the largest length that is taken, up to a power of two above which none is tried.
-fn lengths(tried_max: usize, takes: impl Fn(usize) -> bool) -> Option<(usize, Option<usize>)> {
+fn lengths(tried_max: usize, takes: impl Fn(usize) -> bool) -> Option<(u64, Option<u64>)> {
     let doubled = |from: usize| {
         std::iter::successors(Some(from), |n| Some((n * 2).max(1))).take_while(|n| *n <= tried_max)
     };
@@ -358,7 +364,8 @@ fn lengths(tried_max: usize, takes: impl Fn(usize) -> bool) -> Option<(usize, Op
     let taken = doubled(0).find(|n| takes(*n))?;
     let min = if taken < 2 { taken } else { between(taken, taken / 2) };
     let refused = doubled(taken).skip(1).find(|n| !takes(*n));
-    Some((min, refused.map(|refused| between(refused / 2, refused))))
+    let max = refused.map(|refused| between(refused / 2, refused) as u64);
+    Some((min as u64, max))
 }
 
 /// The last number that is taken on the way from one that is to one that is not.

@@ -56,8 +56,8 @@ impl Book {
     }
 
     /// A change that may be: the lock that UPDATE=1 writes is one that the same code has nothing to add to.
-    fn grows<M: Members>(&mut self, change: &str, sample: Value) {
-        let Comparison { grown, findings } = gates::<M>(&released(), sample.clone());
+    fn grows<M: Members>(&mut self, change: &str, released: &Lock, sample: Value) {
+        let Comparison { grown, findings } = gates::<M>(released, sample.clone());
         assert!(!findings.is_empty() && findings.iter().all(|it| it.is_written), "{change}");
         assert_eq!(gates::<M>(&grown, sample), Comparison { grown, findings: Vec::new() });
         self.row(change, &findings);
@@ -92,25 +92,52 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
 
     book.grows::<stacks::optional_added::Stack>(
         "An optional field is new",
+        &was,
         payload(json!({ "discount": 5 })),
     );
     book.grows::<stacks::unread_removed::Stack>(
         "A field is gone that nobody reads",
+        &was,
         payload(json!({ "nights": false })),
     );
     book.grows::<stacks::choice_added::Stack>(
         "An enum has one more member",
+        &was,
         payload(json!({ "kind": "suite" })),
     );
-    book.grows::<stacks::widened::Stack>("An integer is wider", payload(json!({ "nights": 400 })));
+    book.grows::<stacks::widened::Stack>(
+        "An integer is wider",
+        &was,
+        payload(json!({ "nights": 400 })),
+    );
     book.grows::<stacks::renamed_as_optional::Stack>(
         "An optional field has another name",
+        &was,
         payload(json!({ "remark": "late" })),
     );
-    book.grows::<stacks::retired::Stack>("The type is retired", plain.clone());
+    book.grows::<stacks::retired::Stack>("The type is retired", &was, plain.clone());
     book.grows::<stacks::upcast::Stack>(
         "A new version with an upcast",
+        &was,
         payload(json!({ "guest": false, "name": "Ada" })),
+    );
+
+    // It was there, and is gone for long.
+    let remark_gone = with(|of| {
+        let version = of.versions.get_mut(&1).expect("the first version");
+        let Shape::Object(members) = &mut version.shape else { panic!("an object") };
+        members.insert("remark".to_owned(), members["note"].clone());
+        version.gone.insert("/remark".to_owned());
+    });
+    book.grows::<stacks::optional_added::Stack>(
+        "An optional field is new, long after another one went",
+        &remark_gone,
+        payload(json!({ "discount": 5 })),
+    );
+    book.grows::<stacks::renamed_as_optional::Stack>(
+        "A field that was gone is there again, and another one is gone",
+        &remark_gone,
+        payload(json!({ "remark": "late" })),
     );
 
     book.refuses::<stacks::read_removed::Stack>(
@@ -175,7 +202,7 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
     let lost = with(|of| of.versions.clear());
     book.refuses::<stacks::third::Stack>("The file has lost all versions", &lost, plain.clone());
     let by_hand = |of: &mut LockedType| {
-        of.versions.insert(1, LockedVersion { shape: Shape::Any, samples: Vec::new() });
+        of.versions.insert(1, LockedVersion::default());
     };
     book.refuses::<stacks::before::Stack>(
         "A version is changed by hand",

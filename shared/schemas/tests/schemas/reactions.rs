@@ -127,8 +127,8 @@ fn a_cause_that_skips_an_upcast_is_named_and_nothing_else() {
     for (number, field) in [(1, "guest"), (2, "name")] {
         let member = |is_optional| Member { is_optional, shape: text.clone() };
         let members = [(field.to_owned(), member(false)), ("roomId".to_owned(), member(true))];
-        let samples = vec![json!({ field: "Ada" })];
-        versions.insert(number, LockedVersion { shape: Shape::Object(members.into()), samples });
+        let (shape, samples) = (Shape::Object(members.into()), vec![json!({ field: "Ada" })]);
+        versions.insert(number, LockedVersion { shape, samples, ..LockedVersion::default() });
     }
     let Comparison { findings, .. } =
         check(&stack, &Readers::of::<Hotel>(), "rooms", &released, &now);

@@ -158,3 +158,34 @@ fn a_template_that_has_all_its_indexes_is_as_it_was() {
     let names = names.map(|index| index["IndexName"].as_str().expect("a name").to_owned());
     assert_eq!(with_indexes(&text, &names.collect()).expect("a table"), text);
 }
+
+#[test]
+fn the_scopes_of_a_route_are_written_changed_and_removed() {
+    let route = |path: &str, auth: &str| {
+        format!(
+            "      Events: {{ Http: {{ Properties: {{ Method: POST, Path: {path}{auth} }} }} }}\n"
+        )
+    };
+    let scopes = |scopes: &[&str]| indexes(scopes);
+    let text = |auth: &str| {
+        [
+            route("/rooms/book", ", Auth: { Authorizer: NONE }"),
+            route("/rooms/bo", auth),
+            route("\"/{view}\"", auth),
+        ]
+        .concat()
+    };
+    let one = ", Auth: { AuthorizationScopes: [a/b] }";
+    let two = ", Auth: { AuthorizationScopes: [a/b, c] }";
+    for (before, wanted, after) in
+        [("", &["a/b"][..], one), (one, &["a/b", "c"], two), (two, &[], ""), ("", &[], "")]
+    {
+        let mut found = text(before);
+        for path in ["/rooms/bo", "/{view}"] {
+            found = with_scopes(&found, path, &scopes(wanted)).expect("it can be written");
+        }
+        assert_eq!(found, text(after));
+    }
+    assert_eq!(with_scopes(&text(""), "/rooms/book", &scopes(&["a"])), None);
+    assert_eq!(with_scopes(&text(""), "/rooms", &scopes(&["a"])), None);
+}

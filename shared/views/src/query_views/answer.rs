@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use ringfence::rfc3339;
 use ringfence_dynamo::{Failure, GaveUp};
-use ringfence_function::{Call, Problem, chain, http};
+use ringfence_function::{Call, Issuers, Problem, chain, http, principal};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
 use crate::{Content, Listed, Shown, ViewError, ViewRead, ViewReader, WAIT_SLOTS_MAX, Wait};
 
 use super::ask::{Ask, Asked, token};
+use super::caller::Caller;
 
 /// The event that was to be waited for is not shown yet.
 const BEHIND: &str = "view-behind";
@@ -71,11 +72,15 @@ const READ_TIME: Duration = Duration::from_millis(500);
 /// Answers a question. It waits for at most `time`, and then reads for at most half a second.
 pub async fn answer(
     reader: &ViewReader,
+    issuers: &Issuers,
     payload: &Value,
     request_id: &str,
     time: Duration,
 ) -> Answered {
     let is_http = payload.pointer("/requestContext/http").is_some();
+    // A direct invoke is an operator's.
+    let principal = is_http.then(|| principal(payload, issuers)).flatten();
+    let caller = Caller(principal.as_ref());
     let (mut view, mut cause) = (None, None);
     let answer = match Ask::parse(payload) {
         Err(problem) => Err(problem),
@@ -84,7 +89,7 @@ pub async fn answer(
                 wait.most = wait.most.min(time);
             }
             view = Some(ask.view.clone());
-            match within(time + READ_TIME, read(reader, &ask)).await {
+            match within(time + READ_TIME, read(reader, caller, &ask)).await {
                 Ok(answer) => answer,
                 Err(error) => {
                     cause = Some(chain(&error));
@@ -116,33 +121,43 @@ pub async fn within<T>(
     timeout(time, read).await.unwrap_or_else(|source| Err(late(source)))
 }
 
-async fn read(reader: &ViewReader, ask: &Ask) -> Result<Result<Value, Problem>, ViewError> {
+async fn read(
+    reader: &ViewReader,
+    caller: Caller<'_>,
+    ask: &Ask,
+) -> Result<Result<Value, Problem>, ViewError> {
     let (view, wait) = (&*ask.view, ask.wait.as_ref());
+    let definition = reader.view(view);
+    if let Err(problem) = caller.check(definition) {
+        return Ok(Err(problem));
+    }
     Ok(match &ask.asked {
         Asked::Row(id) => found(view, wait, reader.row(view, id, wait).await?).and_then(|row| {
             let missing = || {
                 let detail = format!("view {view} has no row {id:?}");
                 Problem::new(404, "row-not-found", "There is no such row", detail)
             };
-            match row.ok_or_else(missing)? {
+            match caller.row(definition, row).ok_or_else(missing)? {
                 Shown { id, content: Content::Parked(_), as_of } => {
                     Err(parked(view).with(json!({ "id": id, "asOf": as_of })))
                 }
                 row => Ok(item(view, row)),
             }
         }),
-        Asked::List(page) => found(view, wait, reader.list(view, page, wait).await?).map(|list| {
-            let Listed { rows, next, as_of } = list;
-            let items: Value = rows.into_iter().map(|row| item(view, row)).collect();
-            let mut answer = json!({ "items": items });
-            if let Some(as_of) = as_of {
-                answer["asOf"] = json!(as_of);
-            }
-            if let Some(next) = next {
-                answer["next"] = token(view, page, &next).into();
-            }
-            answer
-        }),
+        Asked::List(page) => {
+            found(view, wait, caller.list(reader, view, page, wait).await?).map(|list| {
+                let Listed { rows, next, as_of } = list;
+                let items: Value = rows.into_iter().map(|row| item(view, row)).collect();
+                let mut answer = json!({ "items": items });
+                if let Some(as_of) = as_of {
+                    answer["asOf"] = json!(as_of);
+                }
+                if let Some(next) = next {
+                    answer["next"] = token(view, page, &next).into();
+                }
+                answer
+            })
+        }
     })
 }
 

@@ -245,7 +245,7 @@ mod tests {
         };
         check(&json!({ "view": "course-rosters", "id": "c1/s1" }), &row("c1/s1"));
         // The HTTP API has decoded the path once; `%2541` there is the id `%41`.
-        for id in ["c1/s1", "c1%2Fs1", "%41"] {
+        for id in ["c1/s1", "c1%2Fs1", "%41", "..", "c1/."] {
             check(&http(json!({ "view": "course-rosters", "id": id }), json!(null)), &row(id));
         }
         let wait = Wait {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_function::Call;
+use ringfence_function::{Call, Issuers};
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ fn http(path: Value, query: Value) -> Value {
 
 /// Status, headers and body of an HTTP answer.
 async fn ask(world: &World, path: Value, query: Value) -> (u64, Value, Value) {
-    let answered = answer(&world.reader(), &http(path, query), "request-1", LONG).await;
+    let answered =
+        answer(&world.reader(), &Issuers::default(), &http(path, query), "request-1", LONG).await;
     let body = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
     let status = answered.answer["statusCode"].as_u64().unwrap();
     (status, answered.answer["headers"].clone(), body)
@@ -37,7 +38,7 @@ async fn a_row_is_answered_with_its_id_and_its_checkpoint() {
     let (status, headers, body) = ask(&world, path.clone(), Value::Null).await;
     assert_eq!((status, &headers["content-type"]), (200, &json!("application/json")));
     assert_eq!(body, row);
-    let direct = answer(&world.reader(), &path, "request-1", LONG).await;
+    let direct = answer(&world.reader(), &Issuers::default(), &path, "request-1", LONG).await;
     assert_eq!((direct.answer, direct.outcome, direct.view), (row, "found", Some("notes".into())));
 }
 
@@ -111,7 +112,14 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     );
     // It does not wait longer than the invocation lasts.
     let time = Duration::from_millis(100);
-    let answered = answer(&world.reader(), &http(path(), query(5_000)), "request-1", time).await;
+    let answered = answer(
+        &world.reader(),
+        &Issuers::default(),
+        &http(path(), query(5_000)),
+        "request-1",
+        time,
+    )
+    .await;
     let late: Value = serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap();
     assert_eq!(late, body);
     world.run(&view(), FIRST).await.unwrap();
@@ -129,7 +137,8 @@ async fn a_table_that_does_not_answer_in_time_is_a_503() {
     world.wire.inject("GetItem", 0, Fault::Delay(LONG));
     let request = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     let (reader, seconds) = (world.reader(), Duration::from_secs);
-    let answer = answer(&reader, &request, "request-1", seconds(19));
+    let issuers = Issuers::default();
+    let answer = answer(&reader, &issuers, &request, "request-1", seconds(19));
     let answered = tokio::time::timeout(seconds(20), answer).await.expect("in time");
     assert_eq!(answered.answer["statusCode"], 503);
     assert!(answered.cause.is_some_and(|cause| cause.starts_with("reading a view")));
@@ -233,7 +242,9 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
     let line = async |payload: &Value| {
         let [request_id, function] = ["request-1", "QueryViews-1"].map(str::to_owned);
         let call = Call { payload: payload.clone(), request_id, function, time: LONG };
-        answer(&world.reader(), payload, "request-1", LONG).await.line(&call, 0, 7)
+        answer(&world.reader(), &Issuers::default(), payload, "request-1", LONG)
+            .await
+            .line(&call, 0, 7)
     };
     let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");
@@ -268,7 +279,8 @@ async fn a_cause_goes_to_the_log_and_not_to_the_caller() {
     ] {
         world.wire.inject("GetItem", 0, fault);
         let payload = http(json!({ "view": "notes", "id": "a" }), Value::Null);
-        let answered = answer(&world.reader(), &payload, "request-1", LONG).await;
+        let answered =
+            answer(&world.reader(), &Issuers::default(), &payload, "request-1", LONG).await;
         assert_eq!(
             (answered.answer["statusCode"].as_u64(), answered.outcome),
             (Some(status), kind)

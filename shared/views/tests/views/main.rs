@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod answers;
+mod callers;
 mod deliveries;
 mod limits;
 mod notes;

@@ -42,6 +42,7 @@ impl State for Product {
 
 impl Slice for OfferProduct {
     const NAME: &'static str = "offer-product";
+    const SCOPES: &'static [&'static str] = &["shop/write"];
     type Context = Shop;
     type State = Product;
     type Writes = ProductOffered;

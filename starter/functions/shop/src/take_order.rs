@@ -50,6 +50,7 @@ impl State for Order {
 
 impl Slice for TakeOrder {
     const NAME: &'static str = "take-order";
+    const SCOPES: &'static [&'static str] = &["shop/write"];
     type Context = Shop;
     type State = Order;
     type Writes = OrderTaken;

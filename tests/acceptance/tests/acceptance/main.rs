@@ -31,7 +31,7 @@ async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> RunningStack
     let (root, data) = (workspace_root().join(folder), data.to_owned());
     let template = template_of(folder);
     let built = Some(BUILT.get_or_init(build).await.clone());
-    let options = StackOptions { root, template, data, port: 0, keep, built };
+    let options = StackOptions { root, template, data, port: 0, keep, built, auth: false };
     RunningStack::start(&options).await.unwrap()
 }
 

@@ -10,6 +10,8 @@ use courses::define_course::DefineCourse;
 use courses::subscribe_student::{COURSES_MAX, SubscribeStudent};
 use futures::TryStreamExt;
 use futures::future::{join, join_all};
+use inventory::reserve_stock::ReserveStock;
+use inventory::{Item, StockReceived};
 use invoices::create_invoice::CreateInvoice;
 use ordering::submit_order::SubmitOrder;
 use ringfence::kit::{BEGIN_MS, id};
@@ -117,6 +119,20 @@ async fn a_form_sent_many_times_at_once_is_one_order() {
     let submit = |n| SubmitOrder { order_id: id(&format!("o{n}")), submission_id: id("t1") };
     assert_eq!(world.race((0..CALLERS).map(submit)).await, 1);
     assert_eq!(world.count("OrderSubmitted").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_unit_of_a_product_goes_to_one_order() {
+    let world = World::<inventory::Inventory>::start();
+    let (product_id, units) = (id("lamp"), id("1"));
+    world.seed(events![StockReceived { delivery_id: id("d1"), product_id, units }]).await;
+    let reserve = |n| {
+        let items = vec![Item { product_id: id("lamp"), units }];
+        ReserveStock { order_id: id(&format!("o{n}")), items }
+    };
+    assert_eq!(world.race((0..CALLERS).map(reserve)).await, CALLERS);
+    assert_eq!(world.count("StockReserved").await, 1);
+    assert_eq!(world.count("StockMissing").await, CALLERS - 1);
 }
 
 fn subscribe(course: usize, student: usize) -> SubscribeStudent {

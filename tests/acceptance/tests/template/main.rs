@@ -114,8 +114,8 @@ fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
 const OWN: [&str; 5] =
     ["CommandsFail", "Dashboard", "DcbLogRole", "FunctionsFail", "PublishEventsRole"];
 
-/// A template without what differs from stack to stack: names of programs and sources, indexes of tags, and functions of
-/// contexts.
+/// A template without what differs from stack to stack: names of programs and sources, indexes of tags, functions of
+/// contexts, and who may use the API.
 fn common(mut template: Value) -> Value {
     template["Description"].take();
     template["Globals"]["Function"]["CodeUri"].take();
@@ -123,7 +123,10 @@ fn common(mut template: Value) -> Value {
     for of_tags in ["AttributeDefinitions", "GlobalSecondaryIndexes"] {
         table[of_tags].take();
     }
+    let parameters = template["Parameters"].as_object_mut().unwrap();
+    parameters.retain(|name, _| !["JwtAudience", "JwtIssuer"].contains(&&**name));
     let resources = template["Resources"].as_object_mut().unwrap();
+    resources["Api"]["Properties"]["Auth"].take();
     resources.retain(|id, resource| {
         resource["Metadata"].take();
         resource["Properties"]["Events"]["Http"].is_null() && !OWN.contains(&&**id)

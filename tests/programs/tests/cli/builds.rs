@@ -68,6 +68,7 @@ impl Deployed {
             port: 0,
             keep: Some(data.join("kept")),
             built: Some(built),
+            auth: false,
         };
         let stack = RunningStack::start(&options).await.unwrap();
         Self { stack, build, client: Client::builder().no_proxy().build().unwrap() }

@@ -128,7 +128,7 @@ impl Caller {
         let api = self.api.as_deref();
         let api =
             api.context("no API: name it with --api, --stack or API_URL, or give --offline")?;
-        let api = Api::at(api).await?;
+        let api = Api::at(api, None).await?;
         if cache.outbox.len() > 0 {
             let waiting = cache.outbox.len();
             if let Some(edge) = &draft.about.edge

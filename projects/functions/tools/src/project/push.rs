@@ -46,7 +46,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
         outbox
     };
     let mut pushed = Pushed::default();
-    let api = Api::at(&arguments.api).await?;
+    let api = Api::at(&arguments.api, None).await?;
     let ended = push(&api, folder, &mut outbox, &mut pushed).await;
     if let Ok(Some(why)) = &ended {
         remark!("warning: {why}");

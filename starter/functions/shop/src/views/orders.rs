@@ -26,6 +26,7 @@ pub struct Order {
 
 impl View for Orders {
     const NAME: &'static str = "orders";
+    const SCOPES: &'static [&'static str] = &["shop/read"];
     type Reads = Consumed;
     type Row = Order;
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
-use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{Principal, PrincipalKind, escape};
+use serde_json::{Map, Value};
 
 /// Longest alias of an issuer, in bytes: it is in each event that a token's subject causes.
 const ALIAS_BYTES_MAX: usize = 32;
@@ -53,25 +53,40 @@ fn is_url(issuer: &str) -> bool {
     issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
-/// Who sends a request. `None` if the API has no authorizer, one of another kind, or one that names nobody.
-pub(crate) fn of_request(
-    request: &ApiGatewayV2httpRequest,
-    issuers: &Issuers,
-) -> Option<Principal> {
-    let context = &request.request_context;
-    let authorizer = context.authorizer.as_ref()?;
-    match (&authorizer.jwt, &authorizer.iam) {
-        (Some(jwt), _) => of_claims(&jwt.claims, issuers),
-        (None, Some(iam)) => of_arn(iam.user_arn.as_deref()?, context.account_id.as_deref()),
-        (None, None) => None,
+/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer, one of another kind,
+/// or one that names nobody.
+pub fn principal(request: &Value, issuers: &Issuers) -> Option<Principal> {
+    let context = &request["requestContext"];
+    let authorizer = &context["authorizer"];
+    match (authorizer["jwt"]["claims"].as_object(), authorizer["iam"]["userArn"].as_str()) {
+        (Some(claims), _) => of_claims(claims, issuers),
+        (None, arn) => of_arn(arn?, context["accountId"].as_str()),
+    }
+}
+
+/// Makes texts of the claims of a token, as API Gateway does: a list is `[a b]`. What stands in for it may leave them as
+/// they are in the token.
+pub fn make_claims_texts(request: &mut Value) {
+    let claims = request.pointer_mut("/requestContext/authorizer/jwt/claims");
+    for claim in claims.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        *claim = in_text(claim).into();
+    }
+}
+
+fn in_text(claim: &Value) -> String {
+    match claim {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(all) => format!("[{}]", all.iter().map(in_text).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
     }
 }
 
 /// Of a token, its issuer, subject and scopes count, and no other claim.
-fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Principal> {
-    let claim = |name| claims.get(name).map(String::as_str).filter(|text| !text.is_empty());
+fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal> {
+    let claim = |name| claims.get(name).map(in_text).filter(|text| !text.is_empty());
     // Of one that is no URL the name could be the alias of another one.
-    let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
+    let issuer = issuers.name(&claim("iss").filter(|issuer| is_url(issuer))?);
     // A program that has a token of its own may have no subject. Its id is not taken for that of a subject.
     let (kind, id) = match claim("sub") {
         Some(subject) => (PrincipalKind::Jwt, subject),

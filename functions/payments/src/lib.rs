@@ -1,0 +1,43 @@
+//! Payments: what customers are asked for, what they have paid, and what they got back.
+//!
+//! One of the three contexts of the process in `docs/processes.md`. What the provider of payments does follows from
+//! these events, and its messages are commands here.
+
+mod events;
+mod payment;
+pub mod record_payment;
+pub mod refund_payment;
+pub mod request_payment;
+pub mod views {
+    //! The read models.
+
+    pub mod open_payments;
+}
+
+use ordering::Ordering;
+use ringfence::prelude::*;
+use ringfence_stack::{MemberList, Members, Visitor};
+
+pub use events::*;
+pub use payment::*;
+
+pub struct Payments;
+
+impl Context for Payments {
+    const NAME: &'static str = "payments";
+    type Log = Dcb;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        ringfence_stack::catalog::<Self>()
+    }
+}
+
+impl Members for Payments {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.reads::<Ordering>()
+            .slice::<record_payment::RecordPayment>()
+            .slice::<refund_payment::RefundPayment>()
+            .slice::<request_payment::RequestPayment>()
+            .view::<views::open_payments::OpenPayments>();
+    }
+}

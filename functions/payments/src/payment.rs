@@ -1,0 +1,36 @@
+//! The payment of an order: the state of all slices of payments.
+
+use crate::Money;
+use ringfence::prelude::*;
+
+/// What decisions about a payment read. All of it is in the order's partition, so of a payment and a cancellation one
+/// comes first, and the decision about the other sees it.
+#[derive(Reads)]
+pub enum Consumed {
+    OrderCancelled,
+    PaymentRequested { amount: Money },
+    PaymentReceived,
+    PaymentRefunded,
+}
+
+/// The payment of an order.
+#[derive(Default)]
+pub struct Payment {
+    pub(crate) requested: Option<Money>,
+    pub(crate) received: bool,
+    pub(crate) refunded: bool,
+    pub(crate) cancelled: bool,
+}
+
+impl State for Payment {
+    type Reads = Consumed;
+
+    fn evolve(self, event: Consumed) -> Self {
+        match event {
+            Consumed::OrderCancelled => Self { cancelled: true, ..self },
+            Consumed::PaymentRequested { amount } => Self { requested: Some(amount), ..self },
+            Consumed::PaymentReceived => Self { received: true, ..self },
+            Consumed::PaymentRefunded => Self { refunded: true, ..self },
+        }
+    }
+}

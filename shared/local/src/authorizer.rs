@@ -1,0 +1,57 @@
+//! Who may use the HTTP API: everybody, or with `--auth` those who have a token, as the template says of each route. It
+//! answers as API Gateway does.
+
+use std::sync::Arc;
+
+use axum::{
+    http::{StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use ringfence_token::{HEADERS_BYTES_MAX, Refused, TokenRules, claim_texts};
+use serde_json::{Value, json};
+
+use crate::{api::message, clock, template::Route};
+
+/// Lets requests in.
+#[derive(Clone, Default)]
+pub struct Authorizer(Option<Arc<TokenRules>>);
+
+impl Authorizer {
+    /// It checks tokens on the routes that take them.
+    #[must_use]
+    pub fn of_tokens() -> Self {
+        Self(Some(Arc::new(TokenRules::local())))
+    }
+
+    /// What the function learns of the caller; nothing, if the route is open.
+    ///
+    /// # Errors
+    /// The caller is not let in.
+    pub(crate) fn admit(&self, route: &Route, parts: &Parts) -> Result<Option<Value>, Response> {
+        let (Some(rules), Some(scopes)) = (&self.0, &route.token_scopes) else { return Ok(None) };
+        if bytes(parts) > HEADERS_BYTES_MAX {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(message(status, "Request Header Fields Too Large"));
+        }
+        let header = parts.headers.get(header::AUTHORIZATION).and_then(|text| text.to_str().ok());
+        let now_s = u64::try_from(clock::now().timestamp()).unwrap_or_default();
+        match rules.check(header, scopes, now_s) {
+            Ok(claims) => {
+                let of_route = (!scopes.is_empty()).then_some(scopes);
+                Ok(Some(json!({ "jwt": { "claims": claim_texts(&claims), "scopes": of_route } })))
+            }
+            Err(Refused::Unauthorized(why)) => {
+                let why = format!("Bearer error=\"invalid_token\" error_description=\"{why}\"");
+                let answer = message(StatusCode::UNAUTHORIZED, "Unauthorized");
+                Err(([(header::WWW_AUTHENTICATE, why)], answer).into_response())
+            }
+            Err(Refused::Forbidden) => Err(message(StatusCode::FORBIDDEN, "Forbidden")),
+        }
+    }
+}
+
+/// The bytes of the request line and of the values of the headers.
+fn bytes(parts: &Parts) -> usize {
+    let line = parts.method.as_str().len() + parts.uri.to_string().len();
+    line + parts.headers.values().map(|value| value.len()).sum::<usize>()
+}

@@ -1,0 +1,42 @@
+//! The tokens of a stack that checks them.
+
+use std::collections::BTreeSet;
+
+use ringfence_token::{AUDIENCE, ISSUER, Key};
+use serde_json::{Value, json};
+
+use crate::{
+    clock,
+    template::{FunctionResource, Route},
+};
+
+/// How long the operator's token holds, in seconds: a stack that runs for a week is started again.
+const OPERATOR_SECONDS: i64 = 7 * 24 * 3600;
+/// The variable with the aliases of issuers.
+const JWT_ISSUERS: &str = "JWT_ISSUERS";
+
+/// Gives the issuer of this machine the alias `main` in all functions that know aliases.
+pub(crate) fn name_issuer(functions: &mut [FunctionResource]) {
+    for function in functions {
+        if let Some(issuers) = function.environment.get_mut(JWT_ISSUERS) {
+            *issuers = format!("main={ISSUER}");
+        }
+    }
+}
+
+/// The public key.
+pub(crate) fn jwks() -> Value {
+    Key::local().jwks()
+}
+
+/// The token of the person who runs the stack, for the console and for a shell. It has the scopes of all routes.
+pub(crate) fn of_operator(routes: &[Route]) -> String {
+    let scopes: BTreeSet<_> =
+        routes.iter().flat_map(|route| &route.token_scopes).flatten().collect();
+    let scopes: Vec<_> = scopes.into_iter().map(String::as_str).collect();
+    let now_s = clock::now().timestamp();
+    Key::local().sign(&json!({
+        "iss": ISSUER, "aud": AUDIENCE, "sub": "operator", "scope": scopes.join(" "),
+        "iat": now_s, "exp": now_s + OPERATOR_SECONDS,
+    }))
+}

@@ -1,0 +1,59 @@
+//! Why a reactor stops.
+
+use ringfence_dynamo::{Failure, GaveUp};
+use ringfence_feed::FeedError;
+
+/// Why the events of a reactor's lanes can't be handled. That an effect fails is no such error: its lane waits.
+#[derive(Debug, thiserror::Error)]
+pub enum ReactorError {
+    /// A request failed for good or too often; it may have taken effect.
+    #[error("{operation} failed after {attempts} attempts")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// How often.
+        attempts: u32,
+        /// The last failure.
+        #[source]
+        source: Failure,
+    },
+    /// The index can't be read.
+    #[error(transparent)]
+    Feed(#[from] FeedError),
+    /// Another run has taken over, because this one was silent beyond its lease; or an operator has moved the reactor.
+    #[error("another run of {reactor} has taken over; this one has stopped")]
+    Overtaken {
+        /// The reactor.
+        reactor: String,
+    },
+    /// An item does not have the layout of this crate: something else has written it.
+    #[error("item {item} can't be read: {problem}")]
+    Malformed {
+        /// Its key.
+        item: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// No lane of this name waits or is parked.
+    #[error("{reactor} has no parked lane {lane}")]
+    NotParked {
+        /// The reactor.
+        reactor: String,
+        /// The lane.
+        lane: String,
+    },
+    /// It can't be sent back while lanes are parked: their events would be passed over.
+    #[error("{reactor} has parked lanes; retry or skip them first")]
+    HasParked {
+        /// The reactor.
+        reactor: String,
+    },
+}
+
+pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> ReactorError {
+    move |GaveUp { failure, attempts, .. }| ReactorError::Failed {
+        operation,
+        attempts,
+        source: failure,
+    }
+}

@@ -1,0 +1,107 @@
+//! A reactor as a Lambda. Whatever invokes it, the bell or its schedule, it looks for what is new.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lambda_runtime::{Diagnostic, Error};
+use ringfence::rfc3339;
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_function::{Call, Service, Variables, chain};
+use serde_json::{Value, json};
+
+use crate::handler::{Handler, Outside};
+use crate::run::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes};
+use crate::table::ReactorTable;
+use crate::{Reactor, ReactorError};
+
+/// Runs the reactor until Lambda ends the process. If it can't start, one line of the log says why.
+pub fn run<R: Reactor>() -> ExitCode {
+    ringfence_function::run::<ReactorFunction<R>>(())
+}
+
+/// The time before the deadline that a run leaves: for an effect that has begun, and for the answer.
+pub const ANSWER_TIME: Duration = EFFECT_TIME_MAX.saturating_add(Duration::from_secs(2));
+
+/// The function of a reactor.
+pub struct ReactorFunction<R: Reactor> {
+    lanes: Lanes<Outside<R>>,
+}
+
+impl<R: Reactor> Service for ReactorFunction<R> {
+    const NAME: &'static str = R::NAME;
+    const ANSWER_TIME: Duration = ANSWER_TIME;
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = ();
+    /// The names of the index's table and of the views' table, and what the reactor reads itself.
+    type Config = (String, String, R::Config);
+
+    fn config(variables: &mut Variables) -> Self::Config {
+        let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
+        (tables.0, tables.1, R::config(variables))
+    }
+
+    async fn open((): (), (index, table, config): Self::Config) -> Result<Self, Error> {
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let handler = Outside::new(R::open(config).await?)?;
+        let table = ReactorTable::new(client.clone(), table, Clock::system());
+        Ok(Self { lanes: Lanes { handler, index: Index::new(client, index), table } })
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        self.lanes.answer(call.time).await
+    }
+}
+
+impl<H: Handler> Lanes<H> {
+    /// A run for an invocation: it is logged, unless there is nothing to say.
+    ///
+    /// # Errors
+    /// The run has failed.
+    pub async fn answer(&self, time: Duration) -> Result<Value, Diagnostic> {
+        let ran = self.run(time).await;
+        if let Some(line) = line(self.handler.name(), &ran, self.table.clock.now_ms()) {
+            println!("{line}");
+        }
+        let failed = |error: ReactorError| Diagnostic {
+            error_type: "reactor-failed".to_owned(),
+            error_message: format!("{}: {}", self.handler.name(), chain(&error)),
+        };
+        ran.map(|_| Value::Null).map_err(failed)
+    }
+}
+
+/// The line of the log about a run, with the number of parked lanes as a metric.
+fn line(reactor: &str, ran: &Result<RanLanes, ReactorError>, now_ms: u64) -> Option<Value> {
+    let (level, ended) = match ran {
+        Err(_) => ("ERROR", "failed"),
+        Ok(RanLanes { ended: Ended::Held, .. }) => return None,
+        Ok(RanLanes { ended: Ended::Idle, parked: 0, waiting: 0, .. }) => return None,
+        Ok(ran) if ran.parked > 0 => ("ERROR", "has parked lanes"),
+        Ok(RanLanes { ended: Ended::Behind, .. }) => ("WARN", "behind"),
+        Ok(RanLanes { ended: Ended::Stopped, .. }) => ("WARN", "waits"),
+        Ok(RanLanes { ended: Ended::Idle | Ended::Present, .. }) => ("INFO", "present"),
+    };
+    let mut line = json!({
+        "timestamp": rfc3339(now_ms),
+        "level": level,
+        "message": format!("{reactor} {ended}"),
+        "reactor": reactor,
+        "outcome": ended,
+    });
+    match ran {
+        Err(error) => line["cause"] = chain(error).into(),
+        Ok(RanLanes { checkpoint, effects, waiting, parked, ended: _ }) => {
+            line["checkpoint"] = json!(checkpoint);
+            line["effects"] = json!(effects);
+            line["lanes_waiting"] = json!(waiting);
+            line["lanes_parked"] = json!(parked);
+            let metrics = [json!({ "Name": "lanes_parked", "Unit": "Count" })];
+            let directive =
+                json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": metrics });
+            line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
+        }
+    }
+    Some(line)
+}

@@ -1,0 +1,110 @@
+//! What handles the events of lanes: a reactor, or the ordered automations.
+
+use std::error::Error;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use ringfence::{BoundaryId, CatalogError, Catalogs, Context, Reads, SequencedEvent};
+
+use crate::{Delivery, Failed, InDoubt, Reactor, Starts};
+
+/// What handles the events of lanes, without its types.
+pub trait Handler {
+    /// The name of the reader of the index, with which its items begin.
+    fn name(&self) -> &'static str;
+    /// Whether it handles an event.
+    fn handles(&self, event: &SequencedEvent) -> bool;
+    /// The lane of an event.
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId;
+    /// With which event it begins.
+    fn starts(&self) -> Starts;
+    /// Of the events that are there when it starts with [`Starts::Now`], it handles those of so long before.
+    fn overlap(&self) -> Duration {
+        Duration::ZERO
+    }
+    /// What becomes of an effect that may have happened.
+    fn in_doubt(&self) -> InDoubt;
+    /// Whether receipts are kept. What knows repeats by itself needs none.
+    fn keeps_receipts(&self) -> bool;
+    /// How many effects an event has.
+    ///
+    /// # Errors
+    /// The event can't be read.
+    fn plan(&self, event: &SequencedEvent) -> Result<usize, Failed>;
+    /// Carries out an effect for one of the workers, from 0. A worker has one effect at a time.
+    fn carry_out<'a>(
+        &'a self,
+        worker: usize,
+        delivery: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>>;
+}
+
+/// A reactor as a handler.
+pub struct Outside<R> {
+    reactor: R,
+    /// What makes its events current.
+    catalogs: Catalogs,
+}
+
+impl<R: Reactor> Outside<R> {
+    /// The reactor.
+    ///
+    /// # Errors
+    /// Its context contradicts itself.
+    pub fn new(reactor: R) -> Result<Self, CatalogError> {
+        Ok(Self { reactor, catalogs: Catalogs(vec![R::Context::catalog()?]) })
+    }
+
+    fn effects(&self, event: &SequencedEvent) -> Result<Vec<R::Effect>, Failed> {
+        // A newer program has written it, or this one has a mistake: the next deploy reads it.
+        let unreadable = |error: &(dyn Error + 'static)| Failed::for_now(error);
+        let event = self.catalogs.current(event).map_err(|error| unreadable(&error))?;
+        let event = R::Reads::decode(&event).map_err(|error| unreadable(&error))?;
+        Ok(R::plan(&event))
+    }
+}
+
+impl<R: Reactor> Handler for Outside<R> {
+    fn name(&self) -> &'static str {
+        R::NAME
+    }
+
+    fn handles(&self, event: &SequencedEvent) -> bool {
+        R::reads(event)
+    }
+
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId {
+        R::LANE.of(event)
+    }
+
+    fn starts(&self) -> Starts {
+        R::STARTS
+    }
+
+    fn in_doubt(&self) -> InDoubt {
+        R::IN_DOUBT
+    }
+
+    fn keeps_receipts(&self) -> bool {
+        true
+    }
+
+    fn plan(&self, event: &SequencedEvent) -> Result<usize, Failed> {
+        self.effects(event).map(|effects| effects.len())
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        _worker: usize,
+        delivery: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        async move {
+            match self.effects(delivery.event())?.get(delivery.number()) {
+                Some(effect) => self.reactor.run(effect, &delivery).await,
+                None => Ok(()),
+            }
+        }
+        .boxed_local()
+    }
+}

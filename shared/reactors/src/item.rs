@@ -1,0 +1,278 @@
+//! The items of a reactor in the table of the views, under `view` = `$Reactor-<name>`:
+//!
+//! | `id` | holds |
+//! |---|---|
+//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `again` and `replayed`, how often and from where an operator sent it back |
+//! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer; `v` counts its writes, `lease` is that of the last |
+//! | `SKIPPED#<place>` | an event that a person has passed over: `lane`, `event`, `cause`, `why`, `at` |
+//! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants |
+//!
+//! Places are checkpoints of the index for both kinds of lanes.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence::BoundaryId;
+use ringfence_dynamo::Item;
+use ringfence_feed::Checkpoint;
+use sha2::{Digest, Sha256};
+
+use crate::error::ReactorError;
+
+pub(crate) const VIEW: &str = "view";
+pub(crate) const ID: &str = "id";
+/// What the partition keys of reactors begin with.
+pub(crate) const REACTOR: &str = "$Reactor-";
+const CHECKPOINT: &str = "CHECKPOINT";
+const LANE: &str = "LANE#";
+pub(crate) const PARKED: &str = "PARKED#";
+const SKIPPED: &str = "SKIPPED#";
+/// The most bytes of a lane's name in a sort key. DynamoDB takes 1,024, and a partition's name may be longer.
+const LANE_BYTES_MAX: usize = 512;
+
+pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(value.into())
+}
+
+pub(crate) fn number(value: impl ToString) -> AttributeValue {
+    AttributeValue::N(value.to_string())
+}
+
+pub(crate) fn place(checkpoint: Checkpoint) -> AttributeValue {
+    number(i64::from(checkpoint))
+}
+
+fn key(reactor: &str, id: impl Into<String>) -> Item {
+    let view = text(format!("{REACTOR}{reactor}"));
+    Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(id))])
+}
+
+pub(crate) fn reader_key(reactor: &str) -> Item {
+    key(reactor, CHECKPOINT)
+}
+
+pub(crate) fn lane_key(reactor: &str, lane: &BoundaryId) -> Item {
+    key(reactor, format!("{LANE}{}", short(lane.as_str())))
+}
+
+pub(crate) fn parked_key(reactor: &str, lane: &BoundaryId) -> Item {
+    key(reactor, format!("{PARKED}{}", short(lane.as_str())))
+}
+
+/// The name of a lane, or the beginning of a long one with a hash of all of it.
+fn short(lane: &str) -> String {
+    if lane.len() <= LANE_BYTES_MAX {
+        return lane.to_owned();
+    }
+    let hash: String =
+        Sha256::digest(lane.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}~{hash}", &lane[..lane.floor_char_boundary(LANE_BYTES_MAX / 2)])
+}
+
+/// The attributes of an item.
+struct Attributes<'i>(&'i Item);
+
+impl Attributes<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        self.0.get(name)?.as_s().ok().cloned()
+    }
+
+    /// A number; `None` if it is absent.
+    fn number<T: std::str::FromStr>(&self, name: &'static str) -> Result<Option<T>, ReactorError> {
+        let Some(value) = self.0.get(name) else { return Ok(None) };
+        let parsed = value.as_n().ok().and_then(|digits| digits.parse().ok());
+        parsed.map(Some).ok_or_else(|| self.malformed(name))
+    }
+
+    fn place(&self, name: &'static str) -> Result<Option<Checkpoint>, ReactorError> {
+        self.number::<i64>(name)?
+            .map(|number| Checkpoint::try_from(number).map_err(|_| self.malformed(name)))
+            .transpose()
+    }
+
+    fn malformed(&self, problem: &'static str) -> ReactorError {
+        let of = [VIEW, ID].map(|name| self.text(name).unwrap_or_default());
+        ReactorError::Malformed { item: of.join(" "), problem }
+    }
+}
+
+/// How far a reactor is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReactorStanding {
+    /// After the last event that is done or parked; `None` before its first run.
+    pub checkpoint: Option<Checkpoint>,
+    /// When it got there: RFC 3339, UTC.
+    pub updated_at: String,
+    /// The number of its last run.
+    pub(crate) lease: u64,
+    /// Until when that run has the lease, in milliseconds since 1970; `None` if it has given it back.
+    pub(crate) until_ms: Option<u64>,
+    /// How often it was sent back to do all again.
+    pub(crate) again: u32,
+    /// From where it was sent back the last time.
+    pub(crate) replayed: Option<Checkpoint>,
+}
+
+impl ReactorStanding {
+    pub(crate) fn of(item: &Item) -> Result<Self, ReactorError> {
+        let item = Attributes(item);
+        Ok(Self {
+            checkpoint: item.place("checkpoint")?,
+            updated_at: item.text("updatedAt").unwrap_or_default(),
+            lease: item.number("lease")?.unwrap_or(0),
+            until_ms: item.number("until")?,
+            again: item.number("again")?.unwrap_or(0),
+            replayed: item.place("replayed")?,
+        })
+    }
+}
+
+/// How far the effects of a lane are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Receipt {
+    /// After the last event whose effects are all done.
+    pub(crate) done: Checkpoint,
+    /// After the event that is under way.
+    pub(crate) began: Option<Checkpoint>,
+    /// How many of its effects are done.
+    pub(crate) n: usize,
+    /// Whether the next one has begun, and nobody knows whether it happened.
+    pub(crate) open: bool,
+    /// How often the reactor had been sent back to do all again.
+    pub(crate) again: u32,
+    /// How often the receipt was written; 0 if there is none.
+    pub(crate) version: u64,
+    /// The run that has written it.
+    pub(crate) lease: u64,
+}
+
+impl Receipt {
+    pub(crate) fn of(item: &Item) -> Result<Self, ReactorError> {
+        let item = Attributes(item);
+        Ok(Self {
+            done: item.place("done")?.unwrap_or_default(),
+            began: item.place("began")?,
+            n: item.number("n")?.unwrap_or(0),
+            open: item.0.contains_key("open"),
+            again: item.number("again")?.unwrap_or(0),
+            version: item.number("v")?.unwrap_or(0),
+            lease: item.number("lease")?.unwrap_or(0),
+        })
+    }
+
+    /// The lane's id in an item of the table, receipt or parked lane.
+    pub(crate) fn id_of(item: &Item) -> Option<String> {
+        Attributes(item).text(ID)
+    }
+
+    /// The receipt as an item, next after `before`.
+    pub(crate) fn to_item(&self, key: Item) -> Item {
+        let mut item = key;
+        let mut set = |name: &str, value| item.insert(name.to_owned(), value);
+        set("done", place(self.done));
+        set("v", number(self.version));
+        set("lease", number(self.lease));
+        if let Some(began) = self.began {
+            set("began", place(began));
+            set("n", number(self.n));
+        }
+        if self.open {
+            set("open", AttributeValue::Bool(true));
+        }
+        if self.again > 0 {
+            set("again", number(self.again));
+        }
+        item
+    }
+}
+
+/// What a person wants of a parked lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// The event that failed is handled again, and then all that came meanwhile.
+    Retry,
+    /// The event that failed is passed over, for this reason. What came meanwhile is handled.
+    Skip(String),
+}
+
+/// A lane whose events wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParkedLane {
+    /// Its name.
+    pub lane: BoundaryId,
+    /// Before the event that failed.
+    pub from: Checkpoint,
+    /// After it.
+    pub place: Checkpoint,
+    /// The id of the event that failed.
+    pub event: String,
+    /// Why it failed.
+    pub cause: String,
+    /// How often it was tried.
+    pub tries: u32,
+    /// When it failed last, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// When it is tried again, in milliseconds since 1970. `None`: the lane is parked until a person asks.
+    pub next_ms: Option<u64>,
+    /// What a person has asked for, until the reactor's next run.
+    pub asked: Option<Ask>,
+}
+
+impl ParkedLane {
+    pub(crate) fn of(item: &Item) -> Result<Self, ReactorError> {
+        let item = Attributes(item);
+        let required = |name| item.text(name).ok_or_else(|| item.malformed(name));
+        let asked = match item.text("ask").as_deref() {
+            Some("retry") => Some(Ask::Retry),
+            Some("skip") => Some(Ask::Skip(item.text("why").unwrap_or_default())),
+            _ => None,
+        };
+        Ok(Self {
+            lane: BoundaryId::stored(required("lane")?),
+            from: item.place("from")?.unwrap_or_default(),
+            place: item.place("place")?.ok_or_else(|| item.malformed("place"))?,
+            event: required("event")?,
+            cause: required("cause")?,
+            tries: item.number("tries")?.unwrap_or(0),
+            at_ms: item.number("at")?.unwrap_or(0),
+            next_ms: item.number("next")?,
+            asked,
+        })
+    }
+
+    /// The note that a person has passed over its event.
+    pub(crate) fn skipped_item(&self, reactor: &str, why: &str, at_ms: u64) -> Item {
+        let mut item = key(reactor, format!("{SKIPPED}{}", self.place));
+        let texts = [
+            ("lane", self.lane.as_str()),
+            ("event", &self.event),
+            ("cause", &self.cause),
+            ("why", why),
+        ];
+        item.extend(texts.map(|(name, value)| (name.to_owned(), text(value))));
+        item.insert("at".to_owned(), number(at_ms));
+        item
+    }
+
+    pub(crate) fn to_item(&self, reactor: &str) -> Item {
+        let mut item = parked_key(reactor, &self.lane);
+        let mut set = |name: &str, value| item.insert(name.to_owned(), value);
+        set("lane", text(self.lane.as_str()));
+        set("from", place(self.from));
+        set("place", place(self.place));
+        set("event", text(&self.event));
+        set("cause", text(&self.cause));
+        set("tries", number(self.tries));
+        set("at", number(self.at_ms));
+        if let Some(next_ms) = self.next_ms {
+            set("next", number(next_ms));
+        }
+        match &self.asked {
+            None => {}
+            Some(Ask::Retry) => drop(set("ask", text("retry"))),
+            Some(Ask::Skip(why)) => {
+                set("ask", text("skip"));
+                set("why", text(why));
+            }
+        }
+        item
+    }
+}

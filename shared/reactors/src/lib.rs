@@ -1,0 +1,27 @@
+//! Reactors: effects outside of the stack that follow from events.
+//!
+//! A [`Reactor`] says which effects an event has, as data, and how one is carried out. It is fed from the index, lane by
+//! lane; `docs/reactors.md` says when to use one. [`Lanes`] feeds it, and the ordered automations likewise: the module
+//! `run` argues why each effect happens, once and in the order of its lane.
+//!
+//! Architecture invariant: only the module `item` names the attributes of a reactor's items.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod error;
+mod function;
+mod handler;
+mod item;
+pub mod kit;
+mod reactor;
+mod run;
+mod table;
+
+pub use error::ReactorError;
+pub use function::{ANSWER_TIME, ReactorFunction, run};
+pub use handler::{Handler, Outside};
+pub use item::{Ask, ParkedLane, ReactorStanding};
+pub use reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
+pub use run::{
+    BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX, WORKERS,
+};
+pub use table::ReactorTable;

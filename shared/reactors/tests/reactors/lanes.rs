@@ -1,0 +1,105 @@
+//! Each effect happens once, in the order of its lane.
+
+use std::time::Duration;
+
+use futures::future::join;
+use ringfence::kit::id;
+use ringfence_dynamo::wire::Fault;
+use ringfence_feed::Checkpoint;
+use ringfence_reactors::{BATCH_EVENTS_MAX, Ended, Failed, PAUSES, RanLanes, WAITING_LANES_MAX};
+
+use tokio::time::sleep;
+
+use crate::world::{NAME, Noted, World, asked};
+
+fn names(order: &str, letters: impl IntoIterator<Item = (u64, u32)>) -> Vec<String> {
+    letters.into_iter().map(|(slot, n)| format!("orderId:{order}/{slot}/{n}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_effects_of_a_lane_happen_in_its_order_and_nothing_happens_twice() {
+    let world = World::new(1);
+    assert_eq!(world.run().await.unwrap().ended, Ended::Present, "it has its first checkpoint");
+    let events = [
+        asked("a", 2),
+        asked("b", 1),
+        Noted { order_id: id("a") }.into(),
+        asked("a", 0),
+        asked("a", 1),
+    ];
+    world.publish(events).await;
+    let ran = world.run().await.unwrap();
+    assert_eq!((ran.ended, ran.effects), (Ended::Present, 4));
+    assert_eq!(world.far.letters("orderId:a"), names("a", [(1, 0), (1, 1), (4, 0)]));
+    assert_eq!(world.far.letters("orderId:b"), names("b", [(1, 0)]));
+    let idle = RanLanes { ended: Ended::Idle, effects: 0, ..ran };
+    assert_eq!(world.run().await.unwrap(), idle);
+    assert_eq!(world.far.count(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_out_of_time_leaves_the_rest_to_the_next_one() {
+    let world = World::new(2);
+    world.publish((0..3).map(|_| asked("a", 1))).await;
+    let ran = world.function::<false>(&world.clock).run(Duration::ZERO).await.unwrap();
+    assert_eq!((ran.ended, ran.effects), (Ended::Behind, 0));
+    assert_eq!(world.run().await.unwrap().effects, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bell_that_rings_during_a_run_is_heard_by_that_run() {
+    let world = World::new(3);
+    world.publish([asked("a", 1)]).await;
+    // The checkpoint moves slowly. Meanwhile an event is published, and another run finds the lease taken.
+    world.wire.inject("UpdateItem", 2, Fault::Late(Duration::from_secs(10)));
+    let late = async {
+        sleep(Duration::from_secs(1)).await;
+        world.publish([asked("b", 1)]).await;
+        world.run().await.unwrap().ended
+    };
+    let (ran, late) = join(world.run(), late).await;
+    assert_eq!((ran.unwrap().effects, late), (2, Ended::Held));
+    assert!(world.wire.is_spent());
+}
+
+#[tokio::test(start_paused = true)]
+async fn if_the_far_side_is_down_new_events_stay_in_the_index() {
+    let world = World::new(4);
+    let orders = (0..WAITING_LANES_MAX + BATCH_EVENTS_MAX).map(|n| format!("o{n}"));
+    let orders: Vec<String> = orders.collect();
+    for order in &orders {
+        world.far.fail(&format!("orderId:{order}/1"), [Failed::ForNow("down".to_owned())]);
+    }
+    world.publish(orders.iter().map(|order| asked(order, 1))).await;
+    let ran = world.run().await.unwrap();
+    assert_eq!((ran.ended, ran.waiting, ran.parked), (Ended::Stopped, WAITING_LANES_MAX, 0));
+    world.wait(PAUSES[0]);
+    let ran = world.run().await.unwrap();
+    // Those that waited are done, and the others have met the failure that was theirs.
+    assert_eq!((ran.ended, ran.waiting), (Ended::Stopped, BATCH_EVENTS_MAX));
+    world.wait(PAUSES[0]);
+    assert_eq!(world.run().await.unwrap().ended, Ended::Present);
+    assert_eq!(world.far.count(), orders.len());
+    assert_eq!(world.parked().await, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reactor_that_is_sent_back_repeats_nothing_unless_it_is_told_to() {
+    let world = World::new(5);
+    world.publish([asked("a", 1), asked("b", 1), asked("a", 2)]).await;
+    let end = world.run().await.unwrap().checkpoint;
+    let start = Checkpoint::START;
+    world.table().send_back(NAME, start, false).await.unwrap();
+    let ran = world.run().await.unwrap();
+    assert_eq!((ran.checkpoint, ran.effects, world.far.count()), (end, 0, 4));
+    for again in 1..=2 {
+        world.table().send_back(NAME, start, true).await.unwrap();
+        assert_eq!(world.run().await.unwrap().effects, 4);
+        assert_eq!(world.far.count(), 4 + 4 * again);
+    }
+    // The far side takes them for other letters: each has a key of its own.
+    assert_eq!(world.far.letters("orderId:a").len(), 9);
+    let keys: Vec<_> =
+        world.far.0.lock().unwrap().all.iter().map(|(_, key, _)| key.clone()).collect();
+    assert!(keys.last().unwrap().ends_with("/again-2"), "{keys:?}");
+}

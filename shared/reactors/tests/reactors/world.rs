@@ -1,0 +1,249 @@
+//! The tables, a log, an indexer, and a far side that keeps what it is sent.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use ringfence::{
+    Append, Appended, BoundaryId, Catalog, CatalogError, Context, Dcb, Envelope, Event, EventLog,
+    Lane, NewEvent, Reads, SequencedEvent, id_type, kit::id,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::wire::Wire;
+use ringfence_dynamo::{Clock, Retry, seed_thread};
+use ringfence_feed::{Index, Indexer};
+use ringfence_function::Variables;
+use ringfence_local::engine::Engine;
+use ringfence_reactors::{
+    Delivery, Failed, InDoubt, Lanes, Outside, ParkedLane, RanLanes, Reactor, ReactorError,
+    ReactorTable, Starts,
+};
+use serde_json::json;
+
+/// 2024-06-23T00:00:00Z.
+pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
+/// Longer than all events of a test take.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+pub(crate) const NAME: &str = "post";
+
+id_type!(OrderId, "names an order");
+id_type!(CustomerId, "names a customer");
+
+/// Letters are to be sent for an order.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Asked {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+    pub(crate) customer_id: CustomerId,
+    pub(crate) letters: u32,
+}
+
+/// Nobody reads it here.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub(crate) struct Noted {
+    #[tag(partition)]
+    pub(crate) order_id: OrderId,
+}
+
+#[derive(Reads)]
+pub(crate) enum Consumed {
+    Asked { letters: u32 },
+}
+
+pub(crate) struct Orders;
+
+impl Context for Orders {
+    const NAME: &'static str = "orders";
+    type Log = Dcb;
+
+    fn catalog() -> Result<Catalog, CatalogError> {
+        Catalog::new(Self::NAME, [Asked::SCHEMA, Noted::SCHEMA])
+    }
+}
+
+pub(crate) fn asked(order: &str, letters: u32) -> NewEvent {
+    Asked { order_id: id(order), customer_id: id("c"), letters }.into()
+}
+
+/// The far side. It knows the keys of what it was sent, as one does to which a reactor may repeat itself.
+#[derive(Clone, Default)]
+pub(crate) struct FarSide(pub(crate) Arc<Mutex<Sent>>);
+
+#[derive(Default)]
+pub(crate) struct Sent {
+    /// Every letter that has arrived, also again: its lane, its key, and the event with the number of the letter.
+    pub(crate) all: Vec<(BoundaryId, String, String)>,
+    /// What the next letters of an event meet.
+    pub(crate) failures: BTreeMap<String, Vec<Failed>>,
+    /// Called before and after a letter arrives.
+    pub(crate) point: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl FarSide {
+    /// The letters of a lane in the order in which they arrived first.
+    pub(crate) fn letters(&self, lane: &str) -> Vec<String> {
+        let (sent, mut keys) = (self.0.lock().unwrap(), BTreeSet::new());
+        let of_lane =
+            sent.all.iter().filter(|(of, key, _)| of.as_str() == lane && keys.insert(key.clone()));
+        of_lane.map(|(.., letter)| letter.clone()).collect()
+    }
+
+    /// How many letters have arrived, also again.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().unwrap().all.len()
+    }
+
+    pub(crate) fn fail(&self, event: &str, failures: impl IntoIterator<Item = Failed>) {
+        self.0.lock().unwrap().failures.entry(event.to_owned()).or_default().extend(failures);
+    }
+}
+
+/// Sends letters; in doubt it asks a person if `PARKS`, and repeats itself otherwise.
+pub(crate) struct Post<const PARKS: bool>(pub(crate) FarSide);
+
+impl<const PARKS: bool> Reactor for Post<PARKS> {
+    const NAME: &'static str = NAME;
+    const LANE: Lane = Lane::Partition;
+    const STARTS: Starts = Starts::Beginning;
+    const IN_DOUBT: InDoubt = if PARKS { InDoubt::Park } else { InDoubt::Repeat };
+    type Context = Orders;
+    type Reads = Consumed;
+    type Effect = u32;
+    type Config = ();
+
+    fn config(_: &mut Variables) {}
+
+    async fn open((): ()) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self(FarSide::default()))
+    }
+
+    fn plan(Consumed::Asked { letters }: &Consumed) -> Vec<u32> {
+        (0..*letters).collect()
+    }
+
+    async fn run(&self, letter: &u32, delivery: &Delivery<'_>) -> Result<(), Failed> {
+        let (point, failure) = {
+            let mut sent = self.0.0.lock().unwrap();
+            let failures = sent.failures.get_mut(&delivery.event().id());
+            let failure = failures.filter(|of| !of.is_empty()).map(|of| of.remove(0));
+            (sent.point.clone(), failure)
+        };
+        let is_broken = || point.as_ref().is_some_and(|point| point());
+        if is_broken() {
+            std::future::pending::<()>().await;
+        }
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        let event = delivery.event();
+        let lane = Self::LANE.of(event);
+        let arrived = (lane, delivery.key(), format!("{}/{letter}", event.id()));
+        self.0.0.lock().unwrap().all.push(arrived);
+        if is_broken() {
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) wire: Wire,
+    pub(crate) client: Client,
+    pub(crate) clock: Clock,
+    pub(crate) log: DcbLog,
+    pub(crate) indexer: Indexer,
+    pub(crate) index: Index,
+    pub(crate) far: FarSide,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        seed_thread(seed);
+        let engine = Engine::memory().unwrap();
+        engine.create_table(&table(("id", "S"), ("position", "N")), "events").unwrap();
+        engine.create_table(&table(("p", "S"), ("i", "N")), "index").unwrap();
+        engine.create_table(&table(("view", "S"), ("id", "S")), "views").unwrap();
+        let wire = Wire::default();
+        let client = wire
+            .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
+        let clock = Clock::running(NOW_MS);
+        let catalog = || Orders::catalog().unwrap();
+        let log = || DcbLog::new(client.clone(), "events", catalog(), clock.clone());
+        let indexer = Indexer::new(log(), client.clone(), "index");
+        let index = Index::new(client.clone(), "index");
+        let far = FarSide::default();
+        Self { log: log(), wire, client: client.clone(), clock, indexer, index, far }
+    }
+
+    /// Appends the events, each in a transaction of its own, and indexes them. Forgets the requests.
+    pub(crate) async fn publish(
+        &self,
+        events: impl IntoIterator<Item = NewEvent>,
+    ) -> Vec<SequencedEvent> {
+        let mut published = Vec::new();
+        for event in events {
+            let envelope = Envelope::default();
+            let append =
+                Append { events: vec![event], seen: None, record: None, envelope: &envelope };
+            match self.log.append(append).await {
+                Ok(Appended::Committed(events)) => published.extend(events),
+                other => panic!("not committed: {other:?}"),
+            }
+        }
+        let partitions = published.iter().map(|event| event.partition.clone());
+        for (partition, outcome) in self.indexer.index(partitions, Retry::default()).await {
+            outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
+        }
+        self.wire.forget();
+        published
+    }
+
+    pub(crate) fn table(&self) -> ReactorTable {
+        self.table_at(&self.clock)
+    }
+
+    fn table_at(&self, clock: &Clock) -> ReactorTable {
+        ReactorTable::new(self.client.clone(), "views", clock.clone())
+    }
+
+    /// A function of the reactor, with a clock of its own.
+    pub(crate) fn function<const PARKS: bool>(&self, clock: &Clock) -> Lanes<Outside<Post<PARKS>>> {
+        let handler = Outside::new(Post(self.far.clone())).unwrap();
+        Lanes { handler, index: self.index.clone(), table: self.table_at(clock) }
+    }
+
+    /// A run of the reactor that repeats itself in doubt.
+    pub(crate) async fn run(&self) -> Result<RanLanes, ReactorError> {
+        self.function::<false>(&self.clock).run(LONG).await
+    }
+
+    /// A run of the reactor that asks a person in doubt.
+    pub(crate) async fn run_parking(&self) -> Result<RanLanes, ReactorError> {
+        self.function::<true>(&self.clock).run(LONG).await
+    }
+
+    pub(crate) async fn parked(&self) -> Vec<ParkedLane> {
+        self.table().parked(NAME).await.unwrap()
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&self, time: Duration) {
+        self.clock.set(self.clock.now_ms() + u64::try_from(time.as_millis()).unwrap());
+    }
+}
+
+fn table(hash: (&str, &str), range: (&str, &str)) -> serde_json::Value {
+    json!({
+        "BillingMode": "PAY_PER_REQUEST",
+        "KeySchema": [
+            { "AttributeName": hash.0, "KeyType": "HASH" },
+            { "AttributeName": range.0, "KeyType": "RANGE" },
+        ],
+        "AttributeDefinitions": [
+            { "AttributeName": hash.0, "AttributeType": hash.1 },
+            { "AttributeName": range.0, "AttributeType": range.1 },
+        ],
+    })
+}

@@ -1,0 +1,68 @@
+//! Objects of a file that people change and git merges. By itself, serde takes the values of an object as a list too, and
+//! of two members of one name the last one.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+/// What is written as an object, and not as a list of its values.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(OfObject(PhantomData))
+    }
+}
+
+struct OfObject<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+}
+
+/// Objects by their names, of which no two are the same.
+pub(crate) fn named<'de, D, K, T>(deserializer: D) -> Result<BTreeMap<K, T>, D::Error>
+where
+    D: Deserializer<'de>,
+    K: Deserialize<'de> + Ord + Display,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_map(Named(PhantomData))
+}
+
+struct Named<K, T>(PhantomData<(K, T)>);
+
+impl<'de, K, T> Visitor<'de> for Named<K, T>
+where
+    K: Deserialize<'de> + Ord + Display,
+    T: Deserialize<'de>,
+{
+    type Value = BTreeMap<K, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BTreeMap<K, T>, A::Error> {
+        let mut found = BTreeMap::new();
+        while let Some((name, Object(value))) = map.next_entry()? {
+            if found.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("it has {name} twice")));
+            }
+            found.insert(name, value);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,208 @@
+//! Rows that are due: the index `due` of the view table, and notes on commands that cleared nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
+use aws_sdk_dynamodb::types::{AttributeValue, Put};
+use ringfence_dynamo::{Item, Meter, Retry, Table};
+use serde_json::Value;
+
+use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};
+use crate::{Definition, Generation, ViewError};
+
+/// The index of the view table that has the rows with a time.
+const INDEX: &str = "due";
+const CAUSE: &str = "cause";
+const TRIES: &str = "tries";
+const NEXT: &str = "next";
+const WHY: &str = "why";
+
+/// Most rows of one page.
+pub const DUE_PAGE_MAX: u16 = 100;
+
+/// Reads what is due, and keeps notes on it.
+#[derive(Clone, Debug)]
+pub struct DueReader {
+    table: ViewTable,
+}
+
+/// Where a page of due rows begins: after the page before.
+#[derive(Clone, Debug)]
+pub struct DuePlace(Item);
+
+/// Rows that are due, the earliest first.
+#[derive(Clone, Debug, Default)]
+pub struct DuePage {
+    /// When each is due, in milliseconds since 1970, and its id.
+    pub rows: Vec<(u64, String)>,
+    /// Where the next page begins; `None` after the last one.
+    pub next: Option<DuePlace>,
+}
+
+/// A note on a command that was sent and cleared nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueNote {
+    /// The event that set the row then. If another one has set it since, the note does not count.
+    pub cause: String,
+    /// How often it was sent.
+    pub tries: u32,
+    /// Before this time it is not sent again, in milliseconds since 1970.
+    pub next_ms: u64,
+    /// What came of it, for the people who run the stack.
+    pub why: String,
+}
+
+fn notes_of(due: &Definition) -> String {
+    format!("$Due-{}", due.name)
+}
+
+fn text(item: &Item, name: &str) -> Option<String> {
+    item.get(name)?.as_s().ok().cloned()
+}
+
+fn number<T: std::str::FromStr>(item: &Item, name: &str) -> Option<T> {
+    item.get(name)?.as_n().ok()?.parse().ok()
+}
+
+impl DueReader {
+    /// A reader of the rows in this table.
+    pub fn new(client: Client, view_table: impl Into<String>) -> Self {
+        Self { table: ViewTable(Table::new(client, view_table)) }
+    }
+
+    /// What its requests cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        self.table.0.meter()
+    }
+
+    /// The generation whose rows count; `None` as long as the first one is being built, whose rows do not show all
+    /// events yet.
+    ///
+    /// # Errors
+    /// The view table can't be read.
+    pub async fn live(&self, due: &Definition) -> Result<Option<Generation>, ViewError> {
+        let registered = self.table.registered(due.name, false).await?;
+        Ok(registered.filter(|registered| registered.until.is_none()).map(|it| it.live))
+    }
+
+    /// A page of the rows of a shard that are due up to a time in milliseconds since 1970. The index may lag behind the
+    /// rows.
+    ///
+    /// # Errors
+    /// The view table can't be read.
+    pub async fn page(
+        &self,
+        due: &Definition,
+        live: Generation,
+        shard: u32,
+        until_ms: u64,
+        from: Option<DuePlace>,
+    ) -> Result<DuePage, ViewError> {
+        let shard = due_in(&partition(due.name, live), shard);
+        let start = from.map(|DuePlace(item)| item);
+        let query = |query: QueryInputBuilder| {
+            query
+                .index_name(INDEX)
+                .key_condition_expression("#in = :in AND #at <= :until")
+                .expression_attribute_names("#in", DUE_IN)
+                .expression_attribute_names("#at", DUE_AT)
+                .expression_attribute_values(":in", AttributeValue::S(shard.clone()))
+                .expression_attribute_values(":until", AttributeValue::N(until_ms.to_string()))
+                .set_exclusive_start_key(start.clone())
+                .limit(DUE_PAGE_MAX.into())
+        };
+        let found = Retry::default().run(|| self.table.0.query(query)).await;
+        let found = found.map_err(failed("listing what is due"))?;
+        let rows = found.items.unwrap_or_default().into_iter();
+        let rows = rows.map(|item| Some((number(&item, DUE_AT)?, text(&item, ID)?)));
+        let wrong = || ViewError::Item { view: shard.clone(), id: INDEX.to_owned() };
+        let rows = rows.collect::<Option<_>>().ok_or_else(wrong)?;
+        Ok(DuePage { rows, next: found.last_evaluated_key.map(DuePlace) })
+    }
+
+    /// These rows as they are now. Those that are gone or parked are left out.
+    ///
+    /// # Errors
+    /// The view table can't be read.
+    pub async fn rows(
+        &self,
+        due: &Definition,
+        live: Generation,
+        ids: &BTreeSet<&str>,
+    ) -> Result<BTreeMap<String, Value>, ViewError> {
+        let rows = self.table.rows(&partition(due.name, live), ids, usize::MAX).await?;
+        let shown = rows.unwrap_or_default().into_iter().filter_map(|(id, stored)| {
+            let Content::Row(row) = stored.content else { return None };
+            Some((id, row))
+        });
+        Ok(shown.collect())
+    }
+
+    /// The notes, by the ids of their rows.
+    ///
+    /// # Errors
+    /// The view table can't be read.
+    pub async fn notes(&self, due: &Definition) -> Result<BTreeMap<String, DueNote>, ViewError> {
+        let (of, mut notes, mut start) = (notes_of(due), BTreeMap::new(), None);
+        loop {
+            let query = |query: QueryInputBuilder| {
+                query
+                    .key_condition_expression("#view = :view")
+                    .expression_attribute_names("#view", VIEW)
+                    .expression_attribute_values(":view", AttributeValue::S(of.clone()))
+                    .set_exclusive_start_key(start.clone())
+            };
+            let found = Retry::default().run(|| self.table.0.query(query)).await;
+            let found = found.map_err(failed("listing notes on what is due"))?;
+            for item in found.items.unwrap_or_default() {
+                let id = text(&item, ID).unwrap_or_default();
+                let note = || {
+                    Some(DueNote {
+                        cause: text(&item, CAUSE)?,
+                        tries: number(&item, TRIES)?,
+                        next_ms: number(&item, NEXT)?,
+                        why: text(&item, WHY)?,
+                    })
+                };
+                let wrong = || ViewError::Item { view: of.clone(), id: id.clone() };
+                let note = note().ok_or_else(wrong)?;
+                notes.insert(id, note);
+            }
+            start = found.last_evaluated_key;
+            if start.is_none() {
+                return Ok(notes);
+            }
+        }
+    }
+
+    /// Keeps a note on a row, in place of an earlier one.
+    ///
+    /// # Errors
+    /// The view table can't be written.
+    pub async fn note(&self, due: &Definition, id: &str, note: &DueNote) -> Result<(), ViewError> {
+        let mut item = key(&notes_of(due), id);
+        let number = |number: u64| AttributeValue::N(number.to_string());
+        item.extend([
+            (CAUSE.to_owned(), AttributeValue::S(note.cause.clone())),
+            (TRIES.to_owned(), number(note.tries.into())),
+            (NEXT.to_owned(), number(note.next_ms)),
+            (WHY.to_owned(), AttributeValue::S(note.why.clone())),
+        ]);
+        let put = Put::builder().table_name(self.table.0.name()).set_item(Some(item)).build();
+        let put = put.expect("table and item are set");
+        let put = Retry::default().run(|| self.table.0.put(put.clone())).await;
+        put.map_err(failed("keeping a note on what is due"))
+    }
+
+    /// Removes the note on a row.
+    ///
+    /// # Errors
+    /// The view table can't be written.
+    pub async fn forget(&self, due: &Definition, id: &str) -> Result<(), ViewError> {
+        let key = key(&notes_of(due), id);
+        let deleted = Retry::default().run(|| self.table.0.delete(key.clone())).await;
+        deleted.map_err(failed("removing a note on what is due"))
+    }
+}
