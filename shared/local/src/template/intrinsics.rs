@@ -213,9 +213,10 @@ impl Resolver<'_> {
 
     fn reference(&self, place: Place<'_>, name: &str) -> Result<Option<Value>, TemplateError> {
         if let Some(parameter) = self.document["Parameters"].get(name) {
-            let default = parameter.get("Default").cloned();
+            let local = self.document["Metadata"]["Local"].get(name);
+            let value = local.or_else(|| parameter.get("Default")).cloned();
             let missing = || place.not_understood(format!("parameter {name} without a default"));
-            return default.ok_or_else(missing).map(Some);
+            return value.ok_or_else(missing).map(Some);
         }
         let pseudo = match name {
             "AWS::NoValue" => return Ok(None),
