@@ -11,7 +11,7 @@ use serde_json::to_value;
 
 use crate::{
     CommandContext, Context, Current, Envelope, LogKind, LogName, LogOf, Metadata, Principal,
-    Reads, Slice, Traceparent, kit::DueCase, reaction_key,
+    Reads, Slice, Traceparent, case::DueCase, reaction_key,
 };
 
 /// A command that is sent at a time, unless an event has cleared it before. It stands beside its slice, and a context
@@ -121,20 +121,25 @@ impl<R: Serialize + DeserializeOwned> DueRow<R> {
     }
 
     /// The envelope of the row's command at a time in milliseconds since 1970. Its key is of the cause and the row, so
-    /// the command takes effect once, however often and by however many sweeps it is sent. Its span is a child of that of
-    /// the command that wrote the cause.
+    /// the command takes effect once, however often and by however many sweeps it is sent.
     #[must_use]
     pub fn envelope<D: Due<Row = R>>(&self, id: &str, now_ms: u64) -> Envelope {
         // A reaction to the same event is about tags, each of which has a colon before any other mark.
         let key = reaction_key(&self.cause, &format!("due#{id}"));
         let taken = self.metadata.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        let own = [("commandId", &*key), ("causationId", &self.cause), (Metadata::BY, D::NAME)];
+        // Its span is a child of that of the cause.
+        let parent = self.metadata.get(Metadata::TRACEPARENT).and_then(|text| text.parse().ok());
+        let span = Traceparent::of_command(&key, D::NAME, parent).to_string();
+        let own = [
+            ("commandId", &*key),
+            ("causationId", &self.cause),
+            (Metadata::TRACEPARENT, &span),
+            (Metadata::BY, D::NAME),
+        ];
         let mut metadata = Metadata::default();
         for (name, text) in [("correlationId", &*key)].into_iter().chain(taken).chain(own) {
             metadata.insert(name, text).expect("none of these keys is the log's own");
         }
-        let span = Traceparent::of_command(&key, D::NAME, Traceparent::of_event(&metadata));
-        metadata.insert(Metadata::TRACEPARENT, span.to_string()).expect("it is not the log's own");
         let principal = metadata.text(Metadata::PRINCIPAL).map(Principal::from);
         Envelope {
             context: CommandContext { now_ms, command_id: key.clone(), principal },

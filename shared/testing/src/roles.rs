@@ -11,9 +11,15 @@ use ringfence::LogKind;
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
+use ringfence_topic::BELL_SOURCE;
 use serde_json::{Value, json};
 
+use crate::cases::table_of;
+use crate::lanes::{IN_ORDER, RING};
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
+
+/// The role of fire-deadlines.
+const FIRE_DEADLINES: &str = "FireDeadlinesRole";
 
 /// Panics unless each function has its role, and each role allows what its functions need and no more. The message
 /// says what to write into `template.yaml`.
@@ -48,21 +54,40 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
     }
 }
 
-/// The partition keys, or their beginnings, to which a role is limited, and whether all of its statements are.
-fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
+/// The items of readers of lanes to which a role is limited in the table of the views.
+fn keys_of_lanes(stack: &Stack, template: &Value, role: &str) -> Option<String> {
+    let id = role.strip_suffix("Role")?;
+    let binary = template["Resources"][id]["Metadata"]["BuildProperties"]["Binary"].as_str();
+    let is_reactor = |name: &&str| stack.reactors().any(|(_, reactor)| reactor.name == *name);
+    match id {
+        IN_ORDER => Some("$Reactor-*".to_owned()),
+        _ => binary.filter(is_reactor).map(|name| format!("$Reactor-{name}")),
+    }
+}
+
+/// The partition keys, or their beginnings, to which a role's statement about this table is limited, and whether it is
+/// whatever it allows.
+fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
         LogKind::Dcb => None,
         LogKind::Aggregates => Some(format!("{}#*", context.name)),
         LogKind::Documents => Some(format!("{}-*", context.name)),
     };
     let contexts = stack.contexts.iter();
-    let of_role = contexts.filter(|context| role_of_slices(stack, context.name) == role);
+    // fire-deadlines carries out the commands that can be due, on any log.
+    let is_of_role = |context: &&ContextInfo| match role {
+        FIRE_DEADLINES => !context.dues.is_empty() && table.contains(table_of(context.log)),
+        _ => role_of_slices(stack, context.name) == role,
+    };
+    let of_role = contexts.filter(is_of_role);
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
         _ if !streams.is_empty() => (streams, true),
         // Checkpoints of readers, and which generation of a view is served.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
+        // Notes on what is due.
+        FIRE_DEADLINES if table.contains("ViewTable") => some(&["$Due-*"]),
         _ => some(&[]),
     }
 }
@@ -127,8 +152,14 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 ) -> Vec<String> {
     let mut troubles = Vec::new();
     for role in roles(stack, template).into_keys() {
-        let (keys, all) = keys(stack, &role);
+        let of_lanes = keys_of_lanes(stack, template, &role);
         for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
+            let (keys, all) = match &of_lanes {
+                Some(lanes) if statement["Resource"] == arn("ViewTable") => {
+                    (vec![lanes.clone()], true)
+                }
+                _ => keys(stack, &role, &statement["Resource"].to_string()),
+            };
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
@@ -171,11 +202,14 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
             let names = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
             let names = names.map(|name| format!("dynamodb:{name}"));
             let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
-            let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
-            let bucket = arn(&format!("{id}FailedBatches"));
             due.push(allow("ReadStream", json!(names), streams));
-            due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
-            due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+            // A bell that is lost is not kept.
+            if id != RING {
+                let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
+                let bucket = arn(&format!("{id}FailedBatches"));
+                due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+                due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+            }
         }
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
@@ -183,7 +217,9 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
         };
         if let Some(bus) = reference("EVENT_BUS") {
             let mut publish = allow("Publish", json!("events:PutEvents"), bus);
-            let sources: BTreeSet<_> = stack.contexts.iter().map(|context| context.name).collect();
+            let contexts = stack.contexts.iter().map(|context| context.name);
+            let sources: BTreeSet<_> =
+                if id == RING { [BELL_SOURCE].into() } else { contexts.collect() };
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
         }
@@ -194,7 +230,8 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
     if functions.contains_key("ForwardSpans") {
         due.push(send_spans());
     }
-    if functions.values().any(|function| function.get("EventInvokeConfig").is_some()) {
+    let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
+    if functions.values().any(keeps) {
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
     }
     due
