@@ -266,7 +266,10 @@ fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
         for Together { alarm, metric, .. } in TOGETHER {
             // The runbook says how to find the mapping.
             if !["MappingsStopped", "BatchesGivenUp"].contains(&alarm) {
-                assert_eq!(shown[metric], watched(&template, alarm), "the dashboard, {metric}");
+                let mut expected = watched(&template, alarm);
+                // The text of a dashboard can't name what a condition leaves out.
+                expected.retain(|id| template["Resources"][id]["Condition"].is_null());
+                assert_eq!(shown[metric], expected, "the dashboard, {metric}");
             }
         }
     }
