@@ -319,19 +319,18 @@ impl RunningStack {
         let url = self.console.get_or_init(|| format!("http://{address}")).clone();
         let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
         let routes = self.model.routes.iter().map(route).collect();
-        let common = common_environment(&self.data, &self.services);
-        let variables = environment::of_shell(
-            &self.root,
-            &self.folder,
-            &common,
-            &self.api,
-            self.token().as_deref(),
-            &self.model.functions,
-        );
         let outputs = self.model.outputs.clone();
-        let console = make(variables, outputs, address, routes, self.notices.troubles())?;
+        let console = make(self.variables(), outputs, address, routes, self.notices.troubles())?;
         port::serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
+    }
+
+    /// The variables of a shell for this stack: endpoints, credentials, and the names of tables.
+    #[must_use]
+    pub fn variables(&self) -> Environment {
+        let common = common_environment(&self.data, &self.services);
+        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
     }
 
     /// The token of the operator, if the API asks for tokens.

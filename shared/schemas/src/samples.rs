@@ -56,10 +56,9 @@ pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Va
         let found = list_lengths(|length| {
             let mut other = payload.clone();
             let list = other.pointer_mut(place).and_then(Value::as_array_mut);
-            list.is_some_and(|list| {
-                *list = vec![item.clone(); length];
-                takes(&other)
-            })
+            let Some(list) = list else { return false };
+            *list = vec![item.clone(); length];
+            takes(&other)
         });
         if let Some((least, most)) = found {
             (*min, *max) = (least, most);
