@@ -29,8 +29,8 @@ const EVENTS: &str = "EventTable";
 const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 const INDEX: &str = "IndexTable";
-const VIEWS: &str = "ViewTable";
-const TABLES: [&str; 5] = [EVENTS, AGGREGATES, DOCUMENTS, INDEX, VIEWS];
+pub(crate) const VIEWS: &str = "ViewTable";
+pub(crate) const TABLES: [&str; 5] = [EVENTS, AGGREGATES, DOCUMENTS, INDEX, VIEWS];
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -86,19 +86,19 @@ impl View for Notes {
     }
 }
 
-fn noted(rows: &[&str], bytes: usize) -> NewEvent {
+pub(crate) fn noted(rows: &[&str], bytes: usize) -> NewEvent {
     let rows = rows.iter().map(|row| (*row).to_owned()).collect();
     Noted { note_id: id("n"), rows, bytes }.into()
 }
 
 /// The tables of the template, and a clock that runs.
-struct World {
-    dynamo: Dynamo,
+pub(crate) struct World {
+    pub(crate) dynamo: Dynamo,
     clock: Clock,
 }
 
 impl World {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { dynamo: Dynamo::with(&template(), &TABLES), clock: Clock::system() }
     }
 
@@ -119,7 +119,7 @@ impl World {
         DocumentLog::new(store, self.clock.clone()).with_limits(limits)
     }
 
-    fn index(&self) -> Index {
+    pub(crate) fn index(&self) -> Index {
         Index::new(self.dynamo.client.clone(), INDEX)
     }
 
@@ -187,7 +187,7 @@ impl World {
     }
 
     /// Appends an event, indexes it and forgets the requests.
-    async fn publish(&self, event: NewEvent) -> SequencedEvent {
+    pub(crate) async fn publish(&self, event: NewEvent) -> SequencedEvent {
         let event = self.append(vec![event]).await.remove(0);
         self.index_all(vec![Partition::of(&event)]).await;
         self.dynamo.wire.forget();
@@ -211,6 +211,27 @@ fn template() -> Template {
 pub fn check_role(function: &str, asked: Vec<Exchange>) {
     let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
     check_requests(&TABLES, &[(function.to_owned(), asked)]);
+}
+
+/// The requests of a reader of rows of these views, which waits for an event.
+pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
+    let world = World::start();
+    let mut asked = Vec::new();
+    for name in views {
+        let mut view = Definition::of::<Notes>();
+        view.name = name;
+        let reader = ViewReader::new(world.dynamo.client.clone(), world.index(), VIEWS, &[view]);
+        let event = world.publish(noted(&["a"], 0)).await;
+        let (partition, slot) = (event.partition, event.slot);
+        let wait = ringfence_views::Wait { partition, slot, most: Duration::ZERO };
+        // It waits for an event before anything is projected, and reads a row that is not there.
+        for (id, wait) in [("a", Some(&wait)), ("b", None)] {
+            let read = reader.row(name, id, wait).await;
+            read.unwrap_or_else(|error| fail(name, error));
+        }
+        asked.extend(world.dynamo.wire.take());
+    }
+    asked
 }
 
 /// Compares the requests of index-events with its role. Panics unless the role allows them and no more.

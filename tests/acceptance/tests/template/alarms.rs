@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use ringfence_testing::template::{check_none, differences, mappings, resources};
 
-use crate::templates;
+use crate::{BELL, templates};
 
 /// An alarm on one metric of several functions or mappings.
 struct Together {
@@ -17,6 +17,12 @@ struct Together {
     dimension: &'static str,
     /// What the expression makes of the Ids of the metrics.
     expression: fn(&[&str]) -> String,
+}
+
+/// The sum of all metrics. One without a value counts as 0: a function that is not invoked, or that a condition leaves
+/// out, does not hide the others.
+fn sum(_: &[&str]) -> String {
+    "SUM(FILL(METRICS(), 0))".to_owned()
 }
 
 const TOGETHER: [Together; 5] = [
@@ -40,19 +46,19 @@ const TOGETHER: [Together; 5] = [
         alarm: "BatchesGivenUp",
         metric: "OnFailureDestinationDeliveredEventCount",
         dimension: "EventSourceMappingUUID",
-        expression: |ids| ids.join(" + "),
+        expression: sum,
     },
     Together {
         alarm: "BatchesLost",
         metric: "DestinationDeliveryFailures",
         dimension: "FunctionName",
-        expression: |ids| ids.join(" + "),
+        expression: sum,
     },
     Together {
         alarm: "FunctionsFail",
         metric: "Errors",
         dimension: "FunctionName",
-        expression: |ids| ids.join(" + "),
+        expression: sum,
     },
 ];
 
@@ -66,7 +72,11 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
     let is_watched = |(id, function): &(&String, &Value)| match alarm {
         "FunctionsFail" => !is_slice(function),
         // What project-views gives up are doorbells; the next one brings as much.
-        "BatchesLost" => *id != "ProjectViews" && mappings(function).next().is_some(),
+        "BatchesLost" => {
+            *id != "ProjectViews" && *id != BELL && mappings(function).next().is_some()
+        }
+        // What ring-readers gives up, each reader finds within a minute.
+        "StreamsBehind" | "BatchesGivenUp" => *id != BELL && mappings(function).next().is_some(),
         _ => mappings(function).next().is_some(),
     };
     let watched = functions.iter().filter(is_watched);
@@ -173,10 +183,12 @@ fn silence(alarm: &Value) -> &'static str {
     match metric.as_str().or(alarm["MetricName"].as_str()).unwrap() {
         // Lambda counts each poll. One that is off polls nothing, and nothing else tells of it.
         "PolledEventCount" => "breaching",
+        // Each sweep says how late it is. One that does not run says nothing.
+        "due_lag_ms" => "breaching",
         // SQS stops counting a queue that rests; its letters are still there.
         "ApproximateNumberOfMessagesVisible" => "ignore",
-        // Nobody rings the views of a stack at rest; its parked rows are still there.
-        "rows_parked" => "ignore",
+        // Nobody rings a stack at rest; its parked rows and lanes are still there.
+        "rows_parked" | "lanes_parked" => "ignore",
         // These are counted when something happens.
         _ => "notBreaching",
     }
