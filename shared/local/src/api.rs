@@ -304,15 +304,6 @@ pub(crate) fn message(status: StatusCode, text: &str) -> Response {
     (status, axum::Json(json!({ "message": text }))).into_response()
 }
 
-/// Leads a browser to the console. Without one there is nothing at this path.
-pub(crate) fn to_console(console: Arc<OnceLock<String>>) -> Router {
-    let lead = async move || match console.get() {
-        Some(url) => Redirect::to(url).into_response(),
-        None => not_found().await,
-    };
-    Router::new().route("/", get(lead).fallback(not_found))
-}
-
 #[cfg(test)]
 #[path = "api_tests.rs"]
 mod tests;
