@@ -8,12 +8,8 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result, ensure};
-use axum::{
-    Router,
-    response::{IntoResponse, Redirect},
-    routing::get,
-};
+use anyhow::{Context, Result};
+use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -116,12 +112,7 @@ impl RunningStack {
         let data = format!("http://{}", data_listener.local_addr()?);
         let mut model = options.template.model(&services)?;
         if options.auth {
-            let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
-            ensure!(
-                takes_tokens,
-                "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
-            );
-            tokens::name_issuer(&mut model.functions);
+            tokens::require(&mut model)?;
         }
         let notices = Notices::default();
         let keep = options.keep.as_deref();
@@ -155,7 +146,7 @@ impl RunningStack {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
         if model.routes.iter().all(|route| route.path != "/") {
-            routes = routes.merge(to_console(console.clone()));
+            routes = routes.merge(api::to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
@@ -380,15 +371,6 @@ impl RunningStack {
         self._sam = Some(folder);
         Ok(written)
     }
-}
-
-/// Leads a browser to the console. Without one there is nothing at this path.
-fn to_console(console: Arc<OnceLock<String>>) -> Router {
-    let lead = async move || match console.get() {
-        Some(url) => Redirect::to(url).into_response(),
-        None => api::not_found().await,
-    };
-    Router::new().route("/", get(lead).fallback(api::not_found))
 }
 
 /// Region, endpoints and credentials, the same for every function.
