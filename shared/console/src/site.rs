@@ -61,7 +61,7 @@ pub(crate) struct Flags {
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
     /// A token of the operator, for an API that asks for tokens.
-    #[arg(long, env = "API_TOKEN", hide_env_values = true)]
+    #[arg(long = "api-token", env = "API_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// The folder with the samples of the functions, with which forms are filled.
     #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]

@@ -269,8 +269,17 @@ fn mapped(answer: Answer) -> Option<Response> {
     Some(response)
 }
 
+/// Leads a browser to the console. Without one there is nothing at this path.
+pub(crate) fn to_console(console: Arc<OnceLock<String>>) -> Router {
+    let lead = async move || match console.get() {
+        Some(url) => Redirect::to(url).into_response(),
+        None => not_found().await,
+    };
+    Router::new().route("/", get(lead).fallback(not_found))
+}
+
 /// The answer where there is no route.
-pub(crate) async fn not_found() -> Response {
+async fn not_found() -> Response {
     message(StatusCode::NOT_FOUND, "Not Found")
 }
 
@@ -293,15 +302,6 @@ fn internal_error() -> Response {
 
 pub(crate) fn message(status: StatusCode, text: &str) -> Response {
     (status, axum::Json(json!({ "message": text }))).into_response()
-}
-
-/// Leads a browser to the console. Without one there is nothing at this path.
-pub(crate) fn to_console(console: Arc<OnceLock<String>>) -> Router {
-    let lead = async move || match console.get() {
-        Some(url) => Redirect::to(url).into_response(),
-        None => not_found().await,
-    };
-    Router::new().route("/", get(lead).fallback(not_found))
 }
 
 #[cfg(test)]

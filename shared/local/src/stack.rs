@@ -2,12 +2,13 @@
 
 use std::{
     collections::BTreeMap,
+    fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
@@ -25,7 +26,7 @@ use crate::{
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::{Kept, emptied},
+    kept::Kept,
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
@@ -33,7 +34,9 @@ use crate::{
     sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{ACCOUNT, FunctionResource, Model, Route, Schedule, TableResource, Template},
+    template::{
+        ACCOUNT, FunctionResource, Model, REGION, Route, Schedule, TableResource, Template,
+    },
     tokens,
 };
 
@@ -109,12 +112,7 @@ impl RunningStack {
         let data = format!("http://{}", data_listener.local_addr()?);
         let mut model = options.template.model(&services)?;
         if options.auth {
-            let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
-            ensure!(
-                takes_tokens,
-                "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
-            );
-            tokens::name_issuer(&mut model.functions);
+            tokens::require(&mut model)?;
         }
         let notices = Notices::default();
         let keep = options.keep.as_deref();
@@ -127,7 +125,7 @@ impl RunningStack {
         };
 
         let dynamo = database(kept.as_ref(), &model.tables).await?;
-        let common = environment::common(&data, &services);
+        let common = common_environment(&data, &services);
         let logs = folder.join(environment::LOGS);
         let functions = Functions::start(definitions, &programs, &common, &logs).await?;
         let functions = Arc::new(functions);
@@ -321,7 +319,7 @@ impl RunningStack {
     /// The variables of a shell for this stack: endpoints, credentials, and the names of tables.
     #[must_use]
     pub fn variables(&self) -> Environment {
-        let common = environment::common(&self.data, &self.services);
+        let common = common_environment(&self.data, &self.services);
         let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
         environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
     }
@@ -336,7 +334,7 @@ impl RunningStack {
     /// # Errors
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
-        let common = environment::common(&self.data, &self.services);
+        let common = common_environment(&self.data, &self.services);
         let (token, functions) = (self.token(), &self.model.functions);
         environment::write(
             &self.root,
@@ -364,7 +362,7 @@ impl RunningStack {
         port::serve(&mut self.tasks, listener, self.router.clone());
         // At this address queues have other URLs.
         let model = template.model(&services)?;
-        let common = environment::common(&data, &services);
+        let common = common_environment(&data, &services);
         emptied(self.folder.join("sam"))?;
         // The folder is deleted with the stack, without which nothing in it works.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
@@ -372,6 +370,33 @@ impl RunningStack {
         let written = sam::write(folder.path(), &model, &common, &self.functions)?;
         self._sam = Some(folder);
         Ok(written)
+    }
+}
+
+/// Region, endpoints and credentials, the same for every function.
+fn common_environment(dynamo: &str, services: &str) -> Environment {
+    let variables = [
+        ("AWS_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo),
+        ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
+        ("AWS_ENDPOINT_URL_SQS", services),
+        ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_SESV2", services),
+        ("AWS_ENDPOINT_URL_SSM", services),
+        ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// Removes the files of an earlier stack, whose tables are gone as well.
+fn emptied(folder: PathBuf) -> Result<PathBuf> {
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot empty {}", folder.display()))
+        }
+        _ => Ok(folder),
     }
 }
 
