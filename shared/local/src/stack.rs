@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, OnceLock},
@@ -26,7 +25,7 @@ use crate::{
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::Kept,
+    kept::{Kept, emptied},
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
@@ -368,16 +367,6 @@ impl RunningStack {
         let written = sam::write(folder.path(), &model, &common, &self.functions)?;
         self._sam = Some(folder);
         Ok(written)
-    }
-}
-
-/// Removes the files of an earlier stack, whose tables are gone as well.
-fn emptied(folder: PathBuf) -> Result<PathBuf> {
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot empty {}", folder.display()))
-        }
-        _ => Ok(folder),
     }
 }
 
