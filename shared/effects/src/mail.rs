@@ -83,7 +83,7 @@ pub struct Mailer {
 }
 
 enum By {
-    Smtp(smtp::Smtp),
+    Smtp(Box<smtp::Smtp>),
     Ses(ses::Ses),
 }
 
@@ -112,7 +112,7 @@ impl Mailer {
             "" => By::Ses(ses::Ses::open(&of_amazon).await?),
             _ => {
                 let url = Secret::open(&of_amazon, smtp_url).await?;
-                By::Smtp(smtp::Smtp::new(url, Trust::of_machine().or_bundle(bundle)?))
+                By::Smtp(Box::new(smtp::Smtp::new(url, Trust::of_machine().or_bundle(bundle)?)))
             }
         };
         Ok(Self { from, by, clock: Clock::system() })

@@ -18,7 +18,7 @@ fn mailer(by: By) -> Mailer {
 }
 
 async fn by_smtp(url: &str, root: &str) -> Mailer {
-    mailer(By::Smtp(smtp::Smtp::new(secret(url).await, trust(root))))
+    mailer(By::Smtp(Box::new(smtp::Smtp::new(secret(url).await, trust(root)))))
 }
 
 async fn send(mailer: &Mailer, to: &str) -> Result<(), Failed> {
