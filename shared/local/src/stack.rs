@@ -27,6 +27,7 @@ use crate::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     kept::Kept,
+    mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
     queues::{Message, Queues},
@@ -38,6 +39,9 @@ use crate::{
     },
     tokens,
 };
+
+/// The folder of mails, in that of the stack.
+const MAILS: &str = "mails";
 
 /// How a stack is started.
 pub struct StackOptions {
@@ -153,6 +157,8 @@ impl RunningStack {
             bus,
             queues: queues.clone(),
             buckets: buckets.clone(),
+            mails: Mails::new(emptied(folder.join(MAILS))?, notices.clone()),
+            parameters: environment::parameters(&model.functions),
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
@@ -202,7 +208,13 @@ impl RunningStack {
         &self.api
     }
 
-    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation.
+    /// The folder of the mails that functions have sent.
+    #[must_use]
+    pub fn mails(&self) -> PathBuf {
+        self.folder.join(MAILS)
+    }
+
+    /// The URL that stands in for other services of AWS than DynamoDB.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -298,19 +310,18 @@ impl RunningStack {
         let url = self.console.get_or_init(|| format!("http://{address}")).clone();
         let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
         let routes = self.model.routes.iter().map(route).collect();
-        let common = common_environment(&self.data, &self.services);
-        let variables = environment::of_shell(
-            &self.root,
-            &self.folder,
-            &common,
-            &self.api,
-            self.token().as_deref(),
-            &self.model.functions,
-        );
         let outputs = self.model.outputs.clone();
-        let console = make(variables, outputs, address, routes, self.notices.troubles())?;
+        let console = make(self.variables(), outputs, address, routes, self.notices.troubles())?;
         port::serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
+    }
+
+    /// The variables of a shell for this stack: endpoints, credentials, and the names of tables.
+    #[must_use]
+    pub fn variables(&self) -> Environment {
+        let common = common_environment(&self.data, &self.services);
+        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
     }
 
     /// The token of the operator, if the API asks for tokens.
@@ -372,6 +383,8 @@ fn common_environment(dynamo: &str, services: &str) -> Environment {
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
         ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_SESV2", services),
+        ("AWS_ENDPOINT_URL_SSM", services),
         ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

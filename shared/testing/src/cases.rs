@@ -16,8 +16,10 @@ use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
 use crate::Dynamo;
+use crate::deadlines::requests_of_sweeps;
 use crate::functions::check_indexes;
 use crate::requests::check_requests;
+use crate::template::{binary, model};
 
 /// The logical id of a log's table.
 #[must_use]
@@ -51,20 +53,30 @@ pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_indexes(&stack.catalog);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let mut cases = Cases { template: &template, on_dynamo: Vec::new() };
+    let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked = Vec::new();
     for (slice, requests) in cases.on_dynamo {
         asked.push((slice.to_owned(), requests.await));
     }
-    let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].map(table_of);
-    check_requests(&tables, &asked);
+    // fire-deadlines carries out the commands of all dues.
+    let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
+    let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
+    let sweeps = requests_of_sweeps().await.into_iter();
+    let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
+    let all = of_dues.chain(sweeps).collect();
+    asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
+    let [dcb, aggregates, documents] =
+        [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].map(table_of);
+    check_requests(&[dcb, aggregates, documents, "ViewTable"], &asked);
 }
 
 /// Runs the cases in memory on its walk, and has those on DynamoDB to be run after it.
 struct Cases<'t> {
     template: &'t Template,
     on_dynamo: Vec<(&'static str, LocalBoxFuture<'t, Requests>)>,
+    /// The slices whose commands can be due.
+    dues: Vec<&'static str>,
 }
 
 impl Visitor for Cases<'_> {
@@ -74,6 +86,7 @@ impl Visitor for Cases<'_> {
     }
 
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.dues.push(D::NAME);
         let clock = Clock::fixed(BEGIN_MS);
         let open = || {
             let memory = <LogOf<D> as Log<D>>::memory();

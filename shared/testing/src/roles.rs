@@ -13,7 +13,11 @@ use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
 use serde_json::{Value, json};
 
+use crate::cases::table_of;
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
+
+/// The role of fire-deadlines.
+const FIRE_DEADLINES: &str = "FireDeadlinesRole";
 
 /// Panics unless each function has its role, and each role allows what its functions need and no more. The message
 /// says what to write into `template.yaml`.
@@ -48,21 +52,29 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
     }
 }
 
-/// The partition keys, or their beginnings, to which a role is limited, and whether all of its statements are.
-fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
+/// The partition keys, or their beginnings, to which a role's statement about this table is limited, and whether it is
+/// whatever it allows.
+fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
         LogKind::Dcb => None,
         LogKind::Aggregates => Some(format!("{}#*", context.name)),
         LogKind::Documents => Some(format!("{}-*", context.name)),
     };
     let contexts = stack.contexts.iter();
-    let of_role = contexts.filter(|context| role_of_slices(stack, context.name) == role);
+    // fire-deadlines carries out the commands that can be due, on any log.
+    let is_of_role = |context: &&ContextInfo| match role {
+        FIRE_DEADLINES => !context.dues.is_empty() && table.contains(table_of(context.log)),
+        _ => role_of_slices(stack, context.name) == role,
+    };
+    let of_role = contexts.filter(is_of_role);
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
         _ if !streams.is_empty() => (streams, true),
         // Checkpoints of readers, and which generation of a view is served.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
+        // Notes on what is due.
+        FIRE_DEADLINES if table.contains("ViewTable") => some(&["$Due-*"]),
         _ => some(&[]),
     }
 }
@@ -127,8 +139,8 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 ) -> Vec<String> {
     let mut troubles = Vec::new();
     for role in roles(stack, template).into_keys() {
-        let (keys, all) = keys(stack, &role);
         for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
+            let (keys, all) = keys(stack, &role, &statement["Resource"].to_string());
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Context, Slice};
+use ringfence_deadlines::FireDeadlines;
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
@@ -34,6 +35,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
         ("IndexEvents", variables::<IndexEvents>()),
         ("ProjectViews", variables::<ProjectViews>()),
         ("QueryViews", variables::<QueryViews>()),
+        ("FireDeadlines", variables::<FireDeadlines>()),
     ];
     let mut read: BTreeMap<&str, _> = read.0;
     read.extend(serving.map(|(id, names)| (binary(model, id), names)));
