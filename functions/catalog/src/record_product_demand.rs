@@ -4,8 +4,8 @@
 //! decision concerns one pair of product and order, so it reads by both tags: a product's second
 //! order neither reads nor conflicts with its first.
 //!
-//! The bus delivers in any order. If a cancellation is handled before its order, there is no demand to
-//! revoke yet, and the demand that is recorded later stays.
+//! The order of these events matters: if a cancellation were handled before its order, there would be no demand to
+//! revoke yet, and the demand that is recorded later would stay. So it reacts in the order of each partition.
 
 use std::collections::BTreeSet;
 
@@ -60,6 +60,7 @@ impl Slice for RecordProductDemand {
     const NAME: &'static str = "record-product-demand";
     const REACTS_TO: &'static [Cause] =
         &[Cause::named("ordering", "OrderPlaced"), Cause::named("ordering", "OrderCancelled")];
+    const ORDER: Option<Lane> = Some(Lane::Partition);
     type Context = ProductCatalog;
     type State = Demand;
     type Writes = Written;

@@ -17,6 +17,7 @@ pub mod flow;
 mod import;
 mod index;
 pub mod kept;
+pub mod lanes;
 mod layout;
 pub mod letter;
 mod lists;
@@ -131,7 +132,8 @@ enum OfAll {
     /// Shows and moves the checkpoints of the readers of the index.
     #[command(subcommand)]
     Checkpoint(Checkpoint),
-    /// Shows and retries the rows of views that could not be written. They are served as errors.
+    /// Shows and retries the rows of views that could not be written, which are served as errors, and the lanes of
+    /// reactors whose events failed.
     #[command(subcommand)]
     Parked(Parked),
     /// Says whether this build can take the place of the one that is deployed.
@@ -168,6 +170,8 @@ enum Replay {
     /// Builds a new generation of a view beside the one that is served, then serves it. Status 0: it has
     /// all its rows, 1: some are parked, 2: error.
     View(view::Arguments),
+    /// Sends a reactor back. It repeats nothing that it has done, unless it is told to.
+    Reactor(lanes::Replay),
 }
 
 #[derive(Subcommand)]
@@ -201,6 +205,13 @@ enum Parked {
     /// Folds the parked rows again, from the first event on, and shows those that can be written now.
     /// Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
+    /// Lists the lanes of reactors and ordered automations that wait or are parked, with the cause. Status 0: none is
+    /// parked, 1: some are, 2: error.
+    Lanes(lanes::Show),
+    /// Has a parked lane handled again, from the event that failed.
+    RetryLane(lanes::Retry),
+    /// Has a parked lane go on after the event that failed.
+    SkipLane(lanes::Skip),
 }
 
 /// Does what the command line asks for, on the stack that `M` lists.
@@ -266,6 +277,16 @@ impl OfAll {
             }
             Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
+            Self::Parked(Parked::Lanes(arguments)) => lanes::show(arguments, lists).boxed_local(),
+            Self::Parked(Parked::RetryLane(arguments)) => {
+                lanes::retry(arguments, lists).boxed_local()
+            }
+            Self::Parked(Parked::SkipLane(arguments)) => {
+                lanes::skip(arguments, lists).boxed_local()
+            }
+            Self::Replay(Replay::Reactor(arguments)) => {
+                lanes::replay(arguments, lists).boxed_local()
+            }
             Self::Schemas(Schemas::Check(arguments)) => {
                 schemas::check(arguments, lists).boxed_local()
             }

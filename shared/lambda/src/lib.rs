@@ -9,6 +9,7 @@ mod answer;
 mod function;
 mod invocation;
 mod json;
+mod reacting;
 mod serve;
 mod telemetry;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use ringfence::{Envelope, Slice};
 use ringfence_dynamo::Clock;
 use ringfence_function::{Issuers, Problem};
 
+pub use reacting::Reacting;
 pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};

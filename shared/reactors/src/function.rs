@@ -11,7 +11,7 @@ use ringfence_function::{Call, Service, Variables, chain};
 use serde_json::{Value, json};
 
 use crate::handler::{Handler, Outside};
-use crate::run::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes};
+use crate::lanes::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes};
 use crate::table::ReactorTable;
 use crate::{Reactor, ReactorError};
 

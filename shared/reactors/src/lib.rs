@@ -7,21 +7,24 @@
 //! Architecture invariant: only the module `item` names the attributes of a reactor's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod catch_up;
 mod error;
 mod function;
 mod handler;
 mod item;
 pub mod kit;
+mod lanes;
 mod reactor;
 mod run;
 mod table;
+mod work;
 
 pub use error::ReactorError;
 pub use function::{ANSWER_TIME, ReactorFunction, run};
 pub use handler::{Handler, Outside};
 pub use item::{Ask, ParkedLane, ReactorStanding};
-pub use reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
-pub use run::{
+pub use lanes::{
     BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX, WORKERS,
 };
+pub use reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
 pub use table::ReactorTable;

@@ -18,7 +18,9 @@ use serde_json::{Value, json};
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
 use crate::functions::check_indexes;
-use crate::requests::check_requests;
+use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
+use crate::readers::TABLES;
+use crate::requests::{Asked, check_requests};
 use crate::template::{binary, model};
 
 /// The logical id of a log's table.
@@ -55,9 +57,17 @@ pub async fn check_cases<M: Members>() {
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
-    let mut asked = Vec::new();
+    let mut asked: Vec<Asked> = Vec::new();
+    // The function that feeds ordered automations asks for all that they do, besides what each reader of lanes asks.
+    let mut in_order = Requests::new();
     for (slice, requests) in cases.on_dynamo {
-        asked.push((slice.to_owned(), requests.await));
+        let requests = requests.await;
+        if is_ordered(&stack, slice) {
+            in_order.extend(requests.iter().cloned());
+            let lanes = requests_of_lanes(slice, false).await.into_iter();
+            in_order.extend(lanes.map(|asked| (asked.operation, asked.request)));
+        }
+        asked.push((slice.to_owned(), requests));
     }
     // fire-deadlines carries out the commands of all dues.
     let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
@@ -66,9 +76,14 @@ pub async fn check_cases<M: Members>() {
     let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
     let all = of_dues.chain(sweeps).collect();
     asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
-    let [dcb, aggregates, documents] =
-        [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].map(table_of);
-    check_requests(&[dcb, aggregates, documents, "ViewTable"], &asked);
+    if has_ordered(&stack) {
+        asked.push((binary(&model(), IN_ORDER).to_owned(), in_order));
+    }
+    check_requests(&TABLES, &asked);
+}
+
+fn is_ordered(stack: &Stack, name: &str) -> bool {
+    stack.slices().any(|(_, slice)| slice.name == name && slice.order.is_some())
 }
 
 /// Runs the cases in memory on its walk, and has those on DynamoDB to be run after it.

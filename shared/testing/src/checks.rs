@@ -52,6 +52,11 @@ macro_rules! checks {
         }
 
         #[tokio::test]
+        async fn the_role_of_a_reactor_allows_what_it_asks_and_no_more() {
+            $crate::check_roles_of_reactors::<$stack>().await;
+        }
+
+        #[tokio::test]
         async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
             $crate::check_role_of_query_views().await;
         }

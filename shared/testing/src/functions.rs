@@ -5,12 +5,15 @@ use std::fs;
 use std::path::Path;
 
 use ringfence::kit::{assert_same, fail};
-use ringfence::{Catalog, Cause};
+use ringfence::{Catalog, Cause, Lane};
 use ringfence_local::stack_root;
 use ringfence_local::template::{Model, Template};
 use ringfence_stack::{Members, Stack};
 use serde_json::Value;
 
+use crate::lanes::{
+    IN_ORDER, RING, a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm, has_lanes, has_ordered,
+};
 use crate::mend;
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
 use crate::scopes::every_route_has_the_scopes_of_its_slice_or_views;
@@ -28,8 +31,14 @@ const SERVING: [(&str, &[&str]); 5] = [
 ];
 
 /// The binaries of the functions that serve all contexts, each with its samples.
-pub(crate) fn serving(model: &Model) -> [(&str, &'static [&'static str]); 5] {
-    SERVING.map(|(id, samples)| (binary(model, id), samples))
+pub(crate) fn serving<'m>(
+    stack: &Stack,
+    model: &'m Model,
+) -> Vec<(&'m str, &'static [&'static str])> {
+    let ring = has_lanes(stack).then_some((RING, &["stream.json"][..]));
+    let in_order = has_ordered(stack).then_some((IN_ORDER, &["eventbridge.json"][..]));
+    let all = SERVING.into_iter().chain(ring).chain(in_order);
+    all.map(|(id, samples)| (binary(model, id), samples)).collect()
 }
 
 /// Panics unless every function of a context, and every function that serves all contexts, has its part of
@@ -45,20 +54,21 @@ pub fn check_functions<M: Members>() {
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
     every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
     every_route_has_the_scopes_of_its_slice_or_views(&stack);
-    the_template_sets_the_variables_that_functions_read::<M>(&model);
+    the_template_sets_the_variables_that_functions_read::<M>(&stack, &model);
     every_function_has_sample_payloads_that_parse(&stack, &model);
-    the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(
-        &stack,
-        &template(&stack_root()),
-    );
+    let template = template(&stack_root());
+    the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(&stack, &template);
+    a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(&stack, &model, &template);
+    a_lane_by_a_tag_is_one_that_every_event_has(&stack);
 }
 
 /// The names of all functions.
 fn names(stack: &Stack, model: &Model) -> Vec<String> {
     let slices = stack.slices().map(|(_, slice)| slice.name);
     let others = stack.functions().map(|(_, function)| function.name);
-    let serving = serving(model).map(|(name, _)| name);
-    slices.chain(others).chain(serving).map(str::to_owned).collect()
+    let reactors = stack.reactors().map(|(_, reactor)| reactor.name);
+    let serving = serving(stack, model).into_iter().map(|(name, _)| name);
+    slices.chain(others).chain(reactors).chain(serving).map(str::to_owned).collect()
 }
 
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
@@ -103,6 +113,27 @@ fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
                 slice.name
             );
         }
+    }
+}
+
+/// A lane by a tag takes the events that have the tag, once each.
+fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
+    let of_slices = stack.slices().flat_map(|(_, slice)| {
+        let types = slice.reacts_to.iter().map(|cause| cause.event_type);
+        types.map(move |event_type| (slice.name, slice.order, event_type))
+    });
+    let of_reactors = stack.reactors().flat_map(|(_, reactor)| {
+        let lane = Some(reactor.lane);
+        reactor.reads.iter().map(move |event_type| (reactor.name, lane, *event_type))
+    });
+    for (name, lane, event_type) in of_slices.chain(of_reactors) {
+        let Some(Lane::Tag(key)) = lane else { continue };
+        let schema = stack.catalogs.0.iter().find_map(|catalog| catalog.schema(event_type));
+        let tag = schema.and_then(|schema| schema.tags.iter().find(|tag| tag.key == key));
+        assert!(
+            tag.is_some_and(|tag| !tag.many && tag.required),
+            "{name}: its lanes are those of {key}, but not every {event_type} has one {key}"
+        );
     }
 }
 
@@ -182,8 +213,10 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
         let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
         (function.name, samples, None)
     });
-    let serving = serving(model).map(|(name, samples)| (name, samples, None));
-    for (function, samples, path) in slices.chain(others).chain(serving) {
+    let reactors =
+        stack.reactors().map(|(_, reactor)| (reactor.name, &["eventbridge.json"][..], None));
+    let serving = serving(stack, model).into_iter().map(|(name, samples)| (name, samples, None));
+    for (function, samples, path) in slices.chain(others).chain(reactors).chain(serving) {
         let folder = events.join(function);
         let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
         for sample in samples.iter().chain(scheduled.then_some(&"schedule.json")) {

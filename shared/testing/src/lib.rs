@@ -13,6 +13,7 @@ mod contract;
 mod deadlines;
 mod dynamo;
 mod functions;
+mod lanes;
 mod mend;
 mod payloads;
 mod reactions;
@@ -29,6 +30,7 @@ pub use cases::{check_cases, table_of, tips_of};
 pub use contract::check_api;
 pub use dynamo::Dynamo;
 pub use functions::check_functions;
+pub use lanes::check_roles_of_reactors;
 pub use payloads::check_bad_input;
 pub use readers::{
     check_role, check_role_of_index_events, check_role_of_project_views, check_role_of_query_views,

@@ -47,7 +47,10 @@ pub(crate) fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_
     let rules = rules.into_iter().filter_map(|(slice, rule)| Some((slice, rule?))).collect();
     let expected = stack
         .slices()
+        .filter(|(_, slice)| slice.order.is_none())
         .filter_map(|(_, slice)| Some((slice.name.to_owned(), pattern(slice.reacts_to)?)));
+    let is_ordered =
+        |name: &str| stack.slices().any(|(_, slice)| slice.name == name && slice.order.is_some());
     check_none(&differences(
         &rules,
         &expected.collect(),
@@ -56,10 +59,14 @@ pub(crate) fn the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_
                 "template.yaml: the Rule of {slice} lacks `Pattern: {pattern}`, which is its REACTS_TO"
             )
         },
-        |(slice, pattern)| {
-            format!(
+        |(slice, pattern)| match is_ordered(slice) {
+            true => format!(
+                "template.yaml: {slice} has a Rule, but its ORDER feeds it from the index: take the Rule out, and its \
+                 EventInvokeConfig"
+            ),
+            false => format!(
                 "template.yaml: the Rule of {slice} has `Pattern: {pattern}`, which is not its REACTS_TO"
-            )
+            ),
         },
     ));
 }

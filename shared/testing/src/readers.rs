@@ -28,8 +28,8 @@ const EVENTS: &str = "EventTable";
 const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 const INDEX: &str = "IndexTable";
-const VIEWS: &str = "ViewTable";
-const TABLES: [&str; 5] = [EVENTS, AGGREGATES, DOCUMENTS, INDEX, VIEWS];
+pub(crate) const VIEWS: &str = "ViewTable";
+pub(crate) const TABLES: [&str; 5] = [EVENTS, AGGREGATES, DOCUMENTS, INDEX, VIEWS];
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
 
@@ -85,19 +85,19 @@ impl View for Notes {
     }
 }
 
-fn noted(rows: &[&str], bytes: usize) -> NewEvent {
+pub(crate) fn noted(rows: &[&str], bytes: usize) -> NewEvent {
     let rows = rows.iter().map(|row| (*row).to_owned()).collect();
     Noted { note_id: id("n"), rows, bytes }.into()
 }
 
 /// The tables of the template, and a clock that runs.
-struct World {
-    dynamo: Dynamo,
+pub(crate) struct World {
+    pub(crate) dynamo: Dynamo,
     clock: Clock,
 }
 
 impl World {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self { dynamo: Dynamo::with(&template(), &TABLES), clock: Clock::system() }
     }
 
@@ -118,7 +118,7 @@ impl World {
         DocumentLog::new(store, self.clock.clone()).with_limits(limits)
     }
 
-    fn index(&self) -> Index {
+    pub(crate) fn index(&self) -> Index {
         Index::new(self.dynamo.client.clone(), INDEX)
     }
 
@@ -186,7 +186,7 @@ impl World {
     }
 
     /// Appends an event, indexes it and forgets the requests.
-    async fn publish(&self, event: NewEvent) -> SequencedEvent {
+    pub(crate) async fn publish(&self, event: NewEvent) -> SequencedEvent {
         let event = self.append(vec![event]).await.remove(0);
         self.index_all(vec![Partition::of(&event)]).await;
         self.dynamo.wire.forget();

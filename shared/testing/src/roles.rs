@@ -11,9 +11,11 @@ use ringfence::LogKind;
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
+use ringfence_topic::BELL_SOURCE;
 use serde_json::{Value, json};
 
 use crate::cases::table_of;
+use crate::lanes::{IN_ORDER, RING};
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
 
 /// The role of fire-deadlines.
@@ -49,6 +51,17 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
             format!("{}Role", words.collect::<String>())
         }
         _ => "DcbLogRole".to_owned(),
+    }
+}
+
+/// The items of readers of lanes to which a role is limited in the table of the views.
+fn keys_of_lanes(stack: &Stack, template: &Value, role: &str) -> Option<String> {
+    let id = role.strip_suffix("Role")?;
+    let binary = template["Resources"][id]["Metadata"]["BuildProperties"]["Binary"].as_str();
+    let is_reactor = |name: &&str| stack.reactors().any(|(_, reactor)| reactor.name == *name);
+    match id {
+        IN_ORDER => Some("$Reactor-*".to_owned()),
+        _ => binary.filter(is_reactor).map(|name| format!("$Reactor-{name}")),
     }
 }
 
@@ -139,8 +152,14 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 ) -> Vec<String> {
     let mut troubles = Vec::new();
     for role in roles(stack, template).into_keys() {
+        let of_lanes = keys_of_lanes(stack, template, &role);
         for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
-            let (keys, all) = keys(stack, &role, &statement["Resource"].to_string());
+            let (keys, all) = match &of_lanes {
+                Some(lanes) if statement["Resource"] == arn("ViewTable") => {
+                    (vec![lanes.clone()], true)
+                }
+                _ => keys(stack, &role, &statement["Resource"].to_string()),
+            };
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
@@ -178,11 +197,14 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
             let names = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
             let names = names.map(|name| format!("dynamodb:{name}"));
             let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
-            let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
-            let bucket = arn(&format!("{id}FailedBatches"));
             due.push(allow("ReadStream", json!(names), streams));
-            due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
-            due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+            // A bell that is lost is not kept.
+            if id != RING {
+                let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
+                let bucket = arn(&format!("{id}FailedBatches"));
+                due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+                due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+            }
         }
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
@@ -190,7 +212,9 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
         };
         if let Some(bus) = reference("EVENT_BUS") {
             let mut publish = allow("Publish", json!("events:PutEvents"), bus);
-            let sources: BTreeSet<_> = stack.contexts.iter().map(|context| context.name).collect();
+            let contexts = stack.contexts.iter().map(|context| context.name);
+            let sources: BTreeSet<_> =
+                if id == RING { [BELL_SOURCE].into() } else { contexts.collect() };
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
         }
@@ -198,7 +222,8 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
         }
     }
-    if functions.values().any(|function| function.get("EventInvokeConfig").is_some()) {
+    let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
+    if functions.values().any(keeps) {
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
     }
     due

@@ -48,8 +48,9 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
     let slices = stack.slices().map(|(context, slice)| (context.name, slice.name));
     let others = stack.functions().map(|(context, function)| (context.name, function.name));
     let model = model();
-    let serving = serving(&model).map(|(name, _)| ("stack", name));
-    let all = slices.chain(others).chain(serving);
+    let reactors = stack.reactors().map(|(context, reactor)| (context.name, reactor.name));
+    let serving = serving(stack, &model).into_iter().map(|(name, _)| ("stack", name));
+    let all = slices.chain(others).chain(reactors).chain(serving);
     let expected = all.map(|(folder, name)| binary(folder, name)).collect();
     let folders = entries(&stack_root().join("functions"));
     let folders = folders.iter().filter(|folder| *folder != "tools");
@@ -65,7 +66,7 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
         |path| {
             format!(
                 "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
-                 `.slice::<…>()` or `.function::<…>()`"
+                 `.slice::<…>()`, `.reactor::<…>()` or `.function::<…>()`"
             )
         },
     ));
@@ -110,12 +111,13 @@ fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
     check_none(&stack.contexts.iter().flat_map(of).collect::<Vec<_>>());
 }
 
-/// A line for each slice, view and function of this file that its context does not list.
+/// A line for each slice, view, reactor and function of this file that its context does not list.
 fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
     let listed = |kind: &str, name: &str| match kind {
         "Slice" => context.slices.iter().any(|slice| slice.name == name),
         "Due" => context.dues.iter().any(|due| due.name == name),
         "View" => context.views.iter().any(|view| view.name == name),
+        "Reactor" => context.reactors.iter().any(|reactor| reactor.name == name),
         _ => context.functions.iter().any(|function| function.name == name),
     };
     let unlisted = members(source).into_iter().filter(|(kind, _, name)| !listed(kind, name));
@@ -145,7 +147,7 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The slices, dues, views and functions that a file implements, before its tests: the trait, the type, and the name.
+/// The slices, dues, views, reactors and functions that a file implements, before its tests: the trait, the type, and the name.
 fn members(source: &str) -> Vec<(&str, &str, &str)> {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let all = || code.split("\nimpl").skip(1).filter_map(implemented);
@@ -154,7 +156,7 @@ fn members(source: &str) -> Vec<(&str, &str, &str)> {
         let slice = || all().find(|it| it.0 == "Slice" && it.1 == member);
         let body = if kind == "Due" { slice()?.2 } else { body };
         let (_, name) = body.split_once("const NAME: &'static str = \"")?;
-        let is_kind = ["Slice", "Due", "View", "Function"].contains(&kind);
+        let is_kind = ["Slice", "Due", "View", "Reactor", "Function"].contains(&kind);
         is_kind.then_some((kind, member, name.split('"').next()?))
     };
     all().filter_map(of_member).collect()

@@ -3,15 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Context, Slice};
+use ringfence_automations::ReactInOrder;
 use ringfence_deadlines::FireDeadlines;
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
 use ringfence_logs::Log;
-use ringfence_stack::{Function, MemberList, Members, Visitor};
-use ringfence_topic::PublishEvents;
+use ringfence_reactors::{Reactor, ReactorFunction};
+use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
+use ringfence_topic::{PublishEvents, RingReaders};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
+use crate::lanes::{IN_ORDER, RING, has_lanes, has_ordered};
 use crate::template::{binary, check_none};
 
 /// What each function reads, by its name.
@@ -22,12 +25,19 @@ impl Visitor for Read {
         self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
     }
 
+    fn reactor<R: Reactor>(&mut self) {
+        self.0.insert(R::NAME, variables::<ReactorFunction<R>>());
+    }
+
     fn function<F: Function>(&mut self) {
         self.0.insert(F::NAME, variables::<F>());
     }
 }
 
-pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
+    stack: &Stack,
+    model: &Model,
+) {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [
@@ -35,8 +45,15 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
         ("IndexEvents", variables::<IndexEvents>()),
         ("ProjectViews", variables::<ProjectViews>()),
         ("QueryViews", variables::<QueryViews>()),
+        (RING, variables::<RingReaders>()),
+        (IN_ORDER, variables::<ReactInOrder>()),
         ("FireDeadlines", variables::<FireDeadlines>()),
     ];
+    let serving = serving.into_iter().filter(|(id, _)| match *id {
+        RING => has_lanes(stack),
+        IN_ORDER => has_ordered(stack),
+        _ => true,
+    });
     let mut read: BTreeMap<&str, _> = read.0;
     read.extend(serving.map(|(id, names)| (binary(model, id), names)));
     let functions = model.functions.iter();

@@ -4,12 +4,15 @@
 //! order the entries of a partition by their `slot`. A record that can never be published goes to the
 //! dead-letter queue with the cause, and counts as done, so that it does not hold up the others. If records
 //! may succeed later, the lowest of their sequence numbers is reported, and Lambda delivers again from there.
+//!
+//! ring-readers: tells the reactors by the same bus that the index has grown.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aws;
 mod entry;
 mod publish_events;
 mod publisher;
+mod ring_readers;
 
 pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
@@ -17,3 +20,4 @@ pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict,
 };
+pub use ring_readers::{BELL_SOURCE, BELL_TYPE, RingReaders};

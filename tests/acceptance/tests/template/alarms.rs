@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use ringfence_testing::template::{check_none, differences, mappings, resources};
 
-use crate::templates;
+use crate::{BELL, templates};
 
 /// An alarm on one metric of several functions or mappings.
 struct Together {
@@ -66,7 +66,11 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
     let is_watched = |(id, function): &(&String, &Value)| match alarm {
         "FunctionsFail" => !is_slice(function),
         // What project-views gives up are doorbells; the next one brings as much.
-        "BatchesLost" => *id != "ProjectViews" && mappings(function).next().is_some(),
+        "BatchesLost" => {
+            *id != "ProjectViews" && *id != BELL && mappings(function).next().is_some()
+        }
+        // What ring-readers gives up, each reader finds within a minute.
+        "StreamsBehind" | "BatchesGivenUp" => *id != BELL && mappings(function).next().is_some(),
         _ => mappings(function).next().is_some(),
     };
     let watched = functions.iter().filter(is_watched);
@@ -175,8 +179,8 @@ fn silence(alarm: &Value) -> &'static str {
         "PolledEventCount" => "breaching",
         // SQS stops counting a queue that rests; its letters are still there.
         "ApproximateNumberOfMessagesVisible" => "ignore",
-        // Nobody rings the views of a stack at rest; its parked rows are still there.
-        "rows_parked" => "ignore",
+        // Nobody rings a stack at rest; its parked rows and lanes are still there.
+        "rows_parked" | "lanes_parked" => "ignore",
         // These are counted when something happens.
         _ => "notBreaching",
     }

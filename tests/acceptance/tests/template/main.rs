@@ -30,6 +30,9 @@ fn templates() -> impl Iterator<Item = Value> {
     applications().map(|application| template(&application.root))
 }
 
+/// The function that rings for readers of lanes.
+const BELL: &str = "RingReaders";
+
 /// The tables of the three logs.
 const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
 
@@ -62,8 +65,11 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
                     json!(["EventCount"]),
                     "{id}{name}"
                 );
-                check_kept(&id, &function, mapping);
-                readers.insert(id.clone());
+                // A bell that is lost does no harm.
+                if id != BELL {
+                    check_kept(&id, &function, mapping);
+                    readers.insert(id.clone());
+                }
             }
         }
         let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
@@ -193,7 +199,11 @@ fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
         let mut lines = Vec::new();
         for (id, function) in resources(&template, "AWS::Serverless::Function") {
             let events = function["Events"].as_object().into_iter().flatten();
-            let rules: Vec<_> = events.filter(|(_, e)| e["Type"] == "EventBridgeRule").collect();
+            // The next bell brings as much.
+            let is_rule = |(name, event): &(&String, &Value)| {
+                event["Type"] == "EventBridgeRule" && *name != "Bell"
+            };
+            let rules: Vec<_> = events.filter(is_rule).collect();
             for (name, rule) in &rules {
                 if rule["Properties"]["DeadLetterConfig"]
                     != json!({ "Arn": arn(AUTOMATIONS_QUEUE) })

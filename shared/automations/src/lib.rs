@@ -1,0 +1,69 @@
+//! Ordered automations: slices that react to events lane by lane.
+//!
+//! One function feeds all of them from the index, as a reactor is fed ([`Lanes`]). It carries out their commands itself,
+//! each under the key of its reaction, as the slice's own function does. So an effect happens once without a receipt, and
+//! whichever way an event comes.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+mod automation;
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use lambda_runtime::{Diagnostic, Error};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_function::{Call, Service, Variables};
+use ringfence_reactors::{ANSWER_TIME, Lanes, ReactorTable};
+use serde_json::Value;
+
+pub use automation::{Ordered, OrderedSlice};
+
+use crate::automation::Automation;
+
+/// The function react-in-order. It serves the ordered automations of the stack.
+pub struct ReactInOrder(Vec<Lanes<Automation>>);
+
+/// The names of the tables of the logs, of the index and of the views.
+pub struct Tables {
+    /// Each log's, by the variable that names it.
+    pub(crate) logs: Vec<(&'static str, String)>,
+    index: String,
+    views: String,
+}
+
+impl Service for ReactInOrder {
+    const NAME: &'static str = "react-in-order";
+    const ANSWER_TIME: Duration = ANSWER_TIME;
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = Ordered;
+    type Config = Tables;
+
+    fn config(variables: &mut Variables) -> Tables {
+        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
+        Tables {
+            logs: logs.map(|name| (name, variables.required(name))).into(),
+            index: variables.required("INDEX_TABLE"),
+            views: variables.required("VIEW_TABLE"),
+        }
+    }
+
+    async fn open(ordered: Ordered, tables: Tables) -> Result<Self, Error> {
+        let client = ringfence_dynamo::client_from_env()?;
+        ringfence_dynamo::open(&client).await;
+        let lanes = ordered.0.iter().map(|slice| {
+            Ok(Lanes {
+                handler: Automation::open(slice, &client, &tables)?,
+                index: Index::new(client.clone(), &tables.index),
+                table: ReactorTable::new(client.clone(), &tables.views, Clock::system()),
+            })
+        });
+        Ok(Self(lanes.collect::<Result<_, Error>>()?))
+    }
+
+    /// One that fails does not stop the others.
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let ran = join_all(self.0.iter().map(|lanes| lanes.answer(call.time))).await;
+        ran.into_iter().find(Result::is_err).unwrap_or(Ok(Value::Null))
+    }
+}

@@ -1,0 +1,211 @@
+//! `ringfence parked lanes`, `retry-lane` and `skip-lane`, and `ringfence replay reactor`.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use ringfence::{BoundaryId, rfc3339, visible};
+use ringfence_dynamo::Clock;
+use ringfence_reactors::{Ask, ParkedLane, ReactorTable};
+use ringfence_stack::Stack;
+use serde_json::{Value, json};
+
+use crate::Lists;
+use crate::out::{Output, serialize_as, write_line};
+use crate::place::CheckpointName;
+use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+
+/// The names of what reads the index lane by lane: reactors and ordered automations.
+#[must_use]
+pub fn readers(stack: &Stack) -> Vec<&'static str> {
+    let ordered = stack.slices().filter(|(_, slice)| slice.order.is_some());
+    let ordered = ordered.map(|(_, slice)| slice.name);
+    stack.reactors().map(|(_, reactor)| reactor.name).chain(ordered).collect()
+}
+
+fn ensure_reader(name: &str, lists: &Lists) -> Result<()> {
+    let names = readers(&lists.stack);
+    ensure!(
+        names.contains(&name),
+        "there is no reactor {name}: the reactors are {}",
+        names.join(", ")
+    );
+    Ok(())
+}
+
+#[derive(Args)]
+struct Tables {
+    #[command(flatten)]
+    views: ViewTable,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+}
+
+impl Tables {
+    async fn table(&self) -> Result<ReactorTable> {
+        let client = self.dynamo.client().await?;
+        Ok(ReactorTable::new(client, &self.views.view_table, Clock::system()))
+    }
+}
+
+#[derive(Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    tables: Tables,
+    /// The reactor or ordered automation; without it, all.
+    reactor: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The reactor does it within a minute: it is the one writer of its lanes. The event that failed is handled again, and then
+all that came meanwhile. If the effect may have happened already, look at the far side first.
+
+Example:
+  ringfence parked retry-lane send-receipt orderId:ord-1")]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    tables: Tables,
+    /// The reactor or ordered automation.
+    reactor: String,
+    /// The lane, as `ringfence parked lanes` shows it.
+    lane: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The event that failed is passed over, with all of its effects. What came meanwhile is handled. The reason stays in the
+table.
+
+Example:
+  ringfence parked skip-lane send-receipt orderId:ord-1 --why 'the receipt went by post'")]
+pub(crate) struct Skip {
+    #[command(flatten)]
+    tables: Tables,
+    /// The reactor or ordered automation.
+    reactor: String,
+    /// The lane, as `ringfence parked lanes` shows it.
+    lane: String,
+    /// Why the event is passed over.
+    #[arg(long)]
+    why: String,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The reactor reads the events after the checkpoint again. What is done stays done, because the receipts of its lanes say
+so: without --again only effects of events that it had passed over happen. With --again the receipts count for nothing,
+and every effect has a new key, so the far side takes it for another one. An ordered automation knows repeats of the last
+15 days by their keys. Retry or skip parked lanes first.
+
+Examples:
+  ringfence replay reactor send-receipt --from 1000
+  ringfence replay reactor index-products --from start --again index-products")]
+pub(crate) struct Replay {
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    tables: Tables,
+    /// The reactor or ordered automation.
+    reactor: String,
+    /// After this checkpoint, or at `start`.
+    #[arg(long, value_name = "CHECKPOINT")]
+    from: CheckpointName,
+    /// Does everything again. Give the name a second time, so that nobody does it by mistake.
+    #[arg(long, value_name = "REACTOR")]
+    again: Option<String>,
+}
+
+pub(crate) async fn show(arguments: &Show, lists: &Lists) -> Result<ExitCode> {
+    let table = arguments.tables.table().await?;
+    let names = match &arguments.reactor {
+        None => readers(&lists.stack),
+        Some(name) => {
+            ensure_reader(name, lists)?;
+            vec![&**name]
+        }
+    };
+    let mut found = Found(Vec::new());
+    for name in names {
+        let lanes = table.parked(name).await?;
+        found.0.extend(lanes.into_iter().map(|lane| (name.to_owned(), lane)));
+    }
+    let is_well = found.0.iter().all(|(_, lane)| lane.next_ms.is_some());
+    Ok(arguments.output.end(&found, is_well))
+}
+
+pub(crate) async fn retry(arguments: &Retry, lists: &Lists) -> Result<ExitCode> {
+    let Retry { tables, reactor, lane } = arguments;
+    ask(tables, reactor, lane, &Ask::Retry, lists).await
+}
+
+pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
+    let Skip { tables, reactor, lane, why } = arguments;
+    ask(tables, reactor, lane, &Ask::Skip(why.clone()), lists).await
+}
+
+async fn ask(
+    tables: &Tables,
+    reactor: &str,
+    lane: &str,
+    ask: &Ask,
+    lists: &Lists,
+) -> Result<ExitCode> {
+    ensure_reader(reactor, lists)?;
+    tables.table().await?.ask(reactor, &BoundaryId::stored(lane), ask).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) async fn replay(arguments: &Replay, lists: &Lists) -> Result<ExitCode> {
+    let Replay { index, tables, reactor, from, again } = arguments;
+    ensure_reader(reactor, lists)?;
+    if let Some(again) = again {
+        ensure!(
+            again == reactor,
+            "--again repeats every effect: give the name of the reactor, {reactor}"
+        );
+    }
+    let index = index.index(tables.dynamo.client().await?);
+    let from = from.checkpoint(&index).await?;
+    tables.table().await?.send_back(reactor, from, again.is_some()).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lanes that wait or are parked, each with the name of its reactor.
+struct Found(Vec<(String, ParkedLane)>);
+
+/// What happens to a lane next.
+#[must_use]
+pub fn next(lane: &ParkedLane) -> String {
+    match (&lane.asked, lane.next_ms) {
+        (Some(Ask::Retry), _) => "a person has asked to retry it".to_owned(),
+        (Some(Ask::Skip(_)), _) => "a person has asked to skip the event".to_owned(),
+        (None, Some(next_ms)) => format!("it is tried again after {}", rfc3339(next_ms)),
+        (None, None) => "it waits for a person".to_owned(),
+    }
+}
+
+impl Display for Found {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (reactor, lane) in &self.0 {
+            let ParkedLane { lane: name, event, cause, tries, .. } = lane;
+            let (cause, next) = (visible(cause), next(lane));
+            write_line!(f, "{reactor} {name}: event {event}: {cause}; tries: {tries}; {next}")?;
+        }
+        let parked = self.0.iter().filter(|(_, lane)| lane.next_ms.is_none()).count();
+        write_line!(f, "{parked} parked, {} waiting", self.0.len() - parked)
+    }
+}
+
+serialize_as!(Found, |Found(lanes)| {
+    let lanes = lanes.iter().map(|(reactor, lane)| {
+        json!({
+            "reactor": reactor, "lane": lane.lane, "event": lane.event, "cause": lane.cause, "tries": lane.tries,
+            "at": rfc3339(lane.at_ms), "next": lane.next_ms.map(rfc3339), "from": lane.from,
+        })
+    });
+    json!({ "lanes": lanes.collect::<Value>() })
+});

@@ -1,0 +1,123 @@
+//! What a run of a reactor has and knows.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use ringfence::BoundaryId;
+use ringfence_feed::{Checkpoint, Index};
+use tokio::time::{Instant, sleep};
+
+use crate::error::ReactorError;
+use crate::handler::Handler;
+use crate::item::{ParkedLane, Receipt};
+use crate::table::ReactorTable;
+
+/// Lanes that are handled side by side.
+pub const WORKERS: usize = 16;
+/// The most events of a batch, after which the checkpoint moves.
+pub const BATCH_EVENTS_MAX: usize = 100;
+/// The longest time of an effect. Afterwards nobody knows whether it happens.
+pub const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);
+/// The pauses before an event is tried again. After the last try the lane is parked until a person asks.
+pub const PAUSES: [Duration; 4] = [
+    Duration::from_secs(5),
+    Duration::from_secs(60),
+    Duration::from_secs(5 * 60),
+    Duration::from_secs(30 * 60),
+];
+/// With so many lanes that wait for their next try, the far side is down, and new events stay in the index.
+pub const WAITING_LANES_MAX: usize = 100;
+
+/// A reactor with what it reads and where its items are.
+pub struct Lanes<H> {
+    /// What handles the events.
+    pub handler: H,
+    /// Where they come from.
+    pub index: Index,
+    /// Its items.
+    pub table: ReactorTable,
+}
+
+/// What a run has done.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RanLanes {
+    /// How it ended.
+    pub ended: Ended,
+    /// The checkpoint that it has reached.
+    pub checkpoint: Checkpoint,
+    /// Effects that it has carried out.
+    pub effects: u64,
+    /// Lanes that are tried again later.
+    pub waiting: usize,
+    /// Lanes that are parked until a person asks.
+    pub parked: usize,
+}
+
+/// How a run ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ended {
+    /// There was nothing to do.
+    #[default]
+    Idle,
+    /// Another run has the lease, and looks once more.
+    Held,
+    /// All events are done, or their lanes wait.
+    Present,
+    /// Its time was over.
+    Behind,
+    /// Too many lanes wait, so new events stay in the index.
+    Stopped,
+}
+
+/// A run with the lease.
+pub(crate) struct Run {
+    pub(crate) lease: u64,
+    pub(crate) again: u32,
+    pub(crate) replayed: Option<Checkpoint>,
+    pub(crate) end: Instant,
+    pub(crate) at: Cell<Checkpoint>,
+    pub(crate) receipts: RefCell<HashMap<BoundaryId, Receipt>>,
+    pub(crate) parked: RefCell<BTreeMap<BoundaryId, ParkedLane>>,
+    /// Parked lanes that are handled again, each with the place of the event for which a person asks, if one does.
+    pub(crate) resumed: RefCell<BTreeMap<BoundaryId, Option<Checkpoint>>>,
+    pub(crate) effects: Cell<u64>,
+    /// A worker has failed, so the others begin nothing more.
+    pub(crate) broken: Cell<bool>,
+}
+
+impl Run {
+    pub(crate) fn is_over(&self) -> bool {
+        self.broken.get() || now() >= self.end
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.parked.borrow().values().filter(|lane| lane.next_ms.is_some()).count()
+    }
+}
+
+fn now() -> Instant {
+    sleep(Duration::ZERO).deadline()
+}
+
+impl<H: Handler> Lanes<H> {
+    pub(crate) fn is_due(&self, lane: &ParkedLane) -> bool {
+        lane.asked.is_some() || lane.next_ms.is_some_and(|ms| ms <= self.table.clock.now_ms())
+    }
+
+    /// When a lane is tried again after so many tries.
+    pub(crate) fn next_ms(&self, tries: u32) -> Option<u64> {
+        let pause = PAUSES.get(tries.checked_sub(1)? as usize)?;
+        Some(self.table.clock.now_ms() + millis(*pause))
+    }
+
+    pub(crate) async fn park(&self, run: &Run, lane: ParkedLane) -> Result<(), ReactorError> {
+        self.table.park(self.handler.name(), run.lease, &lane).await?;
+        run.parked.borrow_mut().insert(lane.lane.clone(), lane);
+        Ok(())
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,248 @@
+//! The work of a run: batches of events, the lanes side by side, and in a lane one event after another.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use futures::TryStreamExt;
+use futures::future::join_all;
+use futures::stream::BoxStream;
+use ringfence::BoundaryId;
+use ringfence_feed::{Checkpoint, Entry, FeedError};
+use tokio::time::timeout;
+
+use crate::error::ReactorError;
+use crate::handler::Handler;
+use crate::item::{ParkedLane, Receipt};
+use crate::lanes::{BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::{Delivery, Failed, InDoubt};
+
+/// The most entries of the index that are read for a batch, with those that are not handled.
+const BATCH_ENTRIES_MAX: usize = 1_000;
+/// The most bytes of a cause in an item.
+const CAUSE_BYTES_MAX: usize = 2_048;
+
+/// Consecutive events, those that are handled.
+pub(crate) struct Batch {
+    pub(crate) entries: Vec<Entry>,
+    /// After the last entry that was read.
+    pub(crate) to: Checkpoint,
+    /// Whether the index had no more.
+    pub(crate) is_last: bool,
+}
+
+impl<H: Handler> Lanes<H> {
+    /// The next events that are handled and wanted.
+    pub(crate) async fn cut(
+        &self,
+        feed: &mut BoxStream<'static, Result<Entry, FeedError>>,
+        at: Checkpoint,
+        wants: impl Fn(&Entry) -> bool,
+    ) -> Result<Batch, ReactorError> {
+        let (mut entries, mut to) = (Vec::new(), at);
+        for _ in 0..BATCH_ENTRIES_MAX {
+            let Some(entry) = feed.try_next().await? else {
+                return Ok(Batch { entries, to, is_last: true });
+            };
+            to = entry.checkpoint;
+            if self.handler.handles(&entry.event) && wants(&entry) {
+                entries.push(entry);
+            }
+            if entries.len() == BATCH_EVENTS_MAX {
+                break;
+            }
+        }
+        Ok(Batch { entries, to, is_last: false })
+    }
+
+    /// Handles events, the lanes side by side. Returns where the next run has to begin if the time was over before all were
+    /// done.
+    pub(crate) async fn handle(
+        &self,
+        run: &Run,
+        entries: Vec<Entry>,
+    ) -> Result<Option<Checkpoint>, ReactorError> {
+        let mut workers: Vec<Vec<(BoundaryId, Entry)>> = vec![Vec::new(); WORKERS];
+        for entry in entries {
+            let lane = self.handler.lane(&entry.event);
+            let mut hasher = DefaultHasher::new();
+            lane.as_str().hash(&mut hasher);
+            let worker = hasher.finish() % WORKERS as u64;
+            workers[usize::try_from(worker).unwrap_or(0)].push((lane, entry));
+        }
+        if self.handler.keeps_receipts() {
+            self.load(run, workers.iter().flatten().map(|(lane, _)| lane)).await?;
+        }
+        let working = workers.iter().enumerate().map(|(worker, entries)| async move {
+            for (lane, entry) in entries {
+                if run.is_over() {
+                    return Ok(entry.checkpoint.previous());
+                }
+                self.event(run, worker, lane, entry).await.inspect_err(|_| run.broken.set(true))?;
+            }
+            Ok(None)
+        });
+        let ended =
+            join_all(working).await.into_iter().collect::<Result<Vec<_>, ReactorError>>()?;
+        Ok(ended.into_iter().flatten().min())
+    }
+
+    /// Carries out the effects of an event that are not done, unless its lane is parked.
+    async fn event(
+        &self,
+        run: &Run,
+        worker: usize,
+        lane: &BoundaryId,
+        entry: &Entry,
+    ) -> Result<(), ReactorError> {
+        let resumed = run.resumed.borrow().get(lane).copied();
+        if run.parked.borrow().contains_key(lane) && resumed.is_none() {
+            return Ok(());
+        }
+        let mut receipt = self.receipt(run, lane);
+        if receipt.done >= entry.checkpoint {
+            return Ok(());
+        }
+        let Entry { checkpoint, event } = entry;
+        if receipt.began != Some(*checkpoint) {
+            receipt = Receipt { began: None, n: 0, open: false, ..receipt };
+        }
+        let is_asked = resumed.flatten() == Some(*checkpoint);
+        let parks = self.handler.in_doubt() == InDoubt::Park;
+        if receipt.open && parks && !is_asked {
+            let why = format!(
+                "effect {} may have happened: its run ended before it had an answer",
+                receipt.n
+            );
+            return self.failed(run, lane, entry, Failed::Unknown(why)).await;
+        }
+        let planned = match self.handler.plan(event) {
+            Ok(planned) => planned,
+            Err(failed) => return self.failed(run, lane, entry, failed).await,
+        };
+        for n in receipt.n..planned {
+            let under_way = Receipt { began: Some(*checkpoint), n, open: parks, ..receipt.clone() };
+            if parks && self.handler.keeps_receipts() {
+                receipt = self.write(run, lane, under_way.clone()).await?;
+            }
+            if let Err(failed) = self.effect(run, worker, entry, n).await {
+                if receipt.open && !matches!(failed, Failed::Unknown(_)) {
+                    self.write(run, lane, Receipt { open: false, ..receipt }).await?;
+                }
+                return self.failed(run, lane, entry, failed).await;
+            }
+            run.effects.set(run.effects.get() + 1);
+            let is_last = n + 1 == planned;
+            if self.handler.keeps_receipts() && (is_last || !parks) {
+                let next = match is_last {
+                    true => {
+                        Receipt { done: *checkpoint, began: None, n: 0, open: false, ..receipt }
+                    }
+                    false => Receipt { n: n + 1, ..under_way },
+                };
+                receipt =
+                    self.write(run, lane, Receipt { version: receipt.version, ..next }).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out one effect.
+    async fn effect(
+        &self,
+        run: &Run,
+        worker: usize,
+        entry: &Entry,
+        n: usize,
+    ) -> Result<(), Failed> {
+        let is_replay = run.replayed.is_some_and(|until| entry.checkpoint <= until);
+        let delivery =
+            Delivery::new(self.handler.name(), &entry.event, n).replayed(run.again, is_replay);
+        let carried_out = timeout(EFFECT_TIME_MAX, self.handler.carry_out(worker, delivery)).await;
+        carried_out.unwrap_or_else(|_| {
+            Err(Failed::Unknown(format!("it had no answer within {EFFECT_TIME_MAX:?}")))
+        })
+    }
+
+    /// Notes that an event has failed. Its lane waits, or is parked.
+    async fn failed(
+        &self,
+        run: &Run,
+        lane: &BoundaryId,
+        entry: &Entry,
+        failed: Failed,
+    ) -> Result<(), ReactorError> {
+        let (cause, is_final) = match failed {
+            Failed::ForNow(cause) => (cause, false),
+            Failed::ForGood(cause) => (cause, true),
+            Failed::Unknown(cause) => (cause, self.handler.in_doubt() == InDoubt::Park),
+        };
+        let Entry { checkpoint, event } = entry;
+        // A try that is under way was counted when it began, if it is that of the same event.
+        let before =
+            run.parked.borrow().get(lane).filter(|of| of.place == *checkpoint).map(|of| of.tries);
+        let tries = before.unwrap_or(1);
+        let next_ms = if is_final { None } else { self.next_ms(tries) };
+        let parked = ParkedLane {
+            lane: lane.clone(),
+            from: checkpoint.previous().unwrap_or_default(),
+            place: *checkpoint,
+            event: event.id(),
+            cause: cut_off(cause),
+            tries,
+            at_ms: self.table.clock.now_ms(),
+            next_ms,
+            asked: None,
+        };
+        let (reactor, ParkedLane { lane: name, event, cause, .. }) = (self.handler.name(), &parked);
+        match next_ms {
+            None => tracing::error!(reactor, lane = %name, event, cause, tries, "parked"),
+            Some(_) => tracing::warn!(reactor, lane = %name, event, cause, tries, "failed for now"),
+        }
+        run.resumed.borrow_mut().remove(lane);
+        self.park(run, parked).await
+    }
+
+    /// Reads the receipts of lanes that this run does not know yet.
+    pub(crate) async fn load<'l>(
+        &self,
+        run: &Run,
+        lanes: impl IntoIterator<Item = &'l BoundaryId>,
+    ) -> Result<(), ReactorError> {
+        let known = |lane: &&BoundaryId| !run.receipts.borrow().contains_key(*lane);
+        let mut unknown: Vec<BoundaryId> = lanes.into_iter().filter(known).cloned().collect();
+        unknown.sort_unstable();
+        unknown.dedup();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let read = self.table.receipts(self.handler.name(), &unknown).await?;
+        run.receipts.borrow_mut().extend(unknown.into_iter().zip(read));
+        Ok(())
+    }
+
+    /// The receipt of a lane. One from before the reactor was sent back to do all again counts for nothing.
+    pub(crate) fn receipt(&self, run: &Run, lane: &BoundaryId) -> Receipt {
+        let receipt = run.receipts.borrow().get(lane).cloned().unwrap_or_default();
+        match receipt.again < run.again {
+            true => Receipt { version: receipt.version, again: run.again, ..Receipt::default() },
+            false => receipt,
+        }
+    }
+
+    /// Writes the receipt that follows the one that is known.
+    pub(crate) async fn write(
+        &self,
+        run: &Run,
+        lane: &BoundaryId,
+        receipt: Receipt,
+    ) -> Result<Receipt, ReactorError> {
+        let receipt = Receipt { version: receipt.version + 1, lease: run.lease, ..receipt };
+        self.table.write(self.handler.name(), lane, &receipt).await?;
+        run.receipts.borrow_mut().insert(lane.clone(), receipt.clone());
+        Ok(receipt)
+    }
+}
+
+fn cut_off(mut cause: String) -> String {
+    cause.truncate(cause.floor_char_boundary(CAUSE_BYTES_MAX));
+    cause
+}

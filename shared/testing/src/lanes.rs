@@ -1,0 +1,175 @@
+//! Each reader of lanes has its bell and its schedule, its alarm, and a role for its own items.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use ringfence::kit::fail;
+use ringfence::{BoundaryId, Lane, SequencedEvent};
+use ringfence_dynamo::wire::Exchange;
+use ringfence_local::template::Model;
+use ringfence_reactors::{
+    Ask, Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts,
+};
+use ringfence_stack::{Members, Stack};
+use ringfence_topic::{BELL_SOURCE, BELL_TYPE};
+use serde_json::{Value, json};
+
+use crate::readers::{VIEWS, World, check_role, noted};
+use crate::template::{check_none, resources};
+
+/// The logical id of the function that feeds ordered automations.
+pub(crate) const IN_ORDER: &str = "ReactInOrder";
+/// The logical id of the function that rings for all readers of lanes.
+pub(crate) const RING: &str = "RingReaders";
+
+/// Whether a slice of the stack reacts in order.
+pub(crate) fn has_ordered(stack: &Stack) -> bool {
+    stack.slices().any(|(_, slice)| slice.order.is_some())
+}
+
+/// Whether the stack has readers of lanes.
+pub(crate) fn has_lanes(stack: &Stack) -> bool {
+    has_ordered(stack) || stack.reactors().next().is_some()
+}
+
+/// The logical id of the function with this binary.
+fn id_of<'m>(model: &'m Model, binary: &str) -> Option<&'m str> {
+    let function = model.functions.iter().find(|function| function.binary == binary);
+    function.map(|function| function.id.as_str())
+}
+
+/// How a reader of lanes is invoked: at once when the index has grown, and otherwise each minute. What an invocation brings
+/// is the same each time, so none is repeated.
+pub(crate) fn a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(
+    stack: &Stack,
+    model: &Model,
+    template: &Value,
+) {
+    if !has_lanes(stack) {
+        return;
+    }
+    let once = json!({ "MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60 });
+    let bell = json!({ "Type": "EventBridgeRule", "Properties": {
+        "EventBusName": { "!Ref": "EventTopic" },
+        "Pattern": { "source": [BELL_SOURCE], "detail-type": [BELL_TYPE] },
+        "RetryPolicy": once,
+    }});
+    let look =
+        json!({ "Type": "ScheduleV2", "Properties": { "ScheduleExpression": "rate(1 minute)" } });
+    let functions = resources(template, "AWS::Serverless::Function");
+    let ids = stack.reactors().filter_map(|(_, reactor)| id_of(model, reactor.name));
+    let mut lines = Vec::new();
+    for id in ids.chain(has_ordered(stack).then_some(IN_ORDER)) {
+        let function = &functions[id];
+        let has = |found: &Value, expected: &Value, what: &str| {
+            (found != expected).then(|| format!("template.yaml: {id} lacks {what}"))
+        };
+        lines.extend(has(&function["Events"]["Bell"], &bell, &format!("the event `Bell`: {bell}")));
+        lines.extend(has(&function["Events"]["Look"], &look, &format!("the event `Look`: {look}")));
+        lines.extend(has(
+            &function["EventInvokeConfig"],
+            &once,
+            &format!("`EventInvokeConfig: {once}`"),
+        ));
+        lines.extend(has(
+            &function["Timeout"],
+            &json!(60),
+            "`Timeout: 60`, of which 17 are left for an effect",
+        ));
+    }
+    let alarm = &resources(template, "AWS::CloudWatch::Alarm").remove("LanesParked");
+    let metric = alarm.as_ref().map(|alarm| alarm["MetricName"].clone());
+    if metric != Some(json!("lanes_parked")) {
+        lines.push("template.yaml lacks the alarm LanesParked: copy RowsParked".to_owned());
+    }
+    check_none(&lines);
+}
+
+/// Handles every event; what it is to say next is set before a run.
+struct Probe {
+    name: &'static str,
+    keeps_receipts: bool,
+    in_doubt: InDoubt,
+    fails: Cell<bool>,
+}
+
+impl Handler for Probe {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn handles(&self, _: &SequencedEvent) -> bool {
+        true
+    }
+
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId {
+        Lane::Partition.of(event)
+    }
+
+    fn starts(&self) -> Starts {
+        Starts::Now
+    }
+
+    fn overlap(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn in_doubt(&self) -> InDoubt {
+        self.in_doubt
+    }
+
+    fn keeps_receipts(&self) -> bool {
+        self.keeps_receipts
+    }
+
+    fn plan(&self, _: &SequencedEvent) -> Result<usize, Failed> {
+        Ok(2)
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        _: usize,
+        _: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        let failed = self.fails.get().then(|| Failed::ForNow("probed".to_owned()));
+        async move { failed.map_or(Ok(()), Err) }.boxed_local()
+    }
+}
+
+/// The requests of a reader of lanes with this name, whatever its events meet.
+pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) -> Vec<Exchange> {
+    let (world, long) = (World::start(), Duration::from_secs(3_600));
+    let table = ReactorTable::new(world.dynamo.client.clone(), VIEWS, world.dynamo.clock.clone());
+    let mut asked = Vec::new();
+    for in_doubt in [InDoubt::Repeat, InDoubt::Park] {
+        let handler = Probe { name, keeps_receipts, in_doubt, fails: Cell::new(false) };
+        let lanes = Lanes { handler, index: world.index(), table: table.clone() };
+        for fails in [false, true, false, false] {
+            let event = world.publish(noted(&["a"], 0)).await;
+            lanes.handler.fails.set(fails);
+            let ran = lanes.run(long).await;
+            ran.unwrap_or_else(|error| fail(name, error));
+            asked.extend(world.dynamo.wire.take());
+            if fails {
+                // A person skips it. That is a request of the command line.
+                let skip = Ask::Skip("probed".to_owned());
+                let asked = table.ask(name, &Lane::Partition.of(&event), &skip).await;
+                asked.unwrap_or_else(|error| fail(name, error));
+                let pause = u64::try_from(PAUSES[0].as_millis()).unwrap_or(0);
+                world.dynamo.clock.set(world.dynamo.clock.now_ms() + pause);
+                world.dynamo.wire.forget();
+            }
+        }
+    }
+    asked
+}
+
+/// Compares the requests of each reactor with its role. Panics unless the role allows them and no more.
+pub async fn check_roles_of_reactors<M: Members>() {
+    let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    for (_, reactor) in stack.reactors() {
+        check_role(reactor.name, requests_of_lanes(reactor.name, true).await);
+    }
+}
