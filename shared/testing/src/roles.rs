@@ -154,8 +154,11 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
     for role in roles(stack, template).into_keys() {
         let of_lanes = keys_of_lanes(stack, template, &role);
         for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
+            let actions = statement["Action"].to_string();
+            let writes = ["Put", "Update", "Delete", "Check", "Write"];
+            let writes = writes.iter().any(|write| actions.contains(write));
             let (keys, all) = match &of_lanes {
-                Some(lanes) if statement["Resource"] == arn("ViewTable") => {
+                Some(lanes) if statement["Resource"] == arn("ViewTable") && writes => {
                     (vec![lanes.clone()], true)
                 }
                 _ => keys(stack, &role, &statement["Resource"].to_string()),
@@ -163,9 +166,6 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
-            let actions = statement["Action"].to_string();
-            let writes = ["Put", "Update", "Delete", "Check", "Write"];
-            let writes = writes.iter().any(|write| actions.contains(write));
             let is_limited = *leading == json!(keys) && !keys.is_empty();
             let is_free =
                 leading.is_null() && !all && (!writes || enclosing.is_array() || keys.is_empty());
@@ -184,6 +184,11 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 
 fn allow(sid: &str, action: Value, resource: Value) -> Value {
     json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
+}
+
+/// The one statement that names everything: X-Ray has no resources for this action.
+fn send_spans() -> Value {
+    allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
 }
 
 /// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
@@ -206,6 +211,7 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
                 due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
             }
         }
+        due.extend(outside(function));
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
             value.as_str().map(arn)
@@ -222,9 +228,30 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
         }
     }
+    if functions.contains_key("ForwardSpans") {
+        due.push(send_spans());
+    }
     let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
     if functions.values().any(keeps) {
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
+    }
+    due
+}
+
+/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
+fn outside(function: &Value) -> Vec<Value> {
+    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
+    let mut due = Vec::new();
+    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
+        if name == "MAIL_FROM" {
+            // The second is what SES asks for if it gets a mail as a whole.
+            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
+            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
+        }
+        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
+            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
+        }
     }
     due
 }
@@ -296,19 +323,22 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
     collect(&template["Resources"], "Resource", &mut named);
     collect(&template["Resources"], "Action", &mut actions);
     assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
-    for resource in named.iter().map(|resource| resource.to_string()) {
-        // Only the objects of a bucket are named by a star.
-        let rest = resource.replace("FailedBatches.Arn}/*", "");
-        assert!(!rest.contains('*'), "{resource}");
-    }
+    let mut statements = Vec::new();
+    collect(&template["Resources"], "Statement", &mut statements);
+    let statements: Vec<_> = statements
+        .iter()
+        .flat_map(|list| list.as_array().expect("the shape of a template"))
+        .collect();
+    let known = statements.iter().filter(|statement| ***statement == send_spans()).count();
+    let named = named.iter().map(|resource| resource.to_string());
+    // Only the objects of a bucket are named by a star.
+    let stars: Vec<_> =
+        named.filter(|it| it.replace("FailedBatches.Arn}/*", "").contains('*')).collect();
+    assert!(stars.len() == known && known <= 1, "{stars:?}");
     for action in actions.iter().map(|action| action.to_string()) {
         assert!(!action.contains('*'), "{action}");
     }
-    let mut statements = Vec::new();
-    collect(&template["Resources"], "Statement", &mut statements);
-    for statement in
-        statements.iter().flat_map(|list| list.as_array().expect("the shape of a template"))
-    {
+    for statement in statements {
         let deletes = statement["Action"].to_string().contains("Delete");
         assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
     }

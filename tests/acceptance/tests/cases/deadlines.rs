@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use ringfence::kit::id;
+use ringfence::prelude::{Command, Due, Never, Slice};
 use ringfence::{
     Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog, LogKind,
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
@@ -17,11 +18,12 @@ use ringfence_deadlines::{Deadlines, Sweep, Swept};
 use ringfence_dynamo::{Clock, Random, Retry, Usage};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
 use ringfence_local::template::Template;
+use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_testing::Dynamo;
 use ringfence_views::{Definition, DueReader, Projector, project_views};
 use signups::confirm_sign_up::ConfirmSignUp;
-use signups::lapse_sign_up::LapseSignUp;
-use signups::{OTP_VALID_MS, SignUpInitiated, Signups};
+use signups::lapse_sign_up::{Consumed, LapseSignUp, Open};
+use signups::{EmailId, OTP_VALID_MS, Otp, SignUpInitiated, SignUpLapsed, Signups};
 use stack::Shop;
 
 /// Longer than anything here takes.
@@ -231,4 +233,87 @@ async fn schedule(seed: u64) {
 /// Up to five minutes, either way.
 fn off(random: &mut Random) -> i64 {
     random.below(10 * MINUTE).cast_signed() - (5 * MINUTE).cast_signed()
+}
+
+/// The same as LapseSignUp, to the second, and over several keys of the index.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct LapseInTime {
+    #[tag(partition)]
+    email_id: EmailId,
+    #[tag(partition, key = "otp")]
+    otp: Otp,
+}
+
+impl Slice for LapseInTime {
+    const NAME: &'static str = "lapse-in-time";
+    type Context = Signups;
+    type State = Open;
+    type Writes = SignUpLapsed;
+    type Rejection = Never;
+
+    fn decide(&self, open: &Open, context: &CommandContext) -> Result<Vec<SignUpLapsed>, Never> {
+        let Self { email_id, otp } = self.clone();
+        LapseSignUp { email_id, otp }.decide(open, context)
+    }
+}
+
+impl Due for LapseInTime {
+    const SHARDS: u32 = 3;
+    const LOOKS_AHEAD: bool = true;
+    type Reads = Consumed;
+    type Row = u64;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        LapseSignUp::rows(event)
+    }
+
+    fn evolve(row: Option<u64>, id: &str, event: &Consumed) -> Option<u64> {
+        LapseSignUp::evolve(row, id, event)
+    }
+
+    fn due_ms(row: &u64) -> Option<u64> {
+        Some(*row)
+    }
+
+    fn command(id: &str, row: &u64) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let LapseSignUp { email_id, otp } = LapseSignUp::command(id, row)?;
+        Ok(Self { email_id, otp })
+    }
+}
+
+/// A stack of that due alone.
+struct InTime;
+
+impl Members for InTime {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.due::<LapseInTime>();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
+    let mut world = World { due: Definition::of_due::<LapseInTime>(), ..World::start() };
+    let people = ["ada", "bob", "cid", "dora", "eve"];
+    for person in people {
+        world.initiate(person).await;
+        world.wait(7_000);
+    }
+    world.show().await;
+    // The last time is 66 seconds later, which is for the next sweep.
+    world.wait(OTP_VALID_MS - 5 * 7_000 - 38_000);
+    for (fired, of) in [(4, &people[..4]), (1, &people[4..])] {
+        let clock = Clock::running(world.now_ms());
+        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
+        let (deadlines, client) = (Deadlines::of::<InTime>(), &world.dynamo.client);
+        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap();
+        let swept = sweep.all(LONG).await;
+        assert_eq!((swept.fired, swept.left), (fired, 0), "{swept:?}");
+        for person in of {
+            let events = world.events(person).await;
+            let late = events[1].at - (events[0].at + OTP_VALID_MS + 1);
+            assert!(late < 100, "{person} is {late} ms late");
+        }
+        world.show().await;
+        world.wait(MINUTE);
+    }
 }
