@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
 use ringfence_dynamo::Clock;
 use ringfence_stack::Stack;
-use ringfence_token::{AUDIENCE, ISSUER, Key, token_cases};
+use ringfence_token::{AUDIENCE, ISSUER, TokenKey, token_cases};
 use serde_json::json;
 
 use crate::api::{self, Answer, Api};
@@ -59,7 +59,7 @@ fn now_s() -> u64 {
 
 pub(crate) fn token(arguments: &Arguments) -> ExitCode {
     let Arguments { sub, client_id, scopes, minutes, issuer, jwks } = arguments;
-    let (key, now_s) = (Key::local(), now_s());
+    let (key, now_s) = (TokenKey::local(), now_s());
     if *jwks {
         say!("{:#}", key.jwks());
         return ExitCode::SUCCESS;

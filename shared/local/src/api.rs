@@ -24,6 +24,7 @@ use serde_json::{Value, json};
 use crate::{
     authorizer::Authorizer,
     clock,
+    gateway::message,
     invoke::{Invoke, InvokeError},
     notices::Notices,
     template::{ACCOUNT, Route},
@@ -298,10 +299,6 @@ fn not_utf8() -> Response {
 
 fn internal_error() -> Response {
     message(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error")
-}
-
-pub(crate) fn message(status: StatusCode, text: &str) -> Response {
-    (status, axum::Json(json!({ "message": text }))).into_response()
 }
 
 #[cfg(test)]

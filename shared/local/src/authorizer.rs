@@ -10,7 +10,7 @@ use axum::{
 use ringfence_token::{HEADERS_BYTES_MAX, Refused, TokenRules, claim_texts};
 use serde_json::{Value, json};
 
-use crate::{api::message, clock, template::Route};
+use crate::{clock, gateway::message, template::Route};
 
 /// Lets requests in.
 #[derive(Clone, Default)]

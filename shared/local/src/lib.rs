@@ -20,6 +20,7 @@ pub mod engine;
 pub mod environment;
 mod forward;
 pub mod functions;
+mod gateway;
 mod guard;
 pub mod invoke;
 mod kept;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
-use ringfence_token::{AUDIENCE, ISSUER, Key};
+use ringfence_token::{AUDIENCE, ISSUER, TokenKey};
 use serde_json::{Value, json};
 
 use crate::{
@@ -36,7 +36,7 @@ pub(crate) fn require(model: &mut Model) -> Result<()> {
 
 /// The public key.
 pub(crate) fn jwks() -> Value {
-    Key::local().jwks()
+    TokenKey::local().jwks()
 }
 
 /// The token of the person who runs the stack, for the console and for a shell. It has the scopes of all routes.
@@ -45,7 +45,7 @@ pub(crate) fn of_operator(routes: &[Route]) -> String {
         routes.iter().flat_map(|route| &route.token_scopes).flatten().collect();
     let scopes: Vec<_> = scopes.into_iter().map(String::as_str).collect();
     let now_s = clock::now().timestamp();
-    Key::local().sign(&json!({
+    TokenKey::local().sign(&json!({
         "iss": ISSUER, "aud": AUDIENCE, "sub": "operator", "scope": scopes.join(" "),
         "iat": now_s, "exp": now_s + OPERATOR_SECONDS,
     }))

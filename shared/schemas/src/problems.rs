@@ -134,8 +134,8 @@ pub(crate) fn responses() -> Map<String, Value> {
         (answer.name.to_owned(), response)
     });
     let gateway = json!({
-        "description": "The gateway answers in place of a function: 403 without a right signature, 429 if there are too \
-                        many requests.",
+        "description": "The gateway answers in place of a function: 401 without a right token, 403 without a scope or a \
+                        right signature, 429 if there are too many requests.",
         "content": { "application/json": { "schema": reference("schemas", GATEWAY) } },
     });
     all.chain([(GATEWAY.to_owned(), gateway)]).collect()

@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
-use crate::functions::{check_indexes, model};
+use crate::functions::check_indexes;
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
 use crate::readers::TABLES;
 use crate::requests::{Asked, check_requests};
-use crate::template::binary;
+use crate::template::{binary, model};
 
 /// The logical id of a log's table.
 #[must_use]

@@ -17,7 +17,7 @@ use crate::lanes::{
 use crate::mend;
 use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
 use crate::scopes::every_route_has_the_scopes_of_its_slice_or_views;
-use crate::template::{binary, check_none, differences, template};
+use crate::template::{binary, check_none, differences, model, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 
 /// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
@@ -29,13 +29,6 @@ const SERVING: [(&str, &[&str]); 5] = [
     ("QueryViews", &["http.json", "list.json"]),
     ("FireDeadlines", &[]),
 ];
-
-/// The template as this machine carries it out.
-pub(crate) fn model() -> Model {
-    let template = Template::of_stack().map(Template::whole);
-    let model = template.and_then(|template| template.model("http://127.0.0.1:1"));
-    model.unwrap_or_else(|error| fail("the template", error))
-}
 
 /// The binaries of the functions that serve all contexts, each with its samples.
 pub(crate) fn serving<'m>(
@@ -60,7 +53,7 @@ pub fn check_functions<M: Members>() {
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
     every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
-    every_route_has_the_scopes_of_its_slice_or_views(&stack, &model);
+    every_route_has_the_scopes_of_its_slice_or_views(&stack);
     the_template_sets_the_variables_that_functions_read::<M>(&stack, &model);
     every_function_has_sample_payloads_that_parse(&stack, &model);
     let template = template(&stack_root());

@@ -20,9 +20,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Dynamo;
-use crate::functions::model;
 use crate::requests::check_requests;
-use crate::template::binary;
+use crate::template::{binary, model};
 
 /// The logical ids of the tables, which are their names too.
 const EVENTS: &str = "EventTable";

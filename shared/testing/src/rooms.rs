@@ -10,8 +10,8 @@ use ringfence_local::stack_root;
 use ringfence_stack::FunctionInfo;
 use ringfence_stack::{ContextInfo, Members, Stack};
 
-use crate::functions::{entries, model, serving};
-use crate::template::{check_none, differences};
+use crate::functions::{entries, serving};
+use crate::template::{check_none, differences, model};
 
 /// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];

@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence_local::template::{Model, Route};
 use ringfence_stack::Stack;
 
-use crate::functions;
 use crate::mend;
-use crate::template::{binary, check_none};
+use crate::template::{binary, check_none, model};
 
 type Scopes = BTreeSet<String>;
 
@@ -59,9 +58,10 @@ fn differing(routes: &[Route], expected: &BTreeMap<String, Scopes>) -> Vec<Strin
 
 /// Panics unless each route that takes tokens has the scopes of its slice, or of the views. Under `UPDATE=1` it writes
 /// them before it looks.
-pub(crate) fn every_route_has_the_scopes_of_its_slice_or_views(stack: &Stack, model: &Model) {
-    let expected = expected(stack, model);
-    if mend::is_asked() && !differing(&model.routes, &expected).is_empty() {
+pub(crate) fn every_route_has_the_scopes_of_its_slice_or_views(stack: &Stack) {
+    let before = model();
+    let expected = expected(stack, &before);
+    if mend::is_asked() && !differing(&before.routes, &expected).is_empty() {
         mend::template(|mut text| {
             for (path, scopes) in &expected {
                 text = mend::with_scopes(&text, path, scopes).unwrap_or(text);
@@ -69,7 +69,7 @@ pub(crate) fn every_route_has_the_scopes_of_its_slice_or_views(stack: &Stack, mo
             text
         });
     }
-    check_none(&differing(&functions::model().routes, &expected));
+    check_none(&differing(&model().routes, &expected));
 }
 
 #[test]

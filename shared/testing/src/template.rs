@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use ringfence_local::template::Model;
+use ringfence::kit::fail;
+use ringfence_local::template::{Model, Template};
 use serde_json::{Value, json};
 
 /// The template of the stack in this folder as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
@@ -56,6 +57,13 @@ pub fn differences<T: Ord>(
 #[track_caller]
 pub fn check_none(lines: &[String]) {
     assert!(lines.is_empty(), "\n{}", lines.join("\n"));
+}
+
+/// The template as this machine carries it out.
+pub(crate) fn model() -> Model {
+    let template = Template::of_stack().map(Template::whole);
+    let model = template.and_then(|template| template.model("http://127.0.0.1:1"));
+    model.unwrap_or_else(|error| fail("the template", error))
 }
 
 /// The binary of the function of this logical id. The functions that serve all contexts have binaries of other names

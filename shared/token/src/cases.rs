@@ -4,7 +4,7 @@ use ring::hmac;
 use serde_json::{Value, json};
 
 use crate::check::HEADERS_BYTES_MAX;
-use crate::key::{KEY_ID, Key, encoded, message};
+use crate::key::{KEY_ID, TokenKey, encoded, message};
 
 /// A request to a route that has a scope.
 pub struct TokenCase {
@@ -20,7 +20,7 @@ pub struct TokenCase {
 /// 1970.
 #[must_use]
 pub fn token_cases(issuer: &str, audience: &str, scope: &str, now_s: u64) -> Vec<TokenCase> {
-    let key = Key::local();
+    let key = TokenKey::local();
     let right = json!({
         "iss": issuer, "aud": audience, "sub": "ada", "scope": scope,
         "iat": now_s - 60, "nbf": now_s - 60, "exp": now_s + 600,

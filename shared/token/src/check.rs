@@ -8,7 +8,7 @@ use ring::signature::{
 };
 use serde_json::{Map, Value};
 
-use crate::key::{AUDIENCE, ISSUER, KEY_ID, Key};
+use crate::key::{AUDIENCE, ISSUER, KEY_ID, TokenKey};
 
 /// API Gateway takes at most so many bytes of the request line and of the values of all headers.
 pub const HEADERS_BYTES_MAX: usize = 10_240;
@@ -17,7 +17,7 @@ pub const HEADERS_BYTES_MAX: usize = 10_240;
 pub struct TokenRules {
     issuer: String,
     audience: String,
-    key: Key,
+    key: TokenKey,
 }
 
 /// Why a request is not let in.
@@ -35,7 +35,7 @@ impl TokenRules {
     #[must_use]
     pub fn local() -> Self {
         let [issuer, audience] = [ISSUER, AUDIENCE].map(str::to_owned);
-        Self { issuer, audience, key: Key::local() }
+        Self { issuer, audience, key: TokenKey::local() }
     }
 
     /// The claims of the token in a header `Authorization`, at a time in seconds since 1970, on a route with these scopes.

@@ -23,9 +23,9 @@ pub(crate) const KEY_ID: &str = "ringfence-local";
 const PRIVATE: &str = include_str!("key.txt");
 
 /// The key.
-pub struct Key(RsaKeyPair);
+pub struct TokenKey(RsaKeyPair);
 
-impl Key {
+impl TokenKey {
     /// The key of stacks on one machine.
     #[must_use]
     pub fn local() -> Self {

@@ -10,4 +10,4 @@ mod tests;
 
 pub use cases::{TokenCase, token_cases};
 pub use check::{HEADERS_BYTES_MAX, Refused, TokenRules, claim_texts};
-pub use key::{AUDIENCE, ISSUER, JWKS_PATH, Key};
+pub use key::{AUDIENCE, ISSUER, JWKS_PATH, TokenKey};

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use crate::{AUDIENCE, ISSUER, Key, Refused, TokenRules, claim_texts, token_cases};
+use crate::{AUDIENCE, ISSUER, Refused, TokenKey, TokenRules, claim_texts, token_cases};
 
 const NOW_S: u64 = 1_719_100_800;
 
@@ -22,7 +22,7 @@ fn each_token_of_the_table_is_judged_as_by_api_gateway() {
 
 #[test]
 fn a_route_without_scopes_takes_a_token_without_any() {
-    let (rules, key) = (TokenRules::local(), Key::local());
+    let (rules, key) = (TokenRules::local(), TokenKey::local());
     let until = |end: u64| {
         let claims = json!({ "iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": end });
         rules.check(Some(&key.sign(&claims)), &[], NOW_S).is_ok()
@@ -39,7 +39,7 @@ fn claims_are_passed_on_as_texts() {
 
 #[test]
 fn the_key_set_has_the_public_key_alone() {
-    let jwks = Key::local().jwks();
+    let jwks = TokenKey::local().jwks();
     let names: Vec<_> = jwks["keys"][0].as_object().unwrap().keys().collect();
     assert_eq!(names, ["alg", "e", "kid", "kty", "n", "use"]);
     assert_eq!(jwks["keys"][0]["e"], "AQAB");
