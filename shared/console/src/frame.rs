@@ -17,12 +17,13 @@ use serde::de::DeserializeOwned;
 use crate::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("/events", "Events"),
     ("/slices", "Slices"),
     ("/api", "API"),
     ("/boundary", "Boundary"),
     ("/views", "Views"),
+    ("/lanes", "Lanes"),
     ("/health", "Health"),
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
