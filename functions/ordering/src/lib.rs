@@ -1,7 +1,9 @@
 //! Ordering: what customers buy.
 
 pub mod cancel_order;
+pub mod confirm_order;
 mod events;
+pub mod notify_partner;
 pub mod order_product;
 pub mod place_order;
 pub mod submit_order;
@@ -36,6 +38,8 @@ impl Members for Ordering {
             .slice::<place_order::PlaceOrder>()
             .slice::<submit_order::SubmitOrder>()
             .slice::<sync_catalog_product::SyncCatalogProduct>()
+            .reactor::<confirm_order::ConfirmOrder>()
+            .reactor::<notify_partner::NotifyPartner>()
             .view::<views::orders::Orders>()
             .view::<views::customer_order_counts::CustomerOrderCounts>();
     }

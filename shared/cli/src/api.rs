@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ringfence_http::{Http, Signer};
+use ringfence_http::{Http, HttpError, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -94,11 +94,12 @@ impl Api {
         let url = format!("{}/{path}", self.url);
         let mut headers = [&[("content-type", "application/json")], with].concat();
         headers.extend(self.authorization.as_deref().map(|header| ("authorization", header)));
-        let answer =
-            timeout(ANSWER_TIME, self.http.send("POST", &url, &headers, body.as_bytes())).await;
+        let sent = self.http.send("POST", &url, &headers, body.as_bytes());
+        let answer = timeout(ANSWER_TIME, sent).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
-        let (status, body) = answer.with_context(|| format!("{url}: no answer"))?;
-        let document = serde_json::from_slice(&body);
+        let reply = answer.with_context(|| format!("{url}: no answer"))?;
+        let status = reply.status;
+        let document = serde_json::from_slice(&reply.body);
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
         Ok(Answer { status, document })
     }
@@ -112,9 +113,7 @@ fn is_far(url: &str) -> bool {
 /// Whether a request had no answer because there was no connection, so that it took no effect.
 #[must_use]
 pub fn was_not_sent(error: &anyhow::Error) -> bool {
-    use hyper_util::client::legacy::Error;
-
-    error.chain().any(|cause| cause.downcast_ref().is_some_and(Error::is_connect))
+    error.downcast_ref().is_some_and(|error: &HttpError| !error.was_sent())
 }
 
 /// The URL of an API, as a flag has it.

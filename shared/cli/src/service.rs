@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use aws_config::SdkConfig;
-use aws_types::service_config::ServiceConfigKey;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ringfence::visible;
-use ringfence_http::{Http, Signer};
+use ringfence_http::{Http, Reply, Signer, endpoint};
 use tokio::time::{sleep, timeout};
 
 use crate::machine::http;
@@ -61,13 +60,7 @@ impl Service {
     /// The service, with the Region, the credentials and the endpoint that the configuration has.
     pub(crate) async fn of(config: &SdkConfig, (name, id): (&'static str, &str)) -> Result<Self> {
         let signer = Signer::of(config, name).await?;
-        let key = ServiceConfigKey::builder().service_id(id).env("AWS_ENDPOINT_URL");
-        let key = key.profile("endpoint_url").build()?;
-        let own = config.service_config().and_then(|of_services| of_services.load_config(key));
-        let url = match own.or_else(|| config.endpoint_url().map(str::to_owned)) {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => public(config, name, id)?,
-        };
+        let url = endpoint(config, name, id)?;
         Ok(Self { http: http(Some(signer), true, ANSWER_BYTES_MAX)?, url })
     }
 
@@ -82,9 +75,12 @@ impl Service {
         let url = format!("{}{path}", self.url);
         let (mut attempts, mut pause) = (1, PAUSE);
         loop {
-            let answer =
-                timeout(ANSWER_TIME, self.http.send(method, &url, headers, body.as_bytes())).await;
-            let answer = answer.map_err(Into::into).flatten().map(|(status, body)| Answer {
+            let sent = self.http.send(method, &url, headers, body.as_bytes());
+            let answer = match timeout(ANSWER_TIME, sent).await {
+                Ok(answer) => answer.map_err(anyhow::Error::from),
+                Err(late) => Err(late.into()),
+            };
+            let answer = answer.map(|Reply { status, body, .. }| Answer {
                 status,
                 text: String::from_utf8_lossy(&body).into_owned(),
             });
@@ -96,27 +92,6 @@ impl Service {
             (attempts, pause) = (attempts + 1, pause * 2);
         }
     }
-}
-
-/// The partitions of AWS whose endpoints are known here: how their Regions begin, and their domain. Others have longer
-/// names in place of these, such as `us-iso-east-1`.
-const DOMAINS: [(&str, &str); 2] = [("cn", "amazonaws.com.cn"), ("eusc", "amazonaws.eu")];
-
-/// The public endpoint of a service.
-fn public(config: &SdkConfig, name: &str, id: &str) -> Result<String> {
-    let region = config.region().context("no Region: set AWS_REGION")?;
-    let mut parts = region.as_ref().split('-');
-    let (first, second) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let is_special = config.use_fips() == Some(true) || config.use_dual_stack() == Some(true);
-    if is_special || second.starts_with("iso") {
-        bail!(
-            "the endpoint of {id} in {region} is not known: `export AWS_ENDPOINT_URL_{}=https://...`",
-            id.to_uppercase().replace(' ', "_")
-        );
-    }
-    let domain = DOMAINS.iter().find(|(start, _)| *start == first);
-    let domain = domain.map_or("amazonaws.com", |(_, domain)| *domain);
-    Ok(format!("https://{name}.{region}.{domain}"))
 }
 
 /// What URLs and forms of AWS have as it is, besides letters and digits.
@@ -181,25 +156,6 @@ mod tests {
         let xml = "<All><Key>a&amp;&lt;b&#62;&#x22;</Key><Key></Key><KeyCount>2</KeyCount><Key>&odd;&</Key></All>";
         assert_eq!(texts(xml, "Key"), ["a&<b>\"", "", "&odd;&"]);
         assert_eq!(texts(xml, "Token"), [""; 0]);
-    }
-
-    #[test]
-    fn a_service_has_the_endpoint_of_its_region_and_no_guess_for_another() {
-        let region =
-            |name: &'static str| SdkConfig::builder().region(aws_config::Region::new(name));
-        let url =
-            |config: &SdkConfig| public(config, LOGS.0, LOGS.1).map_err(|error| error.to_string());
-        let of = |name| url(&region(name).build()).expect("a URL");
-        assert_eq!(of("eu-central-1"), "https://logs.eu-central-1.amazonaws.com");
-        assert_eq!(of("cn-north-1"), "https://logs.cn-north-1.amazonaws.com.cn");
-        assert_eq!(of("eusc-de-east-1"), "https://logs.eusc-de-east-1.amazonaws.eu");
-        for config in [region("us-east-1").use_fips(true), region("us-iso-east-1")] {
-            let refused = url(&config.build()).expect_err("refused");
-            assert!(
-                refused.contains("`export AWS_ENDPOINT_URL_CLOUDWATCH_LOGS=https"),
-                "{refused}"
-            );
-        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Which servers the SDK's clients trust, and the HTTP client that asks a server for its certificate.
 
+use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,7 @@ use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
 use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
 use aws_smithy_http_client::{Builder, Connector};
+use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
 use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use rustls::RootCertStore;
@@ -21,9 +23,9 @@ pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
 /// Starfield Services Root Certificate Authority - G2. <https://www.amazontrust.com/repository/> lists them.
 const AMAZON: &[u8] = include_bytes!("trust/amazon.pem");
 
-/// The root certificates that a client trusts.
+/// The root certificates that a client trusts, as PEM; `None` are those of the machine.
 #[derive(Clone, Debug)]
-pub struct Trust(TrustStore);
+pub struct Trust(Option<Cow<'static, [u8]>>);
 
 /// The file of `AWS_CA_BUNDLE` can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -37,13 +39,13 @@ impl Trust {
     /// Amazon's own roots. They are in the program, so nothing is read.
     #[must_use]
     pub fn of_amazon() -> Self {
-        Self(TrustStore::empty().with_pem_certificate(AMAZON))
+        Self(Some(AMAZON.into()))
     }
 
     /// The roots that the machine trusts. All of them are read.
     #[must_use]
     pub fn of_machine() -> Self {
-        Self(TrustStore::default())
+        Self(None)
     }
 
     /// The certificates of the bundle alone, if there is one.
@@ -54,7 +56,7 @@ impl Trust {
         let Some(path) = path else { return Ok(self) };
         let path = path.as_ref();
         let pem = bundle(path).map_err(|source| BundleError { path: path.to_owned(), source })?;
-        Ok(Self(TrustStore::empty().with_pem_certificate(pem)))
+        Ok(Self(Some(pem.into())))
     }
 
     /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
@@ -62,20 +64,32 @@ impl Trust {
     pub fn http_client(self) -> SharedHttpClient {
         Builder::new().build_with_connector_fn(move |settings, components| {
             let sleep = components.and_then(RuntimeComponents::sleep_impl);
-            self.connect(ProxyConfig::from_env(), settings.cloned(), sleep)
+            self.connect(ProxyConfig::from_env(), settings.cloned(), sleep, None)
         })
     }
 
     /// Sends requests as they are, without a proxy.
     #[must_use]
     pub fn connector(&self) -> Connector {
-        self.connect(ProxyConfig::disabled(), None, None)
+        self.connect(ProxyConfig::disabled(), None, None, None)
+    }
+
+    /// The same, with a resolver of names of its own.
+    #[must_use]
+    pub fn connector_by(&self, resolver: SharedDnsResolver) -> Connector {
+        self.connect(ProxyConfig::disabled(), None, None, Some(resolver))
     }
 
     /// The same through the proxy that the environment names.
     #[must_use]
     pub fn proxied(&self) -> Connector {
-        self.connect(ProxyConfig::from_env(), None, None)
+        self.connect(ProxyConfig::from_env(), None, None, None)
+    }
+
+    /// The roots as PEM, for clients of other protocols; `None` if they are those that the machine trusts.
+    #[must_use]
+    pub fn pem(&self) -> Option<&[u8]> {
+        self.0.as_deref()
     }
 
     fn connect(
@@ -83,15 +97,23 @@ impl Trust {
         proxy: ProxyConfig,
         settings: Option<HttpConnectorSettings>,
         sleep: Option<SharedAsyncSleep>,
+        resolver: Option<SharedDnsResolver>,
     ) -> Connector {
-        let context = TlsContext::builder().with_trust_store(self.0.clone()).build();
+        let store = match &self.0 {
+            Some(pem) => TrustStore::empty().with_pem_certificate(&**pem),
+            None => TrustStore::default(),
+        };
+        let context = TlsContext::builder().with_trust_store(store).build();
         let mut builder = Connector::builder()
             .proxy_config(proxy)
             .tls_provider(Provider::Rustls(CryptoMode::Ring))
             .tls_context(context.expect("a trust store is a whole context"));
         builder.set_connector_settings(settings);
         builder.set_sleep_impl(sleep);
-        builder.build()
+        match resolver {
+            Some(resolver) => builder.build_with_resolver(resolver),
+            None => builder.build(),
+        }
     }
 }
 

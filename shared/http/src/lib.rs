@@ -1,234 +1,145 @@
-//! HTTP as the clients of the SDK speak it: requests that are signed for a service of AWS, and whole answers. It takes
-//! the place of the SDK's client for a service from which a program needs an operation or two.
+//! HTTP as the clients of the SDK speak it, without an SDK: whole answers to requests, which are signed if they are for a
+//! service of AWS.
+//!
+//! The SDK of a service takes many seconds of a first build. Where one operation or two are needed, this is enough.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+mod endpoint;
+mod signer;
 
-use anyhow::{Context, Result, ensure};
-use aws_credential_types::Credentials;
-use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider};
-use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SignableBody, SignableRequest, SigningSettings,
-    UriPathNormalizationMode, sign,
-};
-use aws_sigv4::sign::v4::SigningParams;
+use std::error::Error;
+
+use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
-use aws_types::SdkConfig;
+use hyper_util::client::legacy::Error as Legacy;
 use ringfence_dynamo::Clock;
-use tokio::sync::Mutex;
 
-/// The service that signs the bytes of its paths as they are sent, and its bodies by a header.
-const S3: &str = "s3";
+pub use endpoint::{EndpointError, endpoint};
+pub use signer::{SignError, Signer};
 
-/// Credentials are renewed if they expire in less time, so that they hold until the request is there.
-const RENEWED_BEFORE: Duration = Duration::from_secs(60);
-
-/// A client. With a signer, each request is signed.
+/// A client. With a signer, each request is signed. Redirects are answers as others.
 pub struct Http {
     connector: SharedHttpConnector,
     signer: Option<Signer>,
     bytes_max: usize,
 }
 
+/// An answer as a whole.
+#[derive(Debug)]
+pub struct Reply {
+    /// The HTTP status.
+    pub status: u16,
+    /// Headers, with their names in lower case.
+    headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The value of a header, whose name is in lower case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(header, _)| header == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// A request has no whole answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// A part of the request can't be sent, such as a URL that is none.
+    #[error("the request can't be sent as it is")]
+    Request(#[source] Box<dyn Error + Send + Sync>),
+    /// It can't be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+    /// There is no connection, or it has failed.
+    #[error("no answer")]
+    Connection(#[source] ConnectorError),
+    /// The connection has failed in the middle of the answer.
+    #[error("the answer, of status {status}, breaks off")]
+    Torn {
+        /// The answer's HTTP status.
+        status: u16,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The answer is longer than the client takes.
+    #[error("the answer, of status {status}, has more than {bytes_max} bytes")]
+    TooLong {
+        /// The answer's HTTP status.
+        status: u16,
+        /// The most bytes that the client takes.
+        bytes_max: usize,
+    },
+}
+
+impl HttpError {
+    /// Whether the request may have taken effect. Without a connection it has not.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        match self {
+            Self::Request(_) | Self::Sign(_) => false,
+            Self::Torn { .. } | Self::TooLong { .. } => true,
+            Self::Connection(error) => {
+                let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
+                !causes.any(|cause| cause.downcast_ref().is_some_and(Legacy::is_connect))
+            }
+        }
+    }
+}
+
 impl Http {
     /// A client whose answers have at most so many bytes.
-    pub fn new(
-        connector: impl HttpConnector + 'static,
-        signer: Option<Signer>,
-        bytes_max: usize,
-    ) -> Self {
+    #[must_use]
+    pub fn new(connector: Connector, signer: Option<Signer>, bytes_max: usize) -> Self {
         Self { connector: SharedHttpConnector::new(connector), signer, bytes_max }
     }
 
-    /// Sends a request with these headers, whose names are in lower case, and reads the whole answer: its status and
-    /// its body.
+    /// Sends a request with these headers, whose names are in lower case, and reads the whole answer.
     ///
     /// # Errors
-    /// The request can't be made or signed, or there is no whole answer, or one that is too long.
+    /// There is no whole answer. The request may have taken effect.
     pub async fn send(
         &self,
         method: &str,
         url: &str,
         headers: &[(&str, &str)],
         body: &[u8],
-    ) -> Result<(u16, Vec<u8>)> {
-        let mut request = HttpRequest::new(SdkBody::from(body.to_vec()));
-        request.set_method(method)?;
-        request.set_uri(url).with_context(|| format!("{url} is not a URL"))?;
+    ) -> Result<Reply, HttpError> {
+        let mut request = HttpRequest::new(SdkBody::from(body));
+        request.set_method(method).map_err(unsendable)?;
+        request.set_uri(url).map_err(unsendable)?;
         if let Some(signer) = &self.signer {
             let now_ms = Clock::system().now_ms();
-            let signed = signer.sign(method, url, headers, body, now_ms).await;
-            for (name, value) in signed.with_context(|| format!("signing the request to {url}"))? {
-                request.headers_mut().try_insert(name, value)?;
+            for (name, value) in signer.sign(method, url, headers, body, now_ms).await? {
+                request.headers_mut().try_insert(name, value).map_err(unsendable)?;
             }
         }
         for (name, value) in headers {
-            request.headers_mut().try_insert((*name).to_owned(), (*value).to_owned())?;
+            let (name, value) = ((*name).to_owned(), (*value).to_owned());
+            request.headers_mut().try_insert(name, value).map_err(unsendable)?;
         }
-        let answer = self.connector.call(request).await?;
+        let answer = self.connector.call(request).await.map_err(HttpError::Connection)?;
         let status = answer.status().as_u16();
-        let (mut parts, mut body) = (ByteStream::new(answer.into_body()), Vec::new());
-        while let Some(part) = parts.try_next().await? {
-            body.extend_from_slice(&part);
-            ensure!(body.len() <= self.bytes_max, "it has more than {} bytes", self.bytes_max);
-        }
-        Ok((status, body))
-    }
-}
-
-/// Signs requests to one service.
-pub struct Signer {
-    provider: SharedCredentialsProvider,
-    /// Those of the last request.
-    credentials: Mutex<Credentials>,
-    region: String,
-    service: &'static str,
-}
-
-impl Signer {
-    /// The signer of requests to the service of this name, with the Region and the credentials of the configuration.
-    ///
-    /// # Errors
-    /// It has no Region or no credentials.
-    pub async fn of(config: &SdkConfig, service: &'static str) -> Result<Self> {
-        let region = config.region().context("no Region: set AWS_REGION")?.to_string();
-        let provider =
-            config.credentials_provider().context("the environment has no credentials")?;
-        let credentials = Mutex::new(of_provider(&provider).await?);
-        Ok(Self { provider, credentials, region, service })
-    }
-
-    /// The credentials for a request at this time. A program may run for longer than they are valid.
-    async fn credentials(&self, now: SystemTime) -> Result<Credentials> {
-        let mut credentials = self.credentials.lock().await;
-        if credentials.expiry().is_some_and(|end| end < now + RENEWED_BEFORE) {
-            *credentials = of_provider(&self.provider).await?;
-        }
-        Ok(credentials.clone())
-    }
-
-    /// The headers that sign a request at this time, in milliseconds since 1970.
-    async fn sign(
-        &self,
-        method: &str,
-        url: &str,
-        headers: &[(&str, &str)],
-        body: &[u8],
-        now_ms: u64,
-    ) -> Result<Vec<(String, String)>> {
-        let mut settings = SigningSettings::default();
-        if self.service == S3 {
-            settings.percent_encoding_mode = PercentEncodingMode::Single;
-            settings.uri_path_normalization_mode = UriPathNormalizationMode::Disabled;
-            settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
-        }
-        let now = UNIX_EPOCH + Duration::from_millis(now_ms);
-        let identity = self.credentials(now).await?.into();
-        let parameters = SigningParams::builder()
-            .identity(&identity)
-            .region(&self.region)
-            .name(self.service)
-            .time(now)
-            .settings(settings)
-            .build()?
-            .into();
-        let body = SignableBody::Bytes(body);
-        let request = SignableRequest::new(method, url, headers.iter().copied(), body)?;
-        let (signed, _) = sign(request, &parameters)?.into_parts();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        Ok(signed.headers().map(owned).collect())
+        let headers = answer.headers().iter().map(owned).collect();
+        let (mut parts, mut body) = (ByteStream::new(answer.into_body()), Vec::new());
+        let torn = |error| HttpError::Torn { status, source: Box::new(error) };
+        while let Some(part) = parts.try_next().await.map_err(torn)? {
+            body.extend_from_slice(&part);
+            if body.len() > self.bytes_max {
+                return Err(HttpError::TooLong { status, bytes_max: self.bytes_max });
+            }
+        }
+        Ok(Reply { status, headers, body })
     }
 }
 
-async fn of_provider(provider: &SharedCredentialsProvider) -> Result<Credentials> {
-    provider.provide_credentials().await.context("reading the credentials")
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-    use std::sync::atomic::{AtomicU64, Ordering};
-
-    use aws_credential_types::provider::future;
-    use aws_types::region::Region;
-
-    use super::*;
-
-    async fn signer(
-        provider: impl ProvideCredentials + 'static,
-        region: &'static str,
-        service: &'static str,
-    ) -> Signer {
-        let config = SdkConfig::builder().region(Region::new(region));
-        let config = config.credentials_provider(SharedCredentialsProvider::new(provider)).build();
-        Signer::of(&config, service).await.expect("a Region and credentials")
-    }
-
-    /// Credentials for an hour each: the first ones until 01:00, the second ones until 02:00.
-    #[derive(Debug)]
-    struct Hourly(AtomicU64);
-
-    impl ProvideCredentials for Hourly {
-        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
-        where
-            Self: 'a,
-        {
-            let hour = self.0.fetch_add(1, Ordering::Relaxed);
-            let end = Some(UNIX_EPOCH + Duration::from_secs(hour * 3_600));
-            let key = format!("AKID{hour}");
-            future::ProvideCredentials::ready(Ok(Credentials::new(key, "s", None, end, "test")))
-        }
-    }
-
-    #[tokio::test]
-    async fn credentials_are_renewed_a_minute_before_they_expire() {
-        let signer = signer(Hourly(AtomicU64::new(1)), "eu-central-1", "execute-api").await;
-        for (seconds, key) in [(0, "AKID1"), (3_540, "AKID1"), (3_541, "AKID2"), (7_000, "AKID2")] {
-            let signed = signer.sign("GET", "https://a.com/", &[], b"", seconds * 1_000).await;
-            let signed: BTreeMap<_, _> = signed.unwrap().into_iter().collect();
-            let begin = format!("AWS4-HMAC-SHA256 Credential={key}/");
-            assert!(signed["authorization"].starts_with(&begin), "{seconds} {signed:?}");
-        }
-    }
-
-    /// The signature was computed by hand, as the documentation of AWS says.
-    #[tokio::test]
-    async fn a_request_to_aws_is_signed_with_all_its_headers() {
-        let credentials =
-            Credentials::new("AKIDEXAMPLE", "secret", Some("token".to_owned()), None, "test");
-        let signer = signer(credentials, "eu-central-1", "execute-api").await;
-        let headers = [("content-type", "application/json"), ("idempotency-key", "k1")];
-        let url = "https://abc.execute-api.eu-central-1.amazonaws.com/rooms/book";
-        let signed = signer.sign("POST", url, &headers, b"{}", 1_719_100_800_000).await.unwrap();
-        let signed: BTreeMap<_, _> = signed.into_iter().collect();
-        assert_eq!(signed["x-amz-date"], "20240623T000000Z");
-        assert_eq!(signed["x-amz-security-token"], "token");
-        assert_eq!(
-            signed["authorization"],
-            "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20240623/eu-central-1/execute-api/aws4_request, \
-             SignedHeaders=content-type;host;idempotency-key;x-amz-date;x-amz-security-token, \
-             Signature=0e2ca4a0a235813ea3461161ecf7711d553b2bd561733d199397aff02b232e01"
-        );
-    }
-
-    /// The example "GET Object" of the documentation of S3.
-    #[tokio::test]
-    async fn a_request_to_s3_is_signed_with_the_hash_of_its_body() {
-        let secret = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
-        let credentials = Credentials::new("AKIAIOSFODNN7EXAMPLE", secret, None, None, "test");
-        let signer = signer(credentials, "us-east-1", S3).await;
-        let url = "https://examplebucket.s3.amazonaws.com/test.txt";
-        let headers = [("range", "bytes=0-9")];
-        let signed = signer.sign("GET", url, &headers, b"", 1_369_353_600_000).await.unwrap();
-        let signed: BTreeMap<_, _> = signed.into_iter().collect();
-        assert_eq!(
-            signed["authorization"],
-            "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, \
-             SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, \
-             Signature=f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41"
-        );
-    }
+fn unsendable(error: impl Into<Box<dyn Error + Send + Sync>>) -> HttpError {
+    HttpError::Request(error.into())
 }

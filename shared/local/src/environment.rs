@@ -79,6 +79,19 @@ pub(crate) fn of_shell(
     agreed.chain(tools).chain(token).collect()
 }
 
+/// The values of the parameters that the functions' variables name, of variables of the same names: this process has what
+/// the Parameter Store has on AWS. A function has none of them itself.
+pub(crate) fn parameters(functions: &[FunctionResource]) -> Environment {
+    let variables = functions.iter().flat_map(|function| &function.environment);
+    let named = variables.filter(|(name, _)| name.ends_with("_PARAMETER"));
+    named
+        .filter_map(|(_, name)| {
+            let value = std::env::var_os(name).filter(|_| !name.is_empty())?;
+            Some((name.clone(), value.into_string().ok()?))
+        })
+        .collect()
+}
+
 /// The functions' variables, without those that have different values in two functions.
 fn agreed(functions: &[FunctionResource]) -> impl Iterator<Item = (&String, &String)> {
     let mut values = BTreeMap::<_, Option<_>>::new();

@@ -23,6 +23,7 @@ pub mod functions;
 mod guard;
 pub mod invoke;
 mod kept;
+pub mod mails;
 mod message;
 pub mod node;
 pub mod notices;

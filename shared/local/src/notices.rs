@@ -2,6 +2,7 @@
 
 use std::{
     collections::VecDeque,
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -25,6 +26,8 @@ pub type TroubleWatch =
 pub enum Notice {
     /// An event on the bus, in EventBridge's envelope.
     Event(Arc<Value>),
+    /// A function has sent a mail, which is in this file.
+    Mail(Arc<PathBuf>),
     /// Something went wrong, and no caller learns it.
     Trouble(Arc<str>),
 }
@@ -59,7 +62,7 @@ impl Notices {
                     match watch.recv().await {
                         Ok(Notice::Trouble(text)) => return Some((text, watch)),
                         // A watcher that is too slow goes on with the oldest notice that is left.
-                        Ok(Notice::Event(_)) | Err(RecvError::Lagged(_)) => {}
+                        Ok(Notice::Event(_) | Notice::Mail(_)) | Err(RecvError::Lagged(_)) => {}
                         Err(RecvError::Closed) => return None,
                     }
                 }
@@ -70,6 +73,10 @@ impl Notices {
 
     pub(crate) fn event(&self, event: Arc<Value>) {
         self.send(Notice::Event(event));
+    }
+
+    pub(crate) fn mail(&self, path: PathBuf) {
+        self.send(Notice::Mail(Arc::new(path)));
     }
 
     pub(crate) fn trouble(&self, error: &(dyn std::error::Error + 'static)) {

@@ -44,6 +44,9 @@ enum Command {
         /// or Podman as root.
         #[arg(long)]
         sam: bool,
+        /// The value of a parameter of the template, in place of the one for this machine.
+        #[arg(long = "parameter", value_name = "NAME=VALUE")]
+        parameters: Vec<String>,
     },
 }
 
@@ -78,7 +81,7 @@ pub async fn run(walk: Walk, console: Console) -> ExitCode {
 
 async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()> {
     let root = stack_root();
-    let template = Template::of_stack()?;
+    let mut template = Template::of_stack()?;
     let workspace = workspace_root();
     let target = workspace.join("target");
     match command {
@@ -100,7 +103,10 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, keep, auth, sam } => {
+        Command::Up { port, keep, auth, sam, parameters } => {
+            for parameter in &parameters {
+                template.set(parameter)?;
+            }
             ensure!(
                 !keep || port != 0,
                 "--keep goes on with the data of a port, and `--port 0` takes another port each time: name one"
@@ -148,7 +154,11 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
         println!("Schedule    {} {}", schedule.target.function, schedule.expression);
     }
     println!("Lambda      {}", stack.lambda());
-    println!("Services    {} (EventBridge, SQS, S3, CloudFormation)", stack.services());
+    println!(
+        "Services    {} (EventBridge, SQS, S3, SES, Systems Manager, CloudFormation)",
+        stack.services()
+    );
+    println!("Mails       {} (a file for each)", stack.mails().display());
     let kept = kept.map(|folder| format!("kept in {}", folder.display()));
     let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
     println!("DynamoDB    {} ({kept})", stack.dynamo());
@@ -204,6 +214,7 @@ async fn follow(stack: &RunningStack) {
                 let kind = event["detail-type"].as_str().unwrap_or_default();
                 println!("topic: {}", visible(&format!("{kind} {}", event["detail"]["data"])));
             }
+            Ok(Notice::Mail(path)) => println!("mail:  {}", path.display()),
             Ok(Notice::Trouble(text)) => eprintln!("trouble: {}", visible_lines(&text)),
             Err(RecvError::Lagged(count)) => eprintln!("{count} notices not shown"),
             Err(RecvError::Closed) => return,

@@ -1,4 +1,4 @@
-//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3 and CloudFormation.
+//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3, SES, Systems Manager and CloudFormation.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,7 +17,9 @@ use crate::{
     buckets::Buckets,
     bus::{BusEntry, Buses},
     cloudformation,
+    environment::Environment,
     invoke::Invoke,
+    mails::{self, Mails},
     queues::{Queues, Received, UnknownQueue},
     s3,
 };
@@ -46,6 +48,10 @@ pub struct Services<I> {
     pub queues: Queues,
     /// The buckets.
     pub buckets: Buckets,
+    /// The mails.
+    pub mails: Mails,
+    /// The parameters of the Parameter Store that functions read.
+    pub parameters: Environment,
     /// The API's URL, in the outputs.
     pub api: String,
     /// The stack's outputs, for CloudFormation.
@@ -55,10 +61,15 @@ pub struct Services<I> {
 /// The endpoint's routes.
 pub fn router<I: Invoke>(services: Services<I>) -> Router {
     let s3 = s3::router(services.buckets.clone());
+    let mails = Router::new()
+        .route("/v2/email/outbound-emails", post(mails::send))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .with_state(services.mails.clone());
     Router::new()
         .route("/", post(call))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(Arc::new(services))
+        .merge(mails)
         .merge(s3)
 }
 
@@ -77,6 +88,7 @@ async fn call<I: Invoke>(
         Some("AmazonSQS.ReceiveMessage") => receive_message(&services, &body),
         Some("AmazonSQS.DeleteMessage") => delete_message(&services, &body),
         Some("AmazonSQS.ChangeMessageVisibility") => change_visibility(&services, &body),
+        Some("AmazonSSM.GetParameter") => get_parameter(&services, &body),
         other => Err((
             "UnknownOperationException",
             format!("this machine does not have {}", other.unwrap_or("-")),
@@ -217,6 +229,23 @@ fn change_visibility<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         true => Ok(json!({})),
         false => Err(("ReceiptHandleIsInvalid", "no message has this receipt".to_owned())),
     }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetParameter {
+    name: String,
+}
+
+fn get_parameter<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let GetParameter { name } = parse(body)?;
+    let value = services.parameters.get(&name).ok_or_else(|| {
+        let message = format!("set the variable {name} before the stack starts");
+        ("ParameterNotFound", message)
+    })?;
+    Ok(
+        json!({ "Parameter": { "Name": name, "Type": "SecureString", "Value": value, "Version": 1 } }),
+    )
 }
 
 fn parse<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, (&'static str, String)> {

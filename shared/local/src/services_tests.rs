@@ -32,7 +32,10 @@ async fn start_with(buckets: Buckets, queues: Queues) -> String {
     ];
     let outputs = outputs.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     let api = "http://api".to_owned();
-    let router = router(Services { bus, queues, buckets, api, outputs });
+    let folder = tempfile::tempdir().expect("a folder").keep();
+    let mails = Mails::new(folder, Notices::default());
+    let parameters = [("SMTP_URL".to_owned(), "smtp://127.0.0.1".to_owned())].into();
+    let router = router(Services { bus, queues, buckets, mails, parameters, api, outputs });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -190,4 +193,29 @@ async fn cloudformation_describes_the_outputs_of_the_one_stack() {
     assert_eq!(status, 400);
     assert!(refused.contains("Stack with id shop does not exist"), "{refused}");
     assert_eq!(describe("Action=DeleteStack&StackName=shop").await.0, 400);
+}
+
+#[tokio::test]
+async fn a_mail_is_a_file_and_a_parameter_has_the_value_of_a_variable() {
+    let (notices, folder) = (Notices::default(), tempfile::tempdir().expect("a folder"));
+    let mut watch = notices.watch();
+    let mails = Router::new()
+        .route("/", post(mails::send))
+        .with_state(Mails::new(folder.path().join("mails"), notices));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let ses = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move { axum::serve(listener, mails).await });
+    let send = async |body: &'static str| {
+        let answer = reqwest::Client::new().post(&ses).body(body).send().await;
+        answer.expect("an answer").status()
+    };
+    assert_eq!(send(r#"{"Content":{"Simple":{}}}"#).await, 400);
+    assert_eq!(send(r#"{"Content":{"Raw":{"Data":"SGVsbG8="}}}"#).await, 200);
+    let Ok(crate::notices::Notice::Mail(path)) = watch.recv().await else { panic!("a mail") };
+    assert_eq!(std::fs::read_to_string(&*path).expect("a file"), "Hello");
+
+    let get = "AmazonSSM.GetParameter";
+    let (status, answer) = call(&start().await, get, json!({ "Name": "SMTP_URL" })).await;
+    assert_eq!((status, &answer["Parameter"]["Value"]), (200, &json!("smtp://127.0.0.1")));
+    check_refused(get, json!({ "Name": "HOME" }), "ParameterNotFound").await;
 }

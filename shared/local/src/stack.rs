@@ -31,6 +31,7 @@ use crate::{
     functions::Functions,
     invoke::{Invoke, InvokeError},
     kept::Kept,
+    mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
     queues::{Message, Queues},
@@ -42,6 +43,9 @@ use crate::{
     },
     tokens,
 };
+
+/// The folder of mails, in that of the stack.
+const MAILS: &str = "mails";
 
 /// How a stack is started.
 pub struct StackOptions {
@@ -162,6 +166,8 @@ impl RunningStack {
             bus,
             queues: queues.clone(),
             buckets: buckets.clone(),
+            mails: Mails::new(emptied(folder.join(MAILS))?, notices.clone()),
+            parameters: environment::parameters(&model.functions),
             api: api.clone(),
             outputs: model.outputs.clone(),
         });
@@ -211,7 +217,13 @@ impl RunningStack {
         &self.api
     }
 
-    /// The URL that stands in for EventBridge, SQS, S3 and CloudFormation.
+    /// The folder of the mails that functions have sent.
+    #[must_use]
+    pub fn mails(&self) -> PathBuf {
+        self.folder.join(MAILS)
+    }
+
+    /// The URL that stands in for other services of AWS than DynamoDB.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -390,6 +402,8 @@ fn common_environment(dynamo: &str, services: &str) -> Environment {
         ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
         ("AWS_ENDPOINT_URL_SQS", services),
         ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_SESV2", services),
+        ("AWS_ENDPOINT_URL_SSM", services),
         ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
     ];
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()

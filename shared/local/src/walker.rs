@@ -208,6 +208,7 @@ impl<'a> Walker<'a> {
     fn note(&mut self, notice: Result<Notice, RecvError>) -> Result<()> {
         match notice.context("the topic cannot be watched")? {
             Notice::Trouble(text) => bail!("{text}"),
+            Notice::Mail(_) => Ok(()),
             Notice::Event(event) => {
                 let (kind, detail) = (&event["detail-type"], &event["detail"]);
                 let kind = kind.as_str().context("an event without a type")?;

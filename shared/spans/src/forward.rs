@@ -105,8 +105,8 @@ impl ForwardSpans {
         packed.write_all(document(spans).to_string().as_bytes())?;
         let headers = [("content-type", "application/json"), ("content-encoding", "gzip")];
         let body = packed.finish()?;
-        let (status, answer) = self.http.send("POST", &self.url, &headers, &body).await?;
-        let answer = String::from_utf8_lossy(&answer);
+        let reply = self.http.send("POST", &self.url, &headers, &body).await?;
+        let (status, answer) = (reply.status, String::from_utf8_lossy(&reply.body));
         let cut: String = answer.chars().take(REFUSAL_CHARS_MAX).collect();
         ensure!((200..300).contains(&status), "{status}: {}", visible(cut.trim()));
         let answer: Value = serde_json::from_str(&answer).unwrap_or_default();

@@ -31,7 +31,8 @@ const SERVING: [(&str, &[&str]); 4] = [
 
 /// The template as this machine carries it out.
 pub(crate) fn model() -> Model {
-    let model = Template::of_stack().and_then(|template| template.model("http://127.0.0.1:1"));
+    let template = Template::of_stack().map(Template::whole);
+    let model = template.and_then(|template| template.model("http://127.0.0.1:1"));
     model.unwrap_or_else(|error| fail("the template", error))
 }
 

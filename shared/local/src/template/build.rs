@@ -64,19 +64,19 @@ impl Model {
             outputs: outputs(view)?,
         };
         let auth = api_auth(view)?;
-        for (id, body) in view.resources("AWS::Serverless::Function") {
+        for (id, body) in view.resources("AWS::Serverless::Function")? {
             let function = function(view, id, body)?;
             model.events(view, &auth, id, body, &function.binary)?;
             model.functions.push(function);
         }
-        for (id, body) in view.resources("AWS::Events::Rule") {
+        for (id, body) in view.resources("AWS::Events::Rule")? {
             model.rules.push(rule(view, id, body)?);
         }
         for (kind, instead) in [
             ("AWS::Lambda::EventSourceMapping", "give the mapping as the function's event"),
             ("AWS::Scheduler::Schedule", "give the schedule as the function's event, a ScheduleV2"),
         ] {
-            if let Some((id, _)) = view.resources(kind).first() {
+            if let Some((id, _)) = view.resources(kind)?.first() {
                 return Err(not_understood(id, "Type", instead));
             }
         }
@@ -151,7 +151,7 @@ impl Model {
 
 /// Who may use the HTTP API.
 fn api_auth(view: &View<'_>) -> Result<ApiAuth, TemplateError> {
-    let apis = view.resources("AWS::Serverless::HttpApi");
+    let apis = view.resources("AWS::Serverless::HttpApi")?;
     let Some((id, auth)) = apis.first().map(|(id, body)| (*id, &body["Properties"]["Auth"])) else {
         return Ok(ApiAuth::default());
     };
@@ -176,7 +176,7 @@ fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {
         let properties = view.property(id, body, "Properties")?;
         Ok(TableResource { id: id.to_owned(), name: view.local_name(id)?, properties })
     };
-    view.resources("AWS::DynamoDB::Table").into_iter().map(table).collect()
+    view.resources("AWS::DynamoDB::Table")?.into_iter().map(table).collect()
 }
 
 fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource, TemplateError> {
@@ -287,7 +287,7 @@ fn rule(view: &View<'_>, id: &str, body: &Value) -> Result<Rule, TemplateError> 
 }
 
 fn names(view: &View<'_>, kind: &str) -> Result<Vec<String>, TemplateError> {
-    view.resources(kind).into_iter().map(|(id, _)| view.local_name(id)).collect()
+    view.resources(kind)?.into_iter().map(|(id, _)| view.local_name(id)).collect()
 }
 
 fn pattern(id: &str, property: &str, value: &Value) -> Result<Pattern, TemplateError> {

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     error::TemplateError,
@@ -42,13 +42,38 @@ impl Template {
         Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)? })
     }
 
+    /// Gives a parameter another value than the one for this machine: `NAME=VALUE`.
+    ///
+    /// # Errors
+    /// The template has no parameter of this name.
+    pub fn set(&mut self, parameter: &str) -> Result<(), TemplateError> {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        if self.document["Parameters"].get(name).is_none() {
+            return Err(TemplateError::NoParameter { name: name.to_owned() });
+        }
+        self.document["Metadata"]["Local"][name] = value.into();
+        Ok(())
+    }
+
+    /// The template with each of its resources, also those whose conditions do not hold on this machine.
+    #[must_use]
+    pub fn whole(mut self) -> Self {
+        let resources = self.document["Resources"].as_object_mut();
+        for resource in resources.into_iter().flat_map(Map::values_mut) {
+            if let Some(resource) = resource.as_object_mut() {
+                resource.remove("Condition");
+            }
+        }
+        self
+    }
+
     /// The properties of the table of this logical id.
     ///
     /// # Errors
     /// There is no such table, or a property is not understood.
     pub fn table(&self, id: &str) -> Result<Value, TemplateError> {
         let view = View { resolver: Resolver { document: &self.document, queues: "" } };
-        let tables = view.resources("AWS::DynamoDB::Table");
+        let tables = view.resources("AWS::DynamoDB::Table")?;
         let table = tables.into_iter().find(|(found, _)| *found == id);
         let (resource, body) = table.ok_or_else(|| TemplateError::NoTable { id: id.to_owned() })?;
         view.property(resource, body, "Properties")
@@ -61,15 +86,21 @@ pub(super) struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The resources of one type, by logical id.
-    pub(super) fn resources(&self, kind: &str) -> Vec<(&'a str, &'a Value)> {
+    /// The resources of one type, by logical id, without those whose condition does not hold.
+    pub(super) fn resources(&self, kind: &str) -> Result<Vec<(&'a str, &'a Value)>, TemplateError> {
         let resources = self.resolver.document["Resources"].as_object();
-        let of_kind = resources
-            .into_iter()
-            .flatten()
-            .filter(|(_, body)| body["Type"] == kind)
-            .map(|(id, body)| (id.as_str(), body));
-        of_kind.collect()
+        let mut of_kind = Vec::new();
+        for (id, body) in resources.into_iter().flatten().filter(|(_, body)| body["Type"] == kind) {
+            let place = Place { resource: id, property: "Condition" };
+            let holds = match body.get("Condition") {
+                Some(name) => self.resolver.holds(place, &json!({ "Condition": name }))?,
+                None => true,
+            };
+            if holds {
+                of_kind.push((id.as_str(), body));
+            }
+        }
+        Ok(of_kind)
     }
 
     pub(super) fn local_name(&self, resource: &str) -> Result<String, TemplateError> {
@@ -117,7 +148,7 @@ impl<'a> View<'a> {
             }
             (global, own) => own.or(global).cloned().unwrap_or_default(),
         };
-        let wrapped = serde_json::json!({ "merged": merged });
+        let wrapped = json!({ "merged": merged });
         self.property(resource, &wrapped, "merged").map_err(|error| match error {
             TemplateError::Property { resource, source, .. } => {
                 TemplateError::Property { resource, property: property.to_owned(), source }

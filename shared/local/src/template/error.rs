@@ -26,6 +26,12 @@ pub enum TemplateError {
         /// The logical id asked for.
         id: String,
     },
+    /// The template has no such parameter.
+    #[error("the template has no parameter {name}")]
+    NoParameter {
+        /// The name asked for.
+        name: String,
+    },
     /// A property is missing or does not have the expected shape.
     #[error("{resource}: {property} is not as expected")]
     Property {

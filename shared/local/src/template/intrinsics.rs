@@ -149,7 +149,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn holds(&self, place: Place<'_>, condition: &Value) -> Result<bool, TemplateError> {
+    pub(super) fn holds(&self, place: Place<'_>, condition: &Value) -> Result<bool, TemplateError> {
         let unknown = || place.not_understood(format!("condition {condition}"));
         let (name, argument) =
             condition.as_object().and_then(|map| map.iter().next()).ok_or_else(unknown)?;
@@ -213,9 +213,10 @@ impl Resolver<'_> {
 
     fn reference(&self, place: Place<'_>, name: &str) -> Result<Option<Value>, TemplateError> {
         if let Some(parameter) = self.document["Parameters"].get(name) {
-            let default = parameter.get("Default").cloned();
+            let local = self.document["Metadata"]["Local"].get(name);
+            let value = local.or_else(|| parameter.get("Default")).cloned();
             let missing = || place.not_understood(format!("parameter {name} without a default"));
-            return default.ok_or_else(missing).map(Some);
+            return value.ok_or_else(missing).map(Some);
         }
         let pseudo = match name {
             "AWS::NoValue" => return Ok(None),

@@ -70,7 +70,7 @@ impl Template {
         let is_function = |(_, body): &(&str, &Value)| {
             body["Metadata"]["BuildProperties"]["Binary"].as_str() == Some(binary)
         };
-        let functions = view.resources("AWS::Serverless::Function");
+        let functions = view.resources("AWS::Serverless::Function")?;
         let function = functions.into_iter().find(is_function);
         let (function, body) = function
             .ok_or_else(|| not_understood(binary, "Binary", "no function is built from it"))?;

@@ -164,7 +164,30 @@ fn routes_mappings_schedules_and_rules_are_read() {
 }
 
 #[test]
-fn conditions_are_decided_by_the_defaults() {
+fn conditions_are_decided_by_the_values_for_this_machine_and_else_by_the_defaults() {
+    let names = |template: &Template| {
+        let functions = template.model(QUEUES).expect("a model").functions.into_iter();
+        functions.map(|function| function.binary).collect::<Vec<_>>()
+    };
+    let only = |stage: &str| {
+        let condition = "  Publish:\n    Condition: IsProd\n";
+        format!(
+            "Metadata: {{ Local: {{ Stage: {stage} }} }}\n{}",
+            SHOP.replace("  Publish:\n", condition)
+        )
+    };
+    let [prod, mut test] =
+        ["prod", "test"].map(|stage| Template::parse(&only(stage)).expect("YAML"));
+    assert!(names(&prod).contains(&"publish-events".to_owned()));
+    assert!(!names(&test).contains(&"publish-events".to_owned()));
+    test.set("Stage=prod").expect("a parameter");
+    assert_eq!(names(&test), names(&prod));
+    test.set("Stage").expect("a parameter");
+    assert_eq!(names(&test.whole()), names(&prod));
+    let mut none = Template::parse(SHOP).expect("a template");
+    let error = none.set("Stages=prod").expect_err("no parameter").to_string();
+    assert_eq!(error, "the template has no parameter Stages");
+
     let template = Template::parse(SHOP).expect("a template");
     let table = template.table("Events").expect("a table");
     assert_eq!(table["DeletionProtectionEnabled"], false);

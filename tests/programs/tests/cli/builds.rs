@@ -297,7 +297,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
                     Some(payload(&event["detail"]))
                 }
                 // A function that was slow once is no reason to look at less.
-                Notice::Event(_) | Notice::Trouble(_) => None,
+                Notice::Event(_) | Notice::Mail(_) | Notice::Trouble(_) => None,
             })
             .collect();
         let of_a = (json!({ "itemId": "a", "name": mug, "price": 4 }), 1);

@@ -1,6 +1,7 @@
 //! The tables, the bus, a queue and a bucket, and the command beside them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
@@ -19,7 +20,9 @@ use ringfence_local::{
     bus::Buses,
     destinations::Destinations,
     embedded::Embedded,
+    environment::Environment,
     invoke::{Invoke, InvokeError},
+    mails::Mails,
     notices::{Notice, Notices},
     queues::Queues,
     services::{self, Services},
@@ -188,6 +191,7 @@ impl World {
         while let Ok(notice) = self.topic.try_recv() {
             match notice {
                 Notice::Event(event) => events.push(event),
+                Notice::Mail(_) => {}
                 Notice::Trouble(trouble) => panic!("{trouble}"),
             }
         }
@@ -249,6 +253,8 @@ async fn serve(queues: &Queues, buckets: &Buckets, notices: Notices) -> String {
         bus: Buses::new(&model, Arc::new(Nobody), destinations, notices),
         queues: queues.clone(),
         buckets: buckets.clone(),
+        mails: Mails::new(PathBuf::new(), Notices::default()),
+        parameters: Environment::default(),
         api: String::new(),
         outputs: outputs(),
     });

@@ -1,0 +1,80 @@
+//! Services of AWS of which one operation is used. Their SDKs would take longer to compile than all of this crate.
+
+use std::error::Error;
+use std::time::Duration;
+
+use aws_types::SdkConfig;
+use ringfence_dynamo::{Trust, sdk_config};
+use ringfence_http::{Http, HttpError, Reply, Signer, endpoint};
+use tokio::time::timeout;
+
+/// The time for a request and its whole answer.
+const ANSWER_TIME: Duration = Duration::from_secs(4);
+/// The longest answer, in bytes. A parameter has at most 8 KB.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+
+/// A service. Its requests are signed.
+pub(crate) struct Aws {
+    http: Http,
+    url: String,
+}
+
+/// There is no whole answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AwsError {
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    #[error("no answer in {ANSWER_TIME:?}")]
+    Late,
+}
+
+impl AwsError {
+    /// Whether the service may have got the request.
+    pub(crate) fn was_sent(&self) -> bool {
+        match self {
+            Self::Http(error) => error.was_sent(),
+            Self::Late => true,
+        }
+    }
+}
+
+impl Aws {
+    /// The service whose requests are signed for `name`, whose host begins with `host`, and whose variables end in `id`.
+    pub(crate) async fn open(
+        trust: &Trust,
+        [name, host, id]: [&'static str; 3],
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Self::of(&sdk_config()?, trust, [name, host, id]).await
+    }
+
+    pub(crate) async fn of(
+        config: &SdkConfig,
+        trust: &Trust,
+        [name, host, id]: [&'static str; 3],
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let signer = Signer::of(config, name).await?;
+        let http = Http::new(trust.proxied(), Some(signer), ANSWER_BYTES_MAX);
+        Ok(Self { http, url: endpoint(config, host, id)? })
+    }
+
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Reply, AwsError> {
+        let url = format!("{}{path}", self.url);
+        let sent = self.http.send("POST", &url, headers, body.as_bytes());
+        Ok(timeout(ANSWER_TIME, sent).await.map_err(|_| AwsError::Late)??)
+    }
+}
+
+/// The code of an error, as both of JSON's protocols say it: `MessageRejected`.
+pub(crate) fn code(reply: &Reply) -> String {
+    let named = |body: &serde_json::Value| body["__type"].as_str().map(str::to_owned);
+    let of_body = || serde_json::from_slice(&reply.body).ok().and_then(|body| named(&body));
+    let code = reply.header("x-amzn-errortype").map(str::to_owned).or_else(of_body);
+    let code = code.unwrap_or_default();
+    let code = code.split(':').next().unwrap_or_default();
+    code.rsplit('#').next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,174 @@
+//! Mails: what one is, and how it is sent.
+//!
+//! A [`Mailer`] speaks SMTP with a server, or calls SES. Its variables say which. A mail has an id that follows from the key
+//! of its delivery: `Message-ID` over SMTP, where mail programs show a repeat once. SES sets an id of its own, so the id
+//! is in `X-Entity-Ref-ID` too, and in the tag `delivery` of SES's events.
+
+mod ses;
+mod smtp;
+
+use std::error::Error;
+use std::fmt;
+use std::str::FromStr;
+use std::time::{Duration, UNIX_EPOCH};
+
+use lettre::Address;
+use lettre::message::header::{ContentType, HeaderName, HeaderValue};
+use lettre::message::{Mailbox, Message};
+use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
+use ringfence_function::{Variables, bounded};
+use ringfence_reactors::{Delivery, Failed};
+
+use crate::id;
+use crate::secret::Secret;
+
+/// The most bytes of an address (RFC 5321, 4.5.3.1.3, without brackets).
+const ADDRESS_BYTES_MAX: usize = 254;
+/// The most bytes of a subject: some lines of a list of mails.
+const SUBJECT_BYTES_MAX: usize = 500;
+/// The most bytes of a text. Longer ones are files, to which a mail has a link.
+const TEXT_BYTES_MAX: usize = 256 * 1024;
+/// The longest cause of a failure, in bytes.
+const CAUSE_BYTES_MAX: usize = 500;
+
+/// A mail, from the stack to one person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mail {
+    /// Who gets it.
+    pub to: MailAddress,
+    /// Its subject: one line, at most 500 bytes.
+    pub subject: String,
+    /// Its text, at most 256 KB.
+    pub text: String,
+}
+
+/// An address that mail can be sent to. `Debug` does not show it, so it gets into no log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailAddress(Address);
+
+/// The text is not an address that mail can be sent to. It does not say which text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not an address for mail: it has the form name@domain and at most {ADDRESS_BYTES_MAX} bytes"
+)]
+pub struct AddressError;
+
+impl FromStr for MailAddress {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let is_plain = text.len() <= ADDRESS_BYTES_MAX && !text.chars().any(char::is_control);
+        let address = is_plain.then(|| text.parse().ok()).flatten();
+        address.map(Self).ok_or(AddressError)
+    }
+}
+
+impl fmt::Debug for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MailAddress(…)")
+    }
+}
+
+/// What the variables of a function say about its mails.
+pub struct MailConfig {
+    from: String,
+    smtp_url: String,
+    bundle: String,
+}
+
+/// Sends mails.
+pub struct Mailer {
+    from: Mailbox,
+    by: By,
+    clock: Clock,
+}
+
+enum By {
+    Smtp(smtp::Smtp),
+    Ses(ses::Ses),
+}
+
+impl Mailer {
+    /// Reads the variables: `MAIL_FROM` has the sender, as `shop@example.com` or `Shop <shop@example.com>`.
+    /// `SMTP_URL_PARAMETER` names the parameter with the URL of an SMTP server. If it is empty, mails go through SES.
+    #[must_use]
+    pub fn config(variables: &mut Variables) -> MailConfig {
+        MailConfig {
+            from: variables.required("MAIL_FROM"),
+            smtp_url: variables.optional("SMTP_URL_PARAMETER", String::new()),
+            bundle: variables.optional(CA_BUNDLE, String::new()),
+        }
+    }
+
+    /// Opens it, once for a process.
+    ///
+    /// # Errors
+    /// The sender is no address, or the environment has no Region or no credentials.
+    pub async fn open(config: MailConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let MailConfig { from, smtp_url, bundle } = config;
+        let bundle = Some(bundle).filter(|path| !path.is_empty());
+        let from = from.parse().map_err(|_| format!("MAIL_FROM: {AddressError}"))?;
+        let of_amazon = Trust::of_amazon().or_bundle(bundle.as_ref())?;
+        let by = match smtp_url.as_str() {
+            "" => By::Ses(ses::Ses::open(&of_amazon).await?),
+            _ => {
+                let url = Secret::open(&of_amazon, smtp_url).await?;
+                By::Smtp(smtp::Smtp::new(url, Trust::of_machine().or_bundle(bundle)?))
+            }
+        };
+        Ok(Self { from, by, clock: Clock::system() })
+    }
+
+    /// Sends a mail.
+    ///
+    /// # Errors
+    /// The server is not there, has refused the mail, or has not said whether it took it. The cause has no address.
+    pub async fn send(&self, mail: &Mail, delivery: &Delivery<'_>) -> Result<(), Failed> {
+        let id = id(&delivery.key());
+        let message = self.message(mail, &id).map_err(Failed::ForGood)?;
+        match &self.by {
+            By::Smtp(smtp) => smtp.send(&message).await,
+            By::Ses(ses) => ses.send(&message, &id).await,
+        }
+    }
+
+    /// The mail as it is sent. What could add a line to its head is refused.
+    fn message(&self, mail: &Mail, id: &str) -> Result<Message, String> {
+        let Mail { to, subject, text } = mail;
+        if subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {
+            return Err(format!(
+                "the subject is one line of at most {SUBJECT_BYTES_MAX} bytes, without control characters"
+            ));
+        }
+        if text.len() > TEXT_BYTES_MAX {
+            return Err(format!(
+                "the text has {} bytes; it has at most {TEXT_BYTES_MAX}",
+                text.len()
+            ));
+        }
+        let header = |name, value: &str| {
+            HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned())
+        };
+        Message::builder()
+            .from(self.from.clone())
+            .to(Mailbox::new(None, to.0.clone()))
+            .subject(subject)
+            .date(UNIX_EPOCH + Duration::from_millis(self.clock.now_ms()))
+            .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))
+            .raw_header(header("X-Entity-Ref-ID", id))
+            .raw_header(header("Auto-Submitted", "auto-generated")) // nobody's holiday answers it
+            .header(ContentType::TEXT_PLAIN)
+            .body(text.clone())
+            .map_err(|error| without_addresses(&error.to_string()))
+    }
+}
+
+/// A text of a server, in which each word that may be an address is replaced.
+fn without_addresses(text: &str) -> String {
+    let word = |word| if str::contains(word, '@') { "(address)" } else { word };
+    let words: Vec<_> = text.split_whitespace().map(word).collect();
+    bounded(&words.join(" "), CAUSE_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests;

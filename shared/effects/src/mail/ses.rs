@@ -1,0 +1,55 @@
+//! Mail through SES: the operation SendEmail of its API v2, with the whole mail.
+
+use std::error::Error;
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use lettre::message::Message;
+use ringfence_dynamo::Trust;
+use ringfence_reactors::Failed;
+use serde_json::{Value, json};
+
+use super::without_addresses;
+use crate::aws::{Aws, code};
+
+/// Refusals of the mail. Others are about the account, its limits or its permissions, which somebody can change.
+const FOR_GOOD: [&str; 2] = ["MessageRejected", "BadRequestException"];
+
+pub(super) struct Ses(Aws);
+
+impl Ses {
+    pub(super) async fn open(trust: &Trust) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Aws::open(trust, ["ses", "email", "SESv2"]).await.map(Self)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(service: Aws) -> Self {
+        Self(service)
+    }
+
+    /// SES takes no key under which a mail is sent once. So a mail without an answer may be sent twice.
+    pub(super) async fn send(&self, message: &Message, id: &str) -> Result<(), Failed> {
+        let to: Vec<_> = message.envelope().to().iter().map(ToString::to_string).collect();
+        let body = json!({
+            "Content": { "Raw": { "Data": STANDARD.encode(message.formatted()) } },
+            "Destination": { "ToAddresses": to },
+            "EmailTags": [{ "Name": "delivery", "Value": id }],
+        });
+        let headers = [("content-type", "application/json")];
+        let sent = self.0.post("/v2/email/outbound-emails", &headers, &body.to_string()).await;
+        let reply = sent.map_err(|error| match error.was_sent() {
+            true => Failed::unknown(&error),
+            false => Failed::for_now(&error),
+        })?;
+        if reply.status == 200 {
+            return Ok(());
+        }
+        let code = code(&reply);
+        let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let said = body["message"].as_str().or(body["Message"].as_str()).unwrap_or_default();
+        let cause = without_addresses(&format!("SES: {} {code}: {said}", reply.status));
+        match FOR_GOOD.contains(&&*code) {
+            true => Err(Failed::ForGood(cause)),
+            false => Err(Failed::ForNow(cause)),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Secrets. A function's variables have only their names, because many may read those: the secrets are in the Parameter
+//! Store of AWS.
+//!
+//! One call reads a parameter, and one permission allows it. A parameter `/aws/reference/secretsmanager/<name>` is a secret
+//! of the Secrets Manager, so both stores are reached in one way.
+
+use std::error::Error;
+use std::time::Duration;
+
+use ringfence_dynamo::{Clock, Trust};
+use ringfence_function::bounded;
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::aws::{Aws, AwsError, code};
+
+/// A secret is read again after this time, so a new one needs no deployment.
+const READ_AGAIN: Duration = Duration::from_secs(300);
+
+/// A parameter of the Parameter Store.
+pub(crate) struct Secret {
+    store: Aws,
+    name: String,
+    clock: Clock,
+    /// The value that was read last, and when, in milliseconds since 1970.
+    read: Mutex<Option<(u64, String)>>,
+}
+
+/// A secret can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the parameter {name} can't be read: {cause}")]
+pub struct SecretError {
+    name: String,
+    cause: String,
+}
+
+impl Secret {
+    pub(crate) async fn open(
+        trust: &Trust,
+        name: String,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        let store = Aws::open(trust, ["ssm", "ssm", "SSM"]).await?;
+        Ok(Self::of(store, name, Clock::system()))
+    }
+
+    pub(crate) fn of(store: Aws, name: String, clock: Clock) -> Self {
+        Self { store, name, clock, read: Mutex::default() }
+    }
+
+    /// The secret. If it can't be read again, the value that was read before holds on.
+    pub(crate) async fn read(&self) -> Result<String, SecretError> {
+        let mut read = self.read.lock().await;
+        let now_ms = self.clock.now_ms();
+        let is_new = |at_ms: u64| u128::from(now_ms.saturating_sub(at_ms)) < READ_AGAIN.as_millis();
+        if let Some((at_ms, value)) = &*read
+            && is_new(*at_ms)
+        {
+            return Ok(value.clone());
+        }
+        match (self.ask().await, &*read) {
+            (Ok(value), _) => *read = Some((now_ms, value.clone())),
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(_)) => tracing::warn!(cause = %error, "the last value is used"),
+        }
+        Ok(read.as_ref().map(|(_, value)| value.clone()).expect("a value"))
+    }
+
+    async fn ask(&self) -> Result<String, SecretError> {
+        let failed = |cause: String| SecretError { name: self.name.clone(), cause };
+        let headers = [
+            ("content-type", "application/x-amz-json-1.1"),
+            ("x-amz-target", "AmazonSSM.GetParameter"),
+        ];
+        let body = json!({ "Name": self.name, "WithDecryption": true }).to_string();
+        let reply = self.store.post("/", &headers, &body).await;
+        let reply = reply.map_err(|error: AwsError| failed(error.to_string()))?;
+        if reply.status != 200 {
+            return Err(failed(format!("{} {}", reply.status, bounded(&code(&reply), 100))));
+        }
+        let body: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let value = body["Parameter"]["Value"].as_str().filter(|value| !value.is_empty());
+        value.map(str::to_owned).ok_or_else(|| failed("it has no value".to_owned()))
+    }
+}
