@@ -65,6 +65,7 @@ impl Reactor for ConfirmOrder {
     const STARTS: Starts = Starts::Now;
     /// Two mails are better than none. Both have one id.
     const IN_DOUBT: InDoubt = InDoubt::Repeat;
+    const VIEWS: &'static [&'static str] = &[Orders::NAME, Customers::NAME];
     type Context = Ordering;
     type Reads = Consumed;
     type Effect = OrderMail;

@@ -172,7 +172,9 @@ async fn fill_cart(walker: &mut Walker<'_>) -> Result<()> {
 }
 
 async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
-    title("She checks out; ordering places the order by itself, and catalog records the demand");
+    title(
+        "She checks out; ordering places the order by itself, catalog records the demand, and she gets a mail",
+    );
     let command = json!({ "cartId": "cart-1", "customerId": "ada" });
     let answer = walker.post("/carts/check-out", &command).await?;
     expect_accepted(&answer, "CheckedOut")?;
@@ -181,7 +183,8 @@ async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
     let key = json!({ "p": { "S": "carts-cart-1" }, "i": { "N": "2" } });
     walker.expect_indexed("CheckedOut", &key).await?;
     let placed = walker.latest("OrderPlaced");
-    walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await
+    walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await?;
+    walker.expect_mail("Subject: Your order cart-1").await
 }
 
 async fn pay_in_time(walker: &mut Walker<'_>) -> Result<()> {

@@ -6,20 +6,13 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aws;
+mod cause;
+mod key;
 mod mail;
 mod secret;
 #[cfg(test)]
 mod testing;
 mod webhook;
 
-use sha2::{Digest, Sha256};
-
 pub use mail::{AddressError, Mail, MailAddress, MailConfig, Mailer};
-pub use secret::SecretError;
 pub use webhook::{Webhook, WebhookConfig, WebhookError};
-
-/// The key of a delivery as a receiver sees it: 32 digits. They are the same each time that the effect is carried out, and
-/// fit wherever an id does.
-fn id(key: &str) -> String {
-    Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}

@@ -16,10 +16,11 @@ use lettre::Address;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
 use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
-use ringfence_function::{Variables, bounded};
+use ringfence_function::Variables;
 use ringfence_reactors::{Delivery, Failed};
 
-use crate::id;
+use crate::cause::without_addresses;
+use crate::key::id;
 use crate::secret::Secret;
 
 /// The most bytes of an address (RFC 5321, 4.5.3.1.3, without brackets).
@@ -28,8 +29,6 @@ const ADDRESS_BYTES_MAX: usize = 254;
 const SUBJECT_BYTES_MAX: usize = 500;
 /// The most bytes of a text. Longer ones are files, to which a mail has a link.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
-/// The longest cause of a failure, in bytes.
-const CAUSE_BYTES_MAX: usize = 500;
 
 /// A mail, from the stack to one person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,13 +160,6 @@ impl Mailer {
             .body(text.clone())
             .map_err(|error| without_addresses(&error.to_string()))
     }
-}
-
-/// A text of a server, in which each word that may be an address is replaced.
-fn without_addresses(text: &str) -> String {
-    let word = |word| if str::contains(word, '@') { "(address)" } else { word };
-    let words: Vec<_> = text.split_whitespace().map(word).collect();
-    bounded(&words.join(" "), CAUSE_BYTES_MAX)
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub(crate) struct Secret {
 /// A secret can't be read.
 #[derive(Debug, thiserror::Error)]
 #[error("the parameter {name} can't be read: {cause}")]
-pub struct SecretError {
+pub(crate) struct SecretError {
     name: String,
     cause: String,
 }

@@ -21,7 +21,7 @@ use ringfence_http::{Http, HttpError, Reply};
 use ringfence_reactors::{Delivery, Failed};
 use tokio::time::timeout;
 
-use crate::id;
+use crate::key::id;
 use crate::secret::Secret;
 use public::Public;
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     time::Duration,
 };
 
@@ -44,6 +45,8 @@ pub struct Walker<'a> {
     open: BTreeMap<String, usize>,
     /// The latest event of each type, as the topic has it.
     latest: BTreeMap<String, Value>,
+    /// Mails that have come and were not yet expected.
+    mails: Vec<String>,
 }
 
 impl<'a> Walker<'a> {
@@ -55,7 +58,7 @@ impl<'a> Walker<'a> {
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
         let topic = stack.watch();
         let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { stack, client, topic, seen, open, latest })
+        Ok(Self { stack, client, topic, seen, open, latest, mails: Vec::new() })
     }
 
     /// The stack.
@@ -186,6 +189,24 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
+    /// Waits until a mail has come that has this line, and takes it.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub async fn expect_mail(&mut self, line: &str) -> Result<()> {
+        let deadline = Instant::now() + EVENTS_WAIT_MAX;
+        let has_line = |mail: &String| mail.lines().any(|found| found == line);
+        while !self.mails.iter().any(has_line) {
+            let Ok(notice) = timeout_at(deadline, self.topic.recv()).await else {
+                bail!("no mail with the line {line} has come");
+            };
+            self.note(notice)?;
+        }
+        self.mails.retain(|mail| !has_line(mail));
+        println!("  mail:  {line}");
+        Ok(())
+    }
+
     /// Ends the walk.
     ///
     /// # Errors
@@ -208,7 +229,10 @@ impl<'a> Walker<'a> {
     fn note(&mut self, notice: Result<Notice, RecvError>) -> Result<()> {
         match notice.context("the topic cannot be watched")? {
             Notice::Trouble(text) => bail!("{text}"),
-            Notice::Mail(_) => Ok(()),
+            Notice::Mail(path) => {
+                self.mails.push(fs::read_to_string(&*path).context("a mail that can't be read")?);
+                Ok(())
+            }
             Notice::Event(event) => {
                 let (kind, detail) = (&event["detail-type"], &event["detail"]);
                 let kind = kind.as_str().context("an event without a type")?;

@@ -22,6 +22,8 @@ pub trait Reactor: Sized + Send + Sync + 'static {
     const STARTS: Starts;
     /// What becomes of an effect that may have happened: its run ended before it had an answer.
     const IN_DOUBT: InDoubt;
+    /// The views whose rows it reads while it carries out an effect. Its role allows it.
+    const VIEWS: &'static [&'static str] = &[];
 
     /// The context that lists it. It reads events of this context, and of all contexts on the DCB log that this one
     /// lists with `reads`.

@@ -64,6 +64,8 @@ pub struct ReactorInfo {
     pub lane: Lane,
     /// The types of events that it reads.
     pub reads: &'static [&'static str],
+    /// The views whose rows it reads.
+    pub views: &'static [&'static str],
 }
 
 /// A slice.
@@ -212,7 +214,7 @@ impl Visitor for Found {
 
     fn reactor<R: Reactor>(&mut self) {
         let (name, lane, reads) = (R::NAME, R::LANE, R::Reads::TYPES);
-        self.last().reactors.push(ReactorInfo { name, lane, reads });
+        self.last().reactors.push(ReactorInfo { name, lane, reads, views: R::VIEWS });
     }
 
     fn function<F: Function>(&mut self) {

@@ -16,7 +16,7 @@ use ringfence_stack::{Members, Stack};
 use ringfence_topic::{BELL_SOURCE, BELL_TYPE};
 use serde_json::{Value, json};
 
-use crate::readers::{VIEWS, World, check_role, noted};
+use crate::readers::{VIEWS, World, check_role, noted, requests_of_rows};
 use crate::template::{check_none, resources};
 
 /// The logical id of the function that feeds ordered automations.
@@ -170,6 +170,8 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
 pub async fn check_roles_of_reactors<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     for (_, reactor) in stack.reactors() {
-        check_role(reactor.name, requests_of_lanes(reactor.name, true).await);
+        let mut asked = requests_of_lanes(reactor.name, true).await;
+        asked.extend(requests_of_rows(reactor.views).await);
+        check_role(reactor.name, asked);
     }
 }

@@ -213,6 +213,27 @@ pub fn check_role(function: &str, asked: Vec<Exchange>) {
     check_requests(&TABLES, &[(function.to_owned(), asked)]);
 }
 
+/// The requests of a reader of rows of these views, which waits for an event.
+pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
+    let world = World::start();
+    let mut asked = Vec::new();
+    for name in views {
+        let mut view = Definition::of::<Notes>();
+        view.name = name;
+        let reader = ViewReader::new(world.dynamo.client.clone(), world.index(), VIEWS, &[view]);
+        let event = world.publish(noted(&["a"], 0)).await;
+        let (partition, slot) = (event.partition, event.slot);
+        let wait = ringfence_views::Wait { partition, slot, most: Duration::ZERO };
+        // It waits for an event before anything is projected, and reads a row that is not there.
+        for (id, wait) in [("a", Some(&wait)), ("b", None)] {
+            let read = reader.row(name, id, wait).await;
+            read.unwrap_or_else(|error| fail(name, error));
+        }
+        asked.extend(world.dynamo.wire.take());
+    }
+    asked
+}
+
 /// Compares the requests of index-events with its role. Panics unless the role allows them and no more.
 pub async fn check_role_of_index_events() {
     let world = World::start();

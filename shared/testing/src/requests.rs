@@ -18,7 +18,9 @@ pub(crate) fn check_requests(tables: &[&str], asked: &[Asked]) {
     if mend::is_asked() {
         mend::template(|text| mended(text, tables, asked));
     }
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
+    let template = Template::of_stack()
+        .map(Template::whole)
+        .unwrap_or_else(|error| fail("the template", error));
     let compared = compare(&template, tables, asked);
     let (lacking, excess) = compared.unwrap_or_else(|error| fail("template.yaml", error));
     let mut lines: Vec<_> = lacking.iter().map(ToString::to_string).collect();
@@ -55,7 +57,7 @@ fn compare(
 /// The template with what the roles lack, and without what nothing needs.
 fn mended(mut text: String, tables: &[&str], asked: &[Asked]) -> String {
     let look = |text: &str| {
-        let template = Template::parse(text).ok()?;
+        let template = Template::parse(text).ok()?.whole();
         compare(&template, tables, asked).ok()
     };
     let mut before = String::new();

@@ -142,8 +142,11 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
     for role in roles(stack, template).into_keys() {
         let of_lanes = keys_of_lanes(stack, template, &role);
         for statement in statements(template, &role).iter().filter(|one| is_about_items(one)) {
+            let actions = statement["Action"].to_string();
+            let writes = ["Put", "Update", "Delete", "Check", "Write"];
+            let writes = writes.iter().any(|write| actions.contains(write));
             let (keys, all) = match &of_lanes {
-                Some(lanes) if statement["Resource"] == arn("ViewTable") => {
+                Some(lanes) if statement["Resource"] == arn("ViewTable") && writes => {
                     (vec![lanes.clone()], true)
                 }
                 _ => keys(stack, &role),
@@ -151,9 +154,6 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
             let enclosing = &condition["ForAnyValue:StringEquals"]["dynamodb:EnclosingOperation"];
-            let actions = statement["Action"].to_string();
-            let writes = ["Put", "Update", "Delete", "Check", "Write"];
-            let writes = writes.iter().any(|write| actions.contains(write));
             let is_limited = *leading == json!(keys) && !keys.is_empty();
             let is_free =
                 leading.is_null() && !all && (!writes || enclosing.is_array() || keys.is_empty());
@@ -194,6 +194,7 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
                 due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
             }
         }
+        due.extend(outside(function));
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
             value.as_str().map(arn)
@@ -213,6 +214,24 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
     let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
     if functions.values().any(keeps) {
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
+    }
+    due
+}
+
+/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
+fn outside(function: &Value) -> Vec<Value> {
+    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
+    let mut due = Vec::new();
+    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
+        if name == "MAIL_FROM" {
+            // The second is what SES asks for if it gets a mail as a whole.
+            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
+            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
+        }
+        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
+            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
+        }
     }
     due
 }

@@ -8,8 +8,8 @@ use ringfence_dynamo::Trust;
 use ringfence_reactors::Failed;
 use serde_json::{Value, json};
 
-use super::without_addresses;
 use crate::aws::{Aws, code};
+use crate::cause::without_addresses;
 
 /// Refusals of the mail. Others are about the account, its limits or its permissions, which somebody can change.
 const FOR_GOOD: [&str; 2] = ["MessageRejected", "BadRequestException"];

@@ -21,7 +21,7 @@ use ringfence_reactors::Failed;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;
 
-use super::without_addresses;
+use crate::cause::without_addresses;
 use crate::secret::Secret;
 
 /// The time to read the URL, to connect, for TLS, and to show the credentials. Nothing is sent before that.

@@ -1,0 +1,9 @@
+//! The key of a delivery, as a receiver sees it.
+
+use sha2::{Digest, Sha256};
+
+/// 32 digits that follow from the key. They are the same each time that the effect is carried out, and fit wherever an id
+/// does.
+pub(crate) fn id(key: &str) -> String {
+    Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
