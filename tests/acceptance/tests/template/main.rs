@@ -93,8 +93,14 @@ fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_o
 }
 
 /// What follows from the slices and the other functions of a stack. Each has a rule of its own.
-const OWN: [&str; 5] =
-    ["CommandsFail", "Dashboard", "DcbLogRole", "FunctionsFail", "PublishEventsRole"];
+const OWN: [&str; 6] = [
+    "CommandsFail",
+    "Dashboard",
+    "DcbLogRole",
+    "FunctionsFail",
+    "MappingsStopped",
+    "PublishEventsRole",
+];
 
 /// A template without what differs from stack to stack: names of programs and sources, indexes of tags, functions of
 /// contexts, and who may use the API.
