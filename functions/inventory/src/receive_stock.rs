@@ -48,6 +48,7 @@ impl State for Delivery {
 
 impl Slice for ReceiveStock {
     const NAME: &'static str = "receive-stock";
+    const SCOPES: &'static [&'static str] = &["inventory/write"];
     type Context = Inventory;
     type State = Delivery;
     type Writes = StockReceived;

@@ -68,6 +68,7 @@ impl State for Reservation {
 impl Slice for ReleaseStock {
     const NAME: &'static str = "release-stock";
     const REACTS_TO: &'static [Cause] = &[Cause::of::<OrderCancelled>(Ordering::NAME)];
+    const SCOPES: &'static [&'static str] = &["inventory/write"];
     type Context = Inventory;
     type State = Reservation;
     type Writes = StockReleased;

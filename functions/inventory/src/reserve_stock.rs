@@ -84,6 +84,7 @@ impl State for Stock {
 impl Slice for ReserveStock {
     const NAME: &'static str = "reserve-stock";
     const REACTS_TO: &'static [Cause] = &[Cause::of::<OrderPlaced>(Ordering::NAME)];
+    const SCOPES: &'static [&'static str] = &["inventory/write"];
     type Context = Inventory;
     type State = Stock;
     type Writes = Written;

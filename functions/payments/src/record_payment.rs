@@ -31,6 +31,7 @@ pub enum Rejection {
 
 impl Slice for RecordPayment {
     const NAME: &'static str = "record-payment";
+    const SCOPES: &'static [&'static str] = &["payments/write"];
     type Context = Payments;
     type State = Payment;
     type Writes = Written;

@@ -17,6 +17,7 @@ pub struct RefundPayment {
 impl Slice for RefundPayment {
     const NAME: &'static str = "refund-payment";
     const REACTS_TO: &'static [Cause] = &[Cause::of::<OrderCancelled>(Ordering::NAME)];
+    const SCOPES: &'static [&'static str] = &["payments/write"];
     type Context = Payments;
     type State = Payment;
     type Writes = PaymentRefunded;

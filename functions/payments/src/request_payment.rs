@@ -70,6 +70,7 @@ impl State for Prices {
 impl Slice for RequestPayment {
     const NAME: &'static str = "request-payment";
     const REACTS_TO: &'static [Cause] = &[Cause::named("inventory", "StockReserved")];
+    const SCOPES: &'static [&'static str] = &["payments/write"];
     type Context = Payments;
     type State = (Payment, Prices);
     type Writes = PaymentRequested;

@@ -26,6 +26,7 @@ pub enum Consumed {
         at_ms: u64,
     },
     SignUpConfirmed,
+    SignUpLapsed,
 }
 
 /// The sign-up of this address and password.
@@ -55,6 +56,8 @@ impl State for SignUp {
                 SignUp { pending: Some((name, at_ms)), ..self }
             }
             Consumed::SignUpConfirmed => SignUp { used: true, ..self },
+            // The clock that said so may be ahead.
+            Consumed::SignUpLapsed => SignUp { pending: None, ..self },
         }
     }
 }
@@ -85,7 +88,7 @@ impl Slice for ConfirmSignUp {
 
     /// The published cases, then the exact time at which a password expires.
     fn cases() -> Vec<Case<Self>> {
-        use crate::SignUpInitiated;
+        use crate::{SignUpInitiated, SignUpLapsed};
 
         let initiated = |email, otp| SignUpInitiated {
             email_id: id(email),
@@ -126,6 +129,10 @@ impl Slice for ConfirmSignUp {
                 .wait(2 * OTP_VALID_MS)
                 .when(confirm("john", "222222"))
                 .then_rejected(Rejection::OtpUsed),
+            john("1")
+                .and(events![SignUpLapsed { email_id: id("john"), otp: id("1") }])
+                .when(confirm("john", "1"))
+                .then_rejected(unknown()),
             // A password does not confirm another address.
             john("1")
                 .and(events![initiated("jane", "2")])

@@ -33,3 +33,12 @@ pub struct SignUpConfirmed {
     pub otp: Otp,
     pub name: String,
 }
+
+/// A one-time password was not used in time.
+#[derive(Clone, Debug, PartialEq, Event)]
+pub struct SignUpLapsed {
+    #[tag(partition)]
+    pub email_id: EmailId,
+    #[tag(partition, key = "otp")]
+    pub otp: Otp,
+}

@@ -26,6 +26,7 @@ pub enum Consumed {
         at_ms: u64,
     },
     SignUpConfirmed,
+    SignUpLapsed,
 }
 
 /// What became of this password at this address.
@@ -36,7 +37,8 @@ pub enum OneTimePassword {
     New,
     /// The name to which it was sent, and the time in milliseconds since 1970.
     Sent(String, u64),
-    Used,
+    /// It was used, or not in time.
+    Spent,
 }
 
 /// Why nothing is sent.
@@ -54,7 +56,7 @@ impl State for OneTimePassword {
     fn evolve(self, event: Consumed) -> Self {
         match event {
             Consumed::SignUpInitiated { name, at_ms } => OneTimePassword::Sent(name, at_ms),
-            Consumed::SignUpConfirmed => OneTimePassword::Used,
+            Consumed::SignUpConfirmed | Consumed::SignUpLapsed => OneTimePassword::Spent,
         }
     }
 }
@@ -80,12 +82,12 @@ impl Slice for InitiateSignUp {
             {
                 Ok(vec![])
             }
-            OneTimePassword::Sent(..) | OneTimePassword::Used => Err(Rejection::OtpSpent),
+            OneTimePassword::Sent(..) | OneTimePassword::Spent => Err(Rejection::OtpSpent),
         }
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::SignUpConfirmed;
+        use crate::{SignUpConfirmed, SignUpLapsed};
 
         let initiated = |email, otp| SignUpInitiated {
             email_id: id(email),
@@ -106,6 +108,10 @@ impl Slice for InitiateSignUp {
             john().wait(OTP_VALID_MS).when(initiate("john", "111111")).then_nothing(),
             john()
                 .wait(OTP_VALID_MS + 1)
+                .when(initiate("john", "111111"))
+                .then_rejected(Rejection::OtpSpent),
+            john()
+                .and(events![SignUpLapsed { email_id: id("john"), otp: id("111111") }])
                 .when(initiate("john", "111111"))
                 .then_rejected(Rejection::OtpSpent),
             john()

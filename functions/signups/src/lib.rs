@@ -3,6 +3,7 @@
 pub mod confirm_sign_up;
 mod events;
 pub mod initiate_sign_up;
+pub mod lapse_sign_up;
 
 use ringfence::prelude::*;
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -22,6 +23,9 @@ impl Context for Signups {
 
 impl Members for Signups {
     fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<confirm_sign_up::ConfirmSignUp>().slice::<initiate_sign_up::InitiateSignUp>();
+        list.slice::<confirm_sign_up::ConfirmSignUp>()
+            .slice::<initiate_sign_up::InitiateSignUp>()
+            .slice::<lapse_sign_up::LapseSignUp>()
+            .due::<lapse_sign_up::LapseSignUp>();
     }
 }

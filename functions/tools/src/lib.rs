@@ -4,6 +4,7 @@
 
 use std::process::ExitCode;
 
+mod deadlines;
 mod walk;
 
 pub use walk::walk;

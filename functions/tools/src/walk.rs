@@ -9,6 +9,8 @@ use ringfence_local::walker::{
 };
 use serde_json::{Value, json};
 
+use crate::deadlines;
+
 /// Walks the shop on a stack that nobody else uses.
 ///
 /// # Errors
@@ -29,6 +31,7 @@ pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
         fill_cart(walker).await?;
         check_out(walker).await?;
         pay_in_time(walker).await?;
+        pay_too_late(walker).await?;
         walker.expect_quiet().await
     })
 }
@@ -209,6 +212,23 @@ async fn pay_in_time(walker: &mut Walker<'_>) -> Result<()> {
     let answer = walker.post("/payments/record-payment", &json!({ "orderId": "ord-8" })).await?;
     expect_accepted(&answer, "PaymentReceived")?;
     walker.expect_events(&[("PaymentReceived", 1)]).await
+}
+
+async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "The other one is ordered, and nobody pays. Deadlines are looked at as if fifteen minutes had\n\
+         passed: the kettle is free again, and the order is cancelled",
+    );
+    order_kettle(walker, "ord-9").await?;
+    deadlines::pass(walker.stack(), 15).await?;
+    let caused = ["StockReleased", "OrderCancelled", "ProductDemandRevoked"];
+    walker.expect_events(&caused.map(|event| (event, 1))).await?;
+    let cancelled = walker.latest("OrderCancelled");
+    walker.expect_row("/orders/ord-9", &cancelled, "/row/status", &json!("cancelled")).await?;
+    title("Then the payment comes, and is sent back");
+    let answer = walker.post("/payments/record-payment", &json!({ "orderId": "ord-9" })).await?;
+    expect_accepted(&answer, "PaymentReceived")?;
+    walker.expect_events(&[("PaymentReceived", 1), ("PaymentRefunded", 1)]).await
 }
 
 async fn order_kettle(walker: &mut Walker<'_>, id: &str) -> Result<()> {

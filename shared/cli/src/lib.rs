@@ -10,6 +10,7 @@ pub mod checkpoint;
 pub mod commands;
 mod contract;
 mod documents;
+mod due;
 pub mod explain;
 mod fences;
 pub mod flow;
@@ -117,6 +118,9 @@ enum OfAll {
     /// Checks the document log.
     #[command(subcommand)]
     Documents(Documents),
+    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
+    /// 2: error.
+    Due(due::Arguments),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
@@ -259,6 +263,7 @@ impl OfAll {
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
             }
+            Self::Due(arguments) => due::due(arguments, lists).boxed_local(),
             Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),
             Self::Replay(Replay::Bus(arguments)) => replay::replay(arguments, lists).boxed_local(),
             Self::Replay(Replay::View(arguments)) => view::rebuild(arguments, lists).boxed_local(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use ringfence::{CatalogError, Current, SequencedEvent};
+use ringfence_deadlines::Deadlines;
 use ringfence_schemas::{Contract, Lock, Readers, present};
 use ringfence_stack::{Members, Stack};
 
@@ -16,6 +17,8 @@ pub struct Lists {
     pub stack: Stack,
     /// The slices, with the code that rehearses their commands.
     pub slices: Slices,
+    /// What is due, with the code that sends its commands.
+    pub(crate) deadlines: Deadlines,
     pub(crate) readers: Readers,
     /// The lock of each context, as the code is.
     pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
@@ -32,6 +35,7 @@ impl Lists {
         Ok(Self {
             stack,
             slices,
+            deadlines: Deadlines::of::<M>(),
             readers: Readers::of::<M>(),
             locks: present::<M>,
             contract: Contract::of::<M>,

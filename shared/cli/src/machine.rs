@@ -1,5 +1,7 @@
 //! The SDK's configuration on the machine of a person: variables, the files of the AWS CLI, and the machine's roots.
 
+use std::net::IpAddr;
+
 use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
@@ -14,6 +16,18 @@ pub async fn sdk_config() -> Result<SdkConfig> {
     #[expect(clippy::disallowed_methods, reason = "the one place that loads it")]
     let loader = aws_config::defaults(BehaviorVersion::latest());
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
+}
+
+/// Whether DynamoDB is on this machine: at this endpoint, or at that of the environment.
+#[must_use]
+pub(crate) fn is_local(endpoint: Option<&str>) -> bool {
+    let of_environment = || std::env::var_os("AWS_ENDPOINT_URL_DYNAMODB")?.into_string().ok();
+    let endpoint = endpoint.map(str::to_owned).or_else(of_environment).unwrap_or_default();
+    let host = endpoint.parse::<http::Uri>().ok().and_then(|url| url.host().map(str::to_owned));
+    host.is_some_and(|host| {
+        let host = host.trim_matches(['[', ']']);
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    })
 }
 
 /// The roots that the machine trusts, among them that of a proxy, or those of `AWS_CA_BUNDLE`.
@@ -63,6 +77,21 @@ mod tests {
     impl LoadServiceConfig for Set {
         fn load_config(&self, _: ServiceConfigKey<'_>) -> Option<String> {
             Some(self.0.to_owned())
+        }
+    }
+
+    #[test]
+    fn only_an_endpoint_of_this_machine_is_local() {
+        for (endpoint, expected) in [
+            ("http://127.0.0.1:8000", true),
+            ("http://127.9.8.7:8000", true),
+            ("http://localhost:8000", true),
+            ("http://[::1]:8000", true),
+            ("https://dynamodb.eu-west-1.amazonaws.com", false),
+            ("http://localhost.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(is_local(Some(endpoint)), expected, "{endpoint}");
         }
     }
 

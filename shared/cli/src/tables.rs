@@ -24,6 +24,11 @@ pub struct DynamoEndpoint {
 }
 
 impl DynamoEndpoint {
+    /// The endpoint, if the flag names one.
+    pub(crate) fn url(&self) -> Option<&str> {
+        self.endpoint_url.as_deref()
+    }
+
     /// A client for it, with the Region and the credentials of the environment.
     ///
     /// # Errors

@@ -8,6 +8,7 @@
 mod boundary;
 mod command;
 mod contract;
+mod due;
 mod event;
 mod events;
 mod explanation;

@@ -12,7 +12,7 @@ use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
 use ringfence_dynamo::Clock;
 use ringfence_feed::{Checkpoints, Entry, Index};
-use ringfence_views::{Projector, ViewReader};
+use ringfence_views::{DueReader, Projector, ViewReader};
 
 use crate::job::Jobs;
 use crate::own::ConsolePage;
@@ -61,7 +61,7 @@ pub(crate) struct Flags {
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
     /// A token of the operator, for an API that asks for tokens.
-    #[arg(long, env = "API_TOKEN", hide_env_values = true)]
+    #[arg(long = "api-token", env = "API_TOKEN", hide_env_values = true)]
     token: Option<String>,
     /// The folder with the samples of the functions, with which forms are filled.
     #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]
@@ -171,6 +171,11 @@ impl Site {
         let table = self.view_table.as_ref()?;
         let views = self.lists.stack.rows();
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
+    }
+
+    /// What reads what is due, if the table of the views is named.
+    pub(crate) fn due(&self) -> Option<DueReader> {
+        Some(DueReader::new(self.client.clone(), self.view_table.as_ref()?))
     }
 
     /// What folds the views, if their table is named.

@@ -47,6 +47,21 @@ impl<S> Case<S> {
     }
 }
 
+/// Facts, and the commands that are due some time after them.
+pub struct DueCase<D> {
+    pub(crate) given: Vec<Fact>,
+    pub(crate) now_ms: u64,
+    pub(crate) commands: Vec<D>,
+    pub(crate) at: &'static Location<'static>,
+}
+
+impl<D> DueCase<D> {
+    /// The events of the case.
+    pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
+        self.given.iter().map(|fact| &fact.event)
+    }
+}
+
 /// What came of a command, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Came {

@@ -11,7 +11,7 @@ use serde_json::to_value;
 
 use crate::{
     CommandContext, Context, Current, Envelope, LogKind, LogName, LogOf, Metadata, Principal,
-    Reads, Slice, kit::DueCase, reaction_key,
+    Reads, Slice, Traceparent, case::DueCase, reaction_key,
 };
 
 /// A command that is sent at a time, unless an event has cleared it before. It stands beside its slice, and a context
@@ -83,7 +83,7 @@ pub struct DueRow<R> {
 }
 
 /// What a command takes over of the metadata of its cause.
-const TAKEN_OVER: [&str; 3] = ["correlationId", "traceparent", Metadata::PRINCIPAL];
+const TAKEN_OVER: [&str; 3] = ["correlationId", Metadata::TRACEPARENT, Metadata::PRINCIPAL];
 
 impl<R: Serialize + DeserializeOwned> DueRow<R> {
     /// The row of `D` after an event. If it stays as it is, so does its cause.
@@ -127,7 +127,15 @@ impl<R: Serialize + DeserializeOwned> DueRow<R> {
         // A reaction to the same event is about tags, each of which has a colon before any other mark.
         let key = reaction_key(&self.cause, &format!("due#{id}"));
         let taken = self.metadata.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        let own = [("commandId", &*key), ("causationId", &self.cause), (Metadata::BY, D::NAME)];
+        // Its span is a child of that of the cause.
+        let parent = self.metadata.get(Metadata::TRACEPARENT).and_then(|text| text.parse().ok());
+        let span = Traceparent::of_command(&key, D::NAME, parent).to_string();
+        let own = [
+            ("commandId", &*key),
+            ("causationId", &self.cause),
+            (Metadata::TRACEPARENT, &span),
+            (Metadata::BY, D::NAME),
+        ];
         let mut metadata = Metadata::default();
         for (name, text) in [("correlationId", &*key)].into_iter().chain(taken).chain(own) {
             metadata.insert(name, text).expect("none of these keys is the log's own");

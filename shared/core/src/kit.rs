@@ -23,8 +23,8 @@ use serde_json::Value;
 
 use crate::Event;
 
-pub use crate::case::Case;
-pub use due::{DueCase, check_due};
+pub use crate::case::{Case, DueCase};
+pub use due::check_due;
 pub use given::{BEGIN_MS, Given, When, given};
 pub use in_memory::{catalog, check_in_memory};
 pub use run::check_each;

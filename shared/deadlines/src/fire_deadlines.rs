@@ -1,39 +1,26 @@
 //! fire-deadlines: sends what is due, once a minute.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use lambda_runtime::{Diagnostic, Error};
-use ringfence::rfc3339;
-use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence::{LogKind, rfc3339};
+use ringfence_dynamo::Clock;
 use ringfence_function::{Call, Service, Variables};
 use ringfence_views::DueReader;
 use serde_json::{Value, json};
 
-use crate::list::{Deadlines, LogTables};
+use crate::list::Deadlines;
 use crate::sweep::{Sweep, Swept};
-
-/// The variables that have the names of the logs' tables.
-const LOGS: [&str; 3] = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
 
 /// The function. It serves what is due in the stack.
 pub struct FireDeadlines {
     deadlines: Deadlines,
     client: Client,
-    config: Config,
-}
-
-/// What its variables say.
-pub struct Config {
-    logs: LogTables,
+    tables: BTreeMap<LogKind, String>,
     views: String,
-    /// Whether the payload may say what time it is. Only the stack on one machine sets it.
-    is_time_given: bool,
-}
-
-impl FireDeadlines {
-    /// The variable with which the time of a payload counts in place of the clock's.
-    pub const TIME_OF_PAYLOAD: &'static str = "TIME_OF_PAYLOAD";
+    clock: Clock,
 }
 
 impl Service for FireDeadlines {
@@ -42,39 +29,40 @@ impl Service for FireDeadlines {
     const ANSWER_TIME: Duration = Duration::from_secs(8);
     const TIME_DEFAULT: Duration = Duration::from_secs(50);
     type Of = Deadlines;
-    type Config = Config;
+    /// The tables of the logs, and that of the views.
+    type Config = (BTreeMap<LogKind, String>, String);
 
-    fn config(variables: &mut Variables) -> Config {
-        let logs = LOGS.map(|name| (name, variables.required(name)));
-        Config {
-            logs: logs.into(),
-            views: variables.required("VIEW_TABLE"),
-            is_time_given: variables.optional(Self::TIME_OF_PAYLOAD, false),
-        }
+    fn config(variables: &mut Variables) -> Self::Config {
+        let logs = [
+            (LogKind::Dcb, "EVENT_TABLE"),
+            (LogKind::Aggregates, "AGGREGATE_TABLE"),
+            (LogKind::Documents, "DOCUMENT_TABLE"),
+        ];
+        let tables = logs.map(|(log, name)| (log, variables.required(name)));
+        (tables.into(), variables.required("VIEW_TABLE"))
     }
 
-    async fn open(deadlines: Deadlines, config: Config) -> Result<Self, Error> {
+    async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
         let client = ringfence_dynamo::client_from_env()?;
-        let fire = Self { deadlines, client, config };
+        let fire = Self { deadlines, client, tables, views, clock: Clock::system() };
         // What can't be opened is said at the start.
-        fire.sweep(&Clock::system())?;
+        fire.sweep()?;
         ringfence_dynamo::open(&fire.client).await;
         Ok(fire)
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let given = call.payload["now"].as_str().filter(|_| self.config.is_time_given);
-        let clock = given.and_then(ms_of_rfc3339).map_or_else(Clock::system, Clock::running);
         let failed = |message: String| Diagnostic {
             error_type: "not-swept".to_owned(),
             error_message: message,
         };
-        let started_ms = clock.now_ms();
-        let sweep = self.sweep(&clock).map_err(|error| failed(error.to_string()))?;
+        let started_ms = self.clock.now_ms();
+        let sweep = self.sweep().map_err(|error| failed(error.to_string()))?;
         let swept = sweep.all(call.time).await;
-        let mut line = swept.line(clock.now_ms());
+        let now_ms = self.clock.now_ms();
+        let mut line = swept.line(now_ms);
         line["function_request_id"] = call.request_id.as_str().into();
-        line["duration_ms"] = clock.now_ms().saturating_sub(started_ms).into();
+        line["duration_ms"] = now_ms.saturating_sub(started_ms).into();
         println!("{line}");
         match swept.failures.is_empty() {
             true => Ok(json!({ "fired": swept.fired, "left": swept.left })),
@@ -84,19 +72,20 @@ impl Service for FireDeadlines {
 }
 
 impl FireDeadlines {
-    fn sweep(&self, clock: &Clock) -> Result<Sweep, Error> {
-        Sweep::new(&self.deadlines, &self.config.logs, &self.config.views, &self.client, clock)
+    fn sweep(&self) -> Result<Sweep, Error> {
+        Sweep::new(&self.deadlines, &self.tables, &self.views, &self.client, &self.clock)
     }
 }
 
 impl Sweep {
-    /// A sweep of what is due. `tables` are those of the logs, and `views` that of the rows.
+    /// A sweep of what is due. `tables` are those of the logs, and `views` that of the rows. The clock is also that of the
+    /// decisions.
     ///
     /// # Errors
     /// A slice can't be on its log.
     pub fn new(
         deadlines: &Deadlines,
-        tables: &LogTables,
+        tables: &BTreeMap<LogKind, String>,
         views: &str,
         client: &Client,
         clock: &Clock,

@@ -10,5 +10,5 @@ mod list;
 mod sweep;
 
 pub use fire_deadlines::FireDeadlines;
-pub use list::{Deadlines, LogTables};
+pub use list::Deadlines;
 pub use sweep::{Sweep, Swept};

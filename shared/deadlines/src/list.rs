@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::{Context, Due, DueRow, LogOf, OnLog, Outcome, chain};
+use ringfence::{Context, Due, DueRow, LogKind, LogName, LogOf, OnLog, Outcome, chain};
 use ringfence_dynamo::Clock;
 use ringfence_logs::{BoxError, InTable, Log};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -21,10 +21,7 @@ const COMMAND_TIME: Duration = Duration::from_secs(5);
 #[derive(Clone, Default)]
 pub struct Deadlines(Vec<Listed>);
 
-/// The names of the logs' tables, by the variables that have them.
-pub type LogTables = BTreeMap<&'static str, String>;
-
-type Open = fn(&LogTables, &Client, &Clock) -> Result<Box<dyn Fire>, BoxError>;
+type Open = fn(&BTreeMap<LogKind, String>, &Client, &Clock) -> Result<Box<dyn Fire>, BoxError>;
 
 #[derive(Clone, Copy)]
 struct Listed {
@@ -57,7 +54,7 @@ impl Deadlines {
     /// Each on its log, whose writers have this clock.
     pub(crate) fn open(
         &self,
-        tables: &LogTables,
+        tables: &BTreeMap<LogKind, String>,
         client: &Client,
         clock: &Clock,
     ) -> Result<Vec<Opened>, BoxError> {
@@ -72,7 +69,8 @@ impl Deadlines {
 impl Visitor for Deadlines {
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
         let open: Open = |tables, client, clock| {
-            let table = tables[<LogOf<D> as Log<D>>::TABLE].clone();
+            let unnamed = || format!("{} needs the table of its log, which is not named", D::NAME);
+            let table = tables.get(&LogOf::<D>::KIND).ok_or_else(unnamed)?;
             let table = InTable::new(client.clone(), table, clock.clone());
             // A decision that is kept would be of no use: a row comes once.
             let (on, _) = LogOf::<D>::open(table, 0)?;

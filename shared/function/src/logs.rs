@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use tracing::{Level, Metadata, Subscriber};
+use tracing::{Level, Subscriber};
 use tracing_subscriber::{
     Layer, filter::LevelFilter, filter::filter_fn, fmt::MakeWriter, layer::SubscriberExt, registry,
     util::SubscriberInitExt,
@@ -32,17 +32,18 @@ where
     let format = tracing_subscriber::fmt::layer().json().flatten_event(true).with_target(false);
     let format = format.with_current_span(false).with_writer(writer);
     let shown = filter_fn(move |line| {
-        *line.level() <= level && (*line.level() <= Level::WARN || !is_dependency(line))
+        *line.level() <= level
+            && (*line.level() <= Level::WARN || !is_dependency(line.file(), line.target()))
     });
     registry().with(format.with_filter(shown.with_max_level_hint(level)))
 }
 
-/// Whether the line is of a crate that Cargo has fetched. Lists of names would not do: a list of noisy
-/// crates would lack a new dependency, and a list of all others would lack a new slice.
-fn is_dependency(line: &Metadata<'_>) -> bool {
+/// Whether a line of this file and target is of a crate that Cargo has fetched. Lists of names would not do: a list of
+/// noisy crates would lack a new dependency, and a list of all others would lack a new slice.
+fn is_dependency(file: Option<&str>, target: &str) -> bool {
     let fetched = ["/registry/src/", "/git/checkouts/"];
-    let file = line.file().unwrap_or_default().replace('\\', "/");
-    fetched.iter().any(|place| file.contains(place)) && !line.target().starts_with("ringfence")
+    let file = file.unwrap_or_default().replace('\\', "/");
+    fetched.iter().any(|place| file.contains(place)) && !target.starts_with("ringfence")
 }
 
 /// An error with its causes, as one text that is short enough for the log.
@@ -112,6 +113,13 @@ mod tests {
             tracing::warn!("shown");
         });
         assert_eq!(sink.lines().len(), 1);
+    }
+
+    #[test]
+    fn lines_of_ringfence_are_shown_also_if_cargo_has_fetched_it() {
+        let fetched = Some("C:\\cargo\\git\\checkouts\\ringfence\\lib.rs");
+        assert!(!is_dependency(fetched, "ringfence_topic"));
+        assert!(is_dependency(fetched, "hyper"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{process::ExitCode, time::Duration};
 
-use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use ringfence_dynamo::Clock;
 use serde_json::Value;
 
@@ -58,29 +58,29 @@ async fn serve<S: Service>(of: S::Of) -> Result<(), Error> {
     let service = &S::open(of, Variables::from_env(S::config)?).await?;
     let clock = &Clock::system();
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
-        let (payload, context) = event.into_parts();
-        let time = time_left(&context, clock, S::ANSWER_TIME).unwrap_or(S::TIME_DEFAULT);
-        let function = context.env_config.function_name.clone();
-        let call = Call { payload, request_id: context.request_id, function, time };
-        service.answer(call).await
+        service.answer(call(event, clock, S::ANSWER_TIME, S::TIME_DEFAULT)).await
     }))
     .await
 }
 
-/// How long the work of an invocation may take if `reserve` is left before the deadline for the answer.
-/// `None` for a deadline in the past, as emulators of the runtime send: it does not count.
-fn time_left(lambda: &Context, clock: &Clock, reserve: Duration) -> Option<Duration> {
-    let left = Duration::from_millis(lambda.deadline.saturating_sub(clock.now_ms()));
-    (!left.is_zero()).then(|| left.saturating_sub(reserve))
+/// An invocation. Its work may take so long that `reserve` is left before the deadline for the answer. A deadline in
+/// the past, as emulators of the runtime send, does not count: then the work may take the time `default`.
+fn call(event: LambdaEvent<Value>, clock: &Clock, reserve: Duration, default: Duration) -> Call {
+    let (payload, context) = event.into_parts();
+    let left = Duration::from_millis(context.deadline.saturating_sub(clock.now_ms()));
+    let time = if left.is_zero() { default } else { left.saturating_sub(reserve) };
+    let function = context.env_config.function_name.clone();
+    Call { payload, request_id: context.request_id, function, time }
 }
 
 #[test]
 fn a_past_deadline_does_not_count_and_a_future_one_leaves_the_reserve() {
-    let mut lambda = Context::default();
-    let (clock, reserve) = (Clock::fixed(10_000), Duration::from_millis(500));
-    for (deadline, left) in [(0, None), (10_000, None), (10_400, Some(0)), (12_000, Some(1_500))] {
+    let [reserve, default] = [500, 20_000].map(Duration::from_millis);
+    for (deadline, left) in [(0, 20_000), (10_000, 20_000), (10_400, 0), (12_000, 1_500)] {
+        let mut lambda = lambda_runtime::Context::default();
         lambda.deadline = deadline;
-        let expected = left.map(Duration::from_millis);
-        assert_eq!(time_left(&lambda, &clock, reserve), expected, "{deadline}");
+        let event = LambdaEvent::new(Value::Null, lambda);
+        let call = call(event, &Clock::fixed(10_000), reserve, default);
+        assert_eq!(call.time, Duration::from_millis(left), "{deadline}");
     }
 }

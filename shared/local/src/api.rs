@@ -1,7 +1,11 @@
 //! The template's HTTP API: requests become API Gateway events (payload format 2.0), and answers of
 //! functions become responses. Without `--auth` it asks no authorizer, because everything is on the loopback address.
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use axum::{
     Router,
@@ -10,8 +14,8 @@ use axum::{
         ConnectInfo, Query, RawPathParams, Request, State, rejection::RawPathParamsRejection,
     },
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
-    response::{IntoResponse, Response},
-    routing::{MethodFilter, any, on},
+    response::{IntoResponse, Redirect, Response},
+    routing::{MethodFilter, any, get, on},
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
@@ -265,8 +269,17 @@ fn mapped(answer: Answer) -> Option<Response> {
     Some(response)
 }
 
+/// Leads a browser to the console. Without one there is nothing at this path.
+pub(crate) fn to_console(console: Arc<OnceLock<String>>) -> Router {
+    let lead = async move || match console.get() {
+        Some(url) => Redirect::to(url).into_response(),
+        None => not_found().await,
+    };
+    Router::new().route("/", get(lead).fallback(not_found))
+}
+
 /// The answer where there is no route.
-pub(crate) async fn not_found() -> Response {
+async fn not_found() -> Response {
     message(StatusCode::NOT_FOUND, "Not Found")
 }
 

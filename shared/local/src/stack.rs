@@ -2,18 +2,13 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result, ensure};
-use axum::{
-    Router,
-    response::{IntoResponse, Redirect},
-    routing::get,
-};
+use anyhow::{Context, Result};
+use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -30,7 +25,7 @@ use crate::{
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::Kept,
+    kept::{Kept, emptied},
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
@@ -38,9 +33,7 @@ use crate::{
     sam, schedule,
     services::{self, Services},
     stream::Poller,
-    template::{
-        ACCOUNT, FunctionResource, Model, REGION, Route, Schedule, TableResource, Template,
-    },
+    template::{ACCOUNT, FunctionResource, Model, Route, Schedule, TableResource, Template},
     tokens,
 };
 
@@ -116,12 +109,7 @@ impl RunningStack {
         let data = format!("http://{}", data_listener.local_addr()?);
         let mut model = options.template.model(&services)?;
         if options.auth {
-            let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
-            ensure!(
-                takes_tokens,
-                "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
-            );
-            tokens::name_issuer(&mut model.functions);
+            tokens::require(&mut model)?;
         }
         let notices = Notices::default();
         let keep = options.keep.as_deref();
@@ -134,7 +122,7 @@ impl RunningStack {
         };
 
         let dynamo = database(kept.as_ref(), &model.tables).await?;
-        let common = common_environment(&data, &services);
+        let common = environment::common(&data, &services);
         let logs = folder.join(environment::LOGS);
         let functions = Functions::start(definitions, &programs, &common, &logs).await?;
         let functions = Arc::new(functions);
@@ -155,7 +143,7 @@ impl RunningStack {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
         if model.routes.iter().all(|route| route.path != "/") {
-            routes = routes.merge(to_console(console.clone()));
+            routes = routes.merge(api::to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
         let bus = Buses::new(&model, functions.clone(), destinations.clone(), notices.clone());
@@ -319,19 +307,18 @@ impl RunningStack {
         let url = self.console.get_or_init(|| format!("http://{address}")).clone();
         let route = |route: &Route| format!("{} {}{}", route.method, self.api, route.path);
         let routes = self.model.routes.iter().map(route).collect();
-        let common = common_environment(&self.data, &self.services);
-        let variables = environment::of_shell(
-            &self.root,
-            &self.folder,
-            &common,
-            &self.api,
-            self.token().as_deref(),
-            &self.model.functions,
-        );
         let outputs = self.model.outputs.clone();
-        let console = make(variables, outputs, address, routes, self.notices.troubles())?;
+        let console = make(self.variables(), outputs, address, routes, self.notices.troubles())?;
         port::serve(&mut self.tasks, listener, port::named(console, &self.root));
         Ok(url)
+    }
+
+    /// The variables of a shell for this stack: endpoints, credentials, and the names of tables.
+    #[must_use]
+    pub fn variables(&self) -> Environment {
+        let common = environment::common(&self.data, &self.services);
+        let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
+        environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
     }
 
     /// The token of the operator, if the API asks for tokens.
@@ -344,7 +331,7 @@ impl RunningStack {
     /// # Errors
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
-        let common = common_environment(&self.data, &self.services);
+        let common = environment::common(&self.data, &self.services);
         let (token, functions) = (self.token(), &self.model.functions);
         environment::write(
             &self.root,
@@ -372,7 +359,7 @@ impl RunningStack {
         port::serve(&mut self.tasks, listener, self.router.clone());
         // At this address queues have other URLs.
         let model = template.model(&services)?;
-        let common = common_environment(&data, &services);
+        let common = environment::common(&data, &services);
         emptied(self.folder.join("sam"))?;
         // The folder is deleted with the stack, without which nothing in it works.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
@@ -380,42 +367,6 @@ impl RunningStack {
         let written = sam::write(folder.path(), &model, &common, &self.functions)?;
         self._sam = Some(folder);
         Ok(written)
-    }
-}
-
-/// Leads a browser to the console. Without one there is nothing at this path.
-fn to_console(console: Arc<OnceLock<String>>) -> Router {
-    let lead = async move || match console.get() {
-        Some(url) => Redirect::to(url).into_response(),
-        None => api::not_found().await,
-    };
-    Router::new().route("/", get(lead).fallback(api::not_found))
-}
-
-/// Region, endpoints and credentials, the same for every function.
-fn common_environment(dynamo: &str, services: &str) -> Environment {
-    let variables = [
-        ("AWS_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", "local"),
-        ("AWS_SECRET_ACCESS_KEY", "local"),
-        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo),
-        ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
-        ("AWS_ENDPOINT_URL_SQS", services),
-        ("AWS_ENDPOINT_URL_S3", services),
-        ("AWS_ENDPOINT_URL_SESV2", services),
-        ("AWS_ENDPOINT_URL_SSM", services),
-        ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
-    ];
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
-
-/// Removes the files of an earlier stack, whose tables are gone as well.
-fn emptied(folder: PathBuf) -> Result<PathBuf> {
-    match fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot empty {}", folder.display()))
-        }
-        _ => Ok(folder),
     }
 }
 

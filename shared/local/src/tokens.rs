@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::{Result, ensure};
 use ringfence_token::{AUDIENCE, ISSUER, Key};
 use serde_json::{Value, json};
 
 use crate::{
     clock,
-    template::{FunctionResource, Route},
+    template::{Model, Route},
 };
 
 /// How long the operator's token holds, in seconds: a stack that runs for a week is started again.
@@ -16,12 +17,21 @@ const OPERATOR_SECONDS: i64 = 7 * 24 * 3600;
 const JWT_ISSUERS: &str = "JWT_ISSUERS";
 
 /// Gives the issuer of this machine the alias `main` in all functions that know aliases.
-pub(crate) fn name_issuer(functions: &mut [FunctionResource]) {
-    for function in functions {
+///
+/// # Errors
+/// No route takes tokens.
+pub(crate) fn require(model: &mut Model) -> Result<()> {
+    let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
+    ensure!(
+        takes_tokens,
+        "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
+    );
+    for function in &mut model.functions {
         if let Some(issuers) = function.environment.get_mut(JWT_ISSUERS) {
             *issuers = format!("main={ISSUER}");
         }
     }
+    Ok(())
 }
 
 /// The public key.

@@ -13,10 +13,7 @@ pub(crate) fn command_broken(
     let changes = differences.iter().map(ToString::to_string).collect();
     let mut broken = finding(context, format!("the command {slice}"), changes).breaks(
         Audience::Http,
-        format!(
-            "POST /{context}/{slice} answers 400 to what callers send today. A letter of a reaction is sent again later, \
-             too"
-        ),
+        format!("POST /{context}/{slice} answers 400 to what callers send today"),
     );
     for ShapeDifference { place, kind } in differences {
         let name = last(place);

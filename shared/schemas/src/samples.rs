@@ -55,7 +55,9 @@ pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Va
         };
         let found = list_lengths(|length| {
             let mut other = payload.clone();
-            other.pointer_mut(place).map(|list| *list = vec![item.clone(); length].into());
+            let list = other.pointer_mut(place).and_then(Value::as_array_mut);
+            let Some(list) = list else { return false };
+            *list = vec![item.clone(); length];
             takes(&other)
         });
         if let Some((least, most)) = found {

@@ -328,8 +328,8 @@ pub(crate) fn upcast_wrong(
             format!("events of version {number} are stored, and nothing could read them"),
         )
         .mend(format!(
-            "mend the function at `{number} = …` of `#[upcast(…)]`: of what is locked as version {number}, it makes exactly \
-             what is locked as version {next}, and nothing more"
+            "mend the function at `{number} = …` of `#[upcast(…)]`: of a payload of version {number} it makes exactly one of \
+             version {next}, without any other field"
         ))
 }
 

@@ -16,6 +16,7 @@ use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
 use crate::Dynamo;
+use crate::deadlines::requests_of_sweeps;
 use crate::functions::{check_indexes, model};
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
 use crate::readers::TABLES;
@@ -54,7 +55,7 @@ pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_indexes(&stack.catalog);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let mut cases = Cases { template: &template, on_dynamo: Vec::new() };
+    let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked: Vec<Asked> = Vec::new();
     // The function that feeds ordered automations asks for all that they do, besides what each reader of lanes asks.
@@ -68,6 +69,13 @@ pub async fn check_cases<M: Members>() {
         }
         asked.push((slice.to_owned(), requests));
     }
+    // fire-deadlines carries out the commands of all dues.
+    let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
+    let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
+    let sweeps = requests_of_sweeps().await.into_iter();
+    let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
+    let all = of_dues.chain(sweeps).collect();
+    asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
     if has_ordered(&stack) {
         asked.push((binary(&model(), IN_ORDER).to_owned(), in_order));
     }
@@ -82,6 +90,8 @@ fn is_ordered(stack: &Stack, name: &str) -> bool {
 struct Cases<'t> {
     template: &'t Template,
     on_dynamo: Vec<(&'static str, LocalBoxFuture<'t, Requests>)>,
+    /// The slices whose commands can be due.
+    dues: Vec<&'static str>,
 }
 
 impl Visitor for Cases<'_> {
@@ -91,6 +101,7 @@ impl Visitor for Cases<'_> {
     }
 
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.dues.push(D::NAME);
         let clock = Clock::fixed(BEGIN_MS);
         let open = || {
             let memory = <LogOf<D> as Log<D>>::memory();

@@ -10,6 +10,7 @@
 mod cases;
 mod checks;
 mod contract;
+mod deadlines;
 mod dynamo;
 mod functions;
 mod lanes;

@@ -21,15 +21,24 @@ pub(crate) fn check_requests(tables: &[&str], asked: &[Asked]) {
     let template = Template::of_stack()
         .map(Template::whole)
         .unwrap_or_else(|error| fail("the template", error));
-    let compared = compare(&template, tables, asked);
-    let (lacking, excess) = compared.unwrap_or_else(|error| fail("template.yaml", error));
+    let lines = lines(&template, tables, asked);
+    check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
+}
+
+/// What the roles lack, and what they allow and nothing asks for.
+pub(crate) fn lines(
+    template: &Template,
+    tables: &[&str],
+    asked: &[Asked],
+) -> Result<Vec<String>, TemplateError> {
+    let (lacking, excess) = compare(template, tables, asked)?;
     let mut lines: Vec<_> = lacking.iter().map(ToString::to_string).collect();
     lines.dedup();
     lines.extend(excess.iter().map(ToString::to_string));
     if !lines.is_empty() {
         lines.push(mend::HINT.to_owned());
     }
-    check_none(&lines);
+    Ok(lines)
 }
 
 type Compared = (Vec<LackingPermission>, BTreeSet<Excess>);
@@ -55,7 +64,7 @@ fn compare(
 }
 
 /// The template with what the roles lack, and without what nothing needs.
-fn mended(mut text: String, tables: &[&str], asked: &[Asked]) -> String {
+pub(crate) fn mended(mut text: String, tables: &[&str], asked: &[Asked]) -> String {
     let look = |text: &str| {
         let template = Template::parse(text).ok()?.whole();
         compare(&template, tables, asked).ok()

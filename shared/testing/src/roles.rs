@@ -14,8 +14,12 @@ use ringfence_stack::{ContextInfo, Members, Stack};
 use ringfence_topic::BELL_SOURCE;
 use serde_json::{Value, json};
 
+use crate::cases::table_of;
 use crate::lanes::{IN_ORDER, RING};
 use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
+
+/// The role of fire-deadlines.
+const FIRE_DEADLINES: &str = "FireDeadlinesRole";
 
 /// Panics unless each function has its role, and each role allows what its functions need and no more. The message
 /// says what to write into `template.yaml`.
@@ -61,21 +65,29 @@ fn keys_of_lanes(stack: &Stack, template: &Value, role: &str) -> Option<String> 
     }
 }
 
-/// The partition keys, or their beginnings, to which a role is limited, and whether all of its statements are.
-fn keys(stack: &Stack, role: &str) -> (Vec<String>, bool) {
+/// The partition keys, or their beginnings, to which a role's statement about this table is limited, and whether it is
+/// whatever it allows.
+fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
         LogKind::Dcb => None,
         LogKind::Aggregates => Some(format!("{}#*", context.name)),
         LogKind::Documents => Some(format!("{}-*", context.name)),
     };
     let contexts = stack.contexts.iter();
-    let of_role = contexts.filter(|context| role_of_slices(stack, context.name) == role);
+    // fire-deadlines carries out the commands that can be due, on any log.
+    let is_of_role = |context: &&ContextInfo| match role {
+        FIRE_DEADLINES => !context.dues.is_empty() && table.contains(table_of(context.log)),
+        _ => role_of_slices(stack, context.name) == role,
+    };
+    let of_role = contexts.filter(is_of_role);
     let streams: Vec<_> = of_role.filter_map(prefix).collect();
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
         _ if !streams.is_empty() => (streams, true),
         // Checkpoints of readers, and which generation of a view is served.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
+        // Notes on what is due.
+        FIRE_DEADLINES if table.contains("ViewTable") => some(&["$Due-*"]),
         _ => some(&[]),
     }
 }
@@ -149,7 +161,7 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
                 Some(lanes) if statement["Resource"] == arn("ViewTable") && writes => {
                     (vec![lanes.clone()], true)
                 }
-                _ => keys(stack, &role),
+                _ => keys(stack, &role, &statement["Resource"].to_string()),
             };
             let condition = &statement["Condition"];
             let leading = &condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
@@ -172,6 +184,11 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
 
 fn allow(sid: &str, action: Value, resource: Value) -> Value {
     json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
+}
+
+/// The one statement that names everything: X-Ray has no resources for this action.
+fn send_spans() -> Value {
+    allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
 }
 
 /// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
@@ -210,6 +227,9 @@ fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Valu
         if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
         }
+    }
+    if functions.contains_key("ForwardSpans") {
+        due.push(send_spans());
     }
     let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
     if functions.values().any(keeps) {
@@ -303,19 +323,22 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
     collect(&template["Resources"], "Resource", &mut named);
     collect(&template["Resources"], "Action", &mut actions);
     assert!(named.len() > 12 && actions.len() > 12, "finds no statements");
-    for resource in named.iter().map(|resource| resource.to_string()) {
-        // Only the objects of a bucket are named by a star.
-        let rest = resource.replace("FailedBatches.Arn}/*", "");
-        assert!(!rest.contains('*'), "{resource}");
-    }
+    let mut statements = Vec::new();
+    collect(&template["Resources"], "Statement", &mut statements);
+    let statements: Vec<_> = statements
+        .iter()
+        .flat_map(|list| list.as_array().expect("the shape of a template"))
+        .collect();
+    let known = statements.iter().filter(|statement| ***statement == send_spans()).count();
+    let named = named.iter().map(|resource| resource.to_string());
+    // Only the objects of a bucket are named by a star.
+    let stars: Vec<_> =
+        named.filter(|it| it.replace("FailedBatches.Arn}/*", "").contains('*')).collect();
+    assert!(stars.len() == known && known <= 1, "{stars:?}");
     for action in actions.iter().map(|action| action.to_string()) {
         assert!(!action.contains('*'), "{action}");
     }
-    let mut statements = Vec::new();
-    collect(&template["Resources"], "Statement", &mut statements);
-    for statement in
-        statements.iter().flat_map(|list| list.as_array().expect("the shape of a template"))
-    {
+    for statement in statements {
         let deletes = statement["Action"].to_string().contains("Delete");
         assert!(!deletes || statement["Resource"] == arn("ViewTable"), "{statement}");
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{Context, Slice};
 use ringfence_automations::ReactInOrder;
+use ringfence_deadlines::FireDeadlines;
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
@@ -46,6 +47,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("QueryViews", variables::<QueryViews>()),
         (RING, variables::<RingReaders>()),
         (IN_ORDER, variables::<ReactInOrder>()),
+        ("FireDeadlines", variables::<FireDeadlines>()),
     ];
     let serving = serving.into_iter().filter(|(id, _)| match *id {
         RING => has_lanes(stack),

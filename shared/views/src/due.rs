@@ -53,6 +53,19 @@ pub struct DueNote {
     pub why: String,
 }
 
+/// What is due now, for people.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DueStanding {
+    /// How many rows are due, of the first hundred of each shard.
+    pub rows: usize,
+    /// Whether there may be more.
+    pub is_more: bool,
+    /// When the earliest of them was due, in milliseconds since 1970.
+    pub earliest_ms: Option<u64>,
+    /// The notes that count, each with the id of its row.
+    pub notes: Vec<(String, DueNote)>,
+}
+
 fn notes_of(due: &Definition) -> String {
     format!("$Due-{}", due.name)
 }
@@ -175,6 +188,32 @@ impl DueReader {
                 return Ok(notes);
             }
         }
+    }
+
+    /// What is due up to a time, in milliseconds since 1970.
+    ///
+    /// # Errors
+    /// The view table can't be read.
+    pub async fn standing(&self, due: &Definition, now_ms: u64) -> Result<DueStanding, ViewError> {
+        let mut standing = DueStanding::default();
+        let Some(live) = self.live(due).await? else { return Ok(standing) };
+        for shard in 0..due.shards.unwrap_or_default() {
+            let page = self.page(due, live, shard, now_ms, None).await?;
+            let first = page.rows.first().map(|(at, _)| *at);
+            standing.earliest_ms = standing.earliest_ms.into_iter().chain(first).min();
+            standing.rows += page.rows.len();
+            standing.is_more |= page.next.is_some();
+        }
+        if standing.rows > 0 {
+            let notes = self.notes(due).await?;
+            let ids = notes.keys().map(String::as_str).collect();
+            let rows = self.rows(due, live, &ids).await?;
+            let counts = |id: &str, note: &DueNote| {
+                rows.get(id).is_some_and(|row| row["cause"] == *note.cause)
+            };
+            standing.notes = notes.into_iter().filter(|(id, note)| counts(id, note)).collect();
+        }
+        Ok(standing)
     }
 
     /// Keeps a note on a row, in place of an earlier one.

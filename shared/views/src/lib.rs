@@ -39,7 +39,7 @@ mod standing;
 mod view;
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
-pub use due::{DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader};
+pub use due::{DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
 pub use error::ViewError;
 pub use generation::Generation;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};

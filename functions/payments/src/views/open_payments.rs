@@ -37,6 +37,7 @@ pub struct OpenPayment {
 
 impl View for OpenPayments {
     const NAME: &'static str = "open-payments";
+    const SCOPES: &'static [&'static str] = &["payments/read"];
     type Reads = Consumed;
     type Row = OpenPayment;
 

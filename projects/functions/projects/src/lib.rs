@@ -27,7 +27,6 @@ pub mod renew_claim;
 pub mod reopen_edge;
 pub mod request_review;
 pub mod spawn_feature;
-pub mod sweep_claims;
 pub mod validate_gaps;
 pub mod views {
     //! The read models.
@@ -93,6 +92,7 @@ impl Members for Projects {
             .slice::<create_release::CreateRelease>()
             .slice::<drop_dependency::DropDependency>()
             .slice::<expire_claim::ExpireClaim>()
+            .due::<expire_claim::ExpireClaim>()
             .slice::<fold_back::FoldBack>()
             .slice::<force_release::ForceRelease>()
             .slice::<init_project::InitProject>()
@@ -111,7 +111,6 @@ impl Members for Projects {
             .view::<views::project_features::ProjectFeatures>()
             .view::<views::project_status::ProjectStatus>()
             .view::<views::project_trace::ProjectTrace>()
-            .function::<ready_work::ReadyWork>()
-            .function::<sweep_claims::SweepClaims>();
+            .function::<ready_work::ReadyWork>();
     }
 }

@@ -12,16 +12,10 @@ use super::in_memory::catalog;
 use super::same::{assert_same, fail};
 use crate::{
     BoundaryId, CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName,
-    Metadata, NewEvent, OnLog, Outcome, Reads, SequencedEvent, canonical_json, case::Fact, escape,
+    Metadata, NewEvent, OnLog, Outcome, Reads, SequencedEvent, canonical_json,
+    case::{DueCase, Fact},
+    escape,
 };
-
-/// Facts, and the commands that are due some time after them.
-pub struct DueCase<D> {
-    given: Vec<Fact>,
-    now_ms: u64,
-    commands: Vec<D>,
-    at: &'static Location<'static>,
-}
 
 impl Given {
     /// By now exactly these commands are due, in any order.
@@ -38,13 +32,6 @@ impl Given {
     pub fn then_none_due<D: Due>(self) -> DueCase<D> {
         let (given, now_ms) = self.into_parts();
         DueCase { given, now_ms, commands: Vec::new(), at: Location::caller() }
-    }
-}
-
-impl<D> DueCase<D> {
-    /// The events of the case.
-    pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
-        self.given.iter().map(|fact| &fact.event)
     }
 }
 
@@ -79,7 +66,7 @@ pub fn check_due<D: Due, L: OnLog<D>>(open: impl Fn() -> L, set_clock: impl Fn(u
     let of_due = cases.iter().map(|case| (case.given.clone(), case.at));
     let of_slice = D::cases().into_iter().map(|case| (case.given, case.at));
     for (facts, at) in of_due.chain(of_slice) {
-        let events = stored::<D::Context>(&facts);
+        let events = logged::<D::Context>(&facts);
         let history = History::<D, _, _> {
             facts,
             events,
@@ -99,7 +86,19 @@ fn command<D: Due>(id: &str, row: &DueRow<D::Row>) -> D {
     })
 }
 
-/// The facts as the log of their context stores them.
+/// The facts as the log of their context stores them. In the log one writer adds them, so each is later than the one
+/// before.
+fn logged<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
+    let mut events = stored::<C>(facts);
+    if C::Log::KIND != LogKind::Documents {
+        for n in 1..events.len() {
+            events[n].at = events[n].at.max(events[n - 1].at + 1);
+        }
+    }
+    events
+}
+
+/// The facts as the log of their context would store them, each at the moment of its fact.
 fn stored<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
     let (catalog, kind) = (catalog::<C>(), C::Log::KIND);
     let mut slots = BTreeMap::<BoundaryId, u64>::new();
@@ -209,7 +208,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
     async fn in_time(&self, n: usize, id: &str, row: &DueRow<D::Row>, due: u64) {
         let Self { at, facts, .. } = self;
         let on = self.log(n).await;
-        let set = facts[n - 1].at_ms;
+        let set = self.events[n - 1].at;
         if due > set {
             let early = self.send(&on, id, row, due - 1).await;
             assert!(
@@ -231,7 +230,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         );
         let written = sent.written.iter().map(|event| Fact { at_ms: now_ms, event: event.clone() });
         let all: Vec<_> = facts[..n].iter().cloned().chain(written).collect();
-        let left = rows::<D>(&stored::<D::Context>(&all));
+        let left = rows::<D>(&logged::<D::Context>(&all));
         let is_left = left.get(id).and_then(|row| row.due).is_some_and(|due| due <= now_ms);
         assert!(
             !is_left,
@@ -253,7 +252,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
 
     /// The row is sent after facts that may have cleared or moved it.
     async fn late(&self, facts: usize, id: &str, row: &DueRow<D::Row>, due: u64) {
-        let now_ms = due.max(self.facts[facts - 1].at_ms);
+        let now_ms = due.max(self.events[facts - 1].at);
         let rows = rows::<D>(&self.events[..facts]);
         if rows.get(id).and_then(|row| row.due).is_some_and(|due| due <= now_ms) {
             return;

@@ -4,6 +4,7 @@
 mod compile_errors;
 mod decide;
 mod derive;
+mod dues;
 mod effect;
 mod failures;
 mod filtered;

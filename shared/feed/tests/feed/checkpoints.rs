@@ -24,6 +24,8 @@ fn a_reader_moves_only_from_where_it_is() {
             "{moved:?}"
         );
         assert!(checkpoints.advance("a#1", None, at(9)).await.is_err());
+        let same = checkpoints.advance("a#1", Some(at(3)), at(7)).await;
+        assert!(same.is_err(), "it was another run that moved it there");
         checkpoints.set("a#1", at(1)).await.expect("an operator may");
         assert_eq!(checkpoints.load("a#1").await.expect("one"), Some(at(1)));
         assert_eq!(checkpoints.load("a#2").await.expect("another reader"), None);

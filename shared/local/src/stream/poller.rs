@@ -165,21 +165,27 @@ mod tests {
         invoke::InvokeError,
         pattern::Pattern,
         queues::Queues,
-        template::Retries,
+        template::{Model, Retries},
     };
 
-    /// Fails on every batch that has the id `poison`.
-    struct Fake(UnboundedSender<String>);
+    /// Fails on every batch that has the id `poison`. While it runs, the next start of the stack would repeat the batch.
+    struct Fake {
+        given: UnboundedSender<String>,
+        kept: Kept,
+        mapping: Mapping,
+    }
 
     impl Invoke for Fake {
         async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
+            let first = number(&payload["Records"][0]).expect("a number");
+            assert_eq!(self.kept.position(&self.mapping), Some(Position::At(first)));
             let ids: Vec<_> = payload["Records"]
                 .as_array()
                 .expect("records")
                 .iter()
                 .map(|r| r["dynamodb"]["Keys"]["id"]["S"].as_str().expect("an id"))
                 .collect();
-            let _ = self.0.send(ids.join(" "));
+            let _ = self.given.send(ids.join(" "));
             match ids.contains(&"poison") {
                 false => Ok(Value::Null),
                 true => Err(InvokeError::Function {
@@ -211,23 +217,27 @@ mod tests {
         let wanted =
             json!({ "dynamodb": { "Keys": { "id": { "S": ["a", "poison", "b", "c"] } } } });
         let (sender, mut given) = unbounded_channel();
+        let mapping = Mapping {
+            table: "events".to_owned(),
+            function: "publish-events".to_owned(),
+            batch_size: 10,
+            filters: vec![Pattern::parse(&wanted).expect("a pattern")],
+            retries: Retries { attempts_max: Some(0), age_max: None },
+            bisect: true,
+            report_item_failures: true,
+            on_failure: Some("arn:aws:s3:::lost".to_owned()),
+        };
+        let kept = Kept::open(folder.path(), &Model::default(), &Notices::default());
+        let kept = kept.expect("a folder");
+        let fake = Fake { given: sender, kept: kept.clone(), mapping: mapping.clone() };
         let poller = Poller {
-            mapping: Mapping {
-                table: "events".to_owned(),
-                function: "publish-events".to_owned(),
-                batch_size: 10,
-                filters: vec![Pattern::parse(&wanted).expect("a pattern")],
-                retries: Retries { attempts_max: Some(0), age_max: None },
-                bisect: true,
-                report_item_failures: true,
-                on_failure: Some("arn:aws:s3:::lost".to_owned()),
-            },
+            mapping,
             stream: dynamo.stream("events").expect("a stream"),
-            functions: Arc::new(Fake(sender)),
+            functions: Arc::new(fake),
             destinations: Destinations { queues: Queues::default(), buckets: buckets.clone() },
             notices: Notices::default(),
         };
-        let running = tokio::spawn(poller.run());
+        let running = tokio::spawn(poller.run_and_keep(Some(kept)));
         assert_eq!(take(&mut given, 4).await, ["a poison b", "a", "poison b", "poison"]);
         put(&dynamo, "events", "c").await;
         assert_eq!(take(&mut given, 2).await, ["b", "c"]);

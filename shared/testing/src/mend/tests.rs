@@ -2,6 +2,7 @@ use ringfence_local::template::{Role, Template, excess};
 use serde_json::json;
 
 use super::*;
+use crate::requests::{lines, mended};
 
 /// As a new stack has it: without an index.
 const BARE: &str = r#"Resources:
@@ -117,6 +118,27 @@ fn a_role_gets_what_requests_need_and_loses_what_none_needs() {
     // The statements that are gone come again.
     let again = allowed(text, &requests());
     assert!(again.contains("Sid: ConditionCheckItemWithinTransactWriteItems\n"), "{again}");
+}
+
+#[test]
+fn a_check_names_what_is_lacking_and_what_is_in_excess_until_it_has_written_it() {
+    let asked = |requests: &[(&str, serde_json::Value)]| {
+        let owned =
+            requests.iter().map(|(operation, body)| ((*operation).to_owned(), body.clone()));
+        [("book-room".to_owned(), owned.collect::<Vec<_>>())]
+    };
+    let tables = &["EventTable"];
+    let requests = requests();
+    let mut text = BARE.to_owned();
+    let lacking = (&requests[..], "DcbLogRole does not allow ");
+    for (some, begin) in [lacking, (&requests[..1], "DcbLogRole: its statement ")] {
+        let lines = |text: &str| lines(&Template::parse(text).expect("YAML"), tables, &asked(some));
+        let named = lines(&text).expect("a role");
+        assert!(named.len() > 1 && named[0].starts_with(begin), "{named:?}");
+        assert_eq!(named.last().map(String::as_str), Some(HINT));
+        text = mended(text, tables, &asked(some));
+        assert_eq!(lines(&text).expect("a role"), [""; 0]);
+    }
 }
 
 #[test]

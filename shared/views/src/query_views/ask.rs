@@ -343,11 +343,12 @@ mod tests {
             &ask(json!({ "after": after, "prefix": "p" })),
             "after: is not a token of this list",
         );
-        let below = ListPage { from: Some("5".to_owned()), ..of_p };
-        let after = token("orders", &below, "p4");
-        refuse(
-            &ask(json!({ "after": after, "prefix": "p", "from": "5" })),
-            "after: is not a token of this list",
-        );
+        let [from, to] = ["5", "7"].map(|bound| Some(bound.to_owned()));
+        let between = ListPage { from, to, ..of_p };
+        for (id, is_of_list) in [("p4", false), ("p5", true), ("p7", true), ("p71", false)] {
+            let after = token("orders", &between, id);
+            let query = json!({ "after": after, "prefix": "p", "from": "5", "to": "7" });
+            assert_eq!(Ask::parse(&ask(query)).is_ok(), is_of_list, "{id}");
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use ringfence_function::Issuers;
 use ringfence_views::query_views::answer;
-use ringfence_views::{Definition, View, ViewReader, kit};
+use ringfence_views::{Definition, RowRule, View, ViewReader, kit};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, view};
@@ -14,7 +15,7 @@ struct OwnNotes;
 impl View for OwnNotes {
     const NAME: &'static str = Notes::NAME;
     const SCOPES: &'static [&'static str] = &["notes/read"];
-    const VISIBLE: Option<ringfence_views::RowRule<Row>> =
+    const VISIBLE: Option<RowRule<Row>> =
         Some(|id, row, principal| row.count > 0 && id.starts_with(&principal.id));
     type Reads = Consumed;
     type Row = Row;
@@ -25,6 +26,29 @@ impl View for OwnNotes {
 
     fn evolve(row: Option<Row>, id: &str, event: &Consumed) -> Option<Row> {
         Notes::evolve(row, id, event)
+    }
+}
+
+/// The notes as a later version of the view has them, before it is rebuilt.
+struct Titled;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct TitledRow {
+    title: String,
+}
+
+impl View for Titled {
+    const NAME: &'static str = Notes::NAME;
+    const VISIBLE: Option<RowRule<TitledRow>> = Some(|_, _, _| true);
+    type Reads = Consumed;
+    type Row = TitledRow;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        Notes::rows(event)
+    }
+
+    fn evolve(row: Option<TitledRow>, _: &str, _: &Consumed) -> Option<TitledRow> {
+        row
     }
 }
 
@@ -117,6 +141,15 @@ async fn a_row_that_a_caller_does_not_see_is_as_if_it_did_not_exist() {
     assert_eq!((status, &body["type"]), (404, &json!("urn:ringfence:problem:row-not-found")));
     let (status, body) = callers.ask(ada(), row("ada-1"), query).await;
     assert_eq!((status, &body["row"]["count"]), (200, &json!(2)));
+    // Nor does a caller see one that the rule can't judge.
+    let views = [Definition::of::<Titled>()];
+    let later =
+        ViewReader::new(callers.world.client.clone(), callers.world.index.clone(), "views", &views);
+    let later = Callers { reader: later, ..callers };
+    assert_eq!(later.ask(ada(), row("ada-1"), Value::Null).await.0, 404);
+    let (_, list) = later.ask(ada(), json!({ "view": "notes" }), Value::Null).await;
+    assert_eq!(list["items"], json!([]));
+    let callers = later;
     // Operators see all rows.
     let (issuers, row) = (Issuers::default(), row("bob-1"));
     let direct = answer(&callers.reader, &issuers, &row, "request-1", LONG).await;

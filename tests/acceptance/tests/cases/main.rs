@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod contention;
+mod deadlines;
 mod in_order;
 mod process;
 mod rehearsals;

@@ -55,11 +55,12 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What serves all of a stack: the logical id, and the file that says what it does.
-const SERVING: [(&str, &str); 4] = [
+const SERVING: [(&str, &str); 5] = [
     ("PublishEvents", "shared/topic/src/lib.rs"),
     ("IndexEvents", "shared/feed/src/index_events.rs"),
     ("ProjectViews", "shared/views/src/project_views.rs"),
     ("QueryViews", "shared/views/src/query_views.rs"),
+    ("FireDeadlines", "shared/deadlines/src/fire_deadlines.rs"),
 ];
 
 /// The slices of a stack, what serves all of it, and the other functions of contexts.

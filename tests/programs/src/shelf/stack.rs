@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use ringfence::Snapshots;
 use ringfence::prelude::*;
+use ringfence_deadlines::{Deadlines, FireDeadlines};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_topic::PublishEvents;
@@ -196,6 +197,9 @@ pub(in super::super) fn run(function: Option<&str>) -> ExitCode {
         Some("starter-publish-events") => ringfence_function::run::<PublishEvents>(stack().catalog),
         Some("starter-index-events") => ringfence_function::run::<IndexEvents>(stack().catalog),
         Some("starter-project-views") => ringfence_function::run::<ProjectViews>(stack().folded()),
+        Some("starter-fire-deadlines") => {
+            ringfence_function::run::<FireDeadlines>(Deadlines::of::<All>())
+        }
         Some("starter-query-views") => ringfence_function::run::<QueryViews>(stack().views()),
         _ => ringfence_cli::run::<All, ringfence_console::ConsoleCommand>(),
     }

@@ -38,6 +38,12 @@ fn wrong_flags_are_named() {
         ("import --from reventless source", "--table <TABLE>"),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
+        ("due", "--view-table <VIEW_TABLE>"),
+        ("due --view-table v --in soon", "'soon'"),
+        (
+            "due --view-table v --in 2h --endpoint-url https://dynamodb.eu-west-1.amazonaws.com",
+            "--in is for a stack on this machine",
+        ),
         ("tail", "--index-table <INDEX_TABLE>"),
         ("schemas check", "name the index with --index-table, INDEX_TABLE or --stack"),
         ("schemas check --base main --newest 9", "cannot be used with"),

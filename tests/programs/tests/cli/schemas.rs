@@ -5,11 +5,13 @@ use ringfence::{
 };
 use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
 use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::StreamName;
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use ringfence_programs::shop::{OrderPlaced, ProductAdded, ProductNameChanged};
 use serde_json::{Value, json};
 
+use crate::logs::cart;
 use crate::world::{AGGREGATES, EVENTS, World, ringfence};
 
 /// An event as another version of the program writes it.
@@ -67,12 +69,16 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
     let renamed =
         aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
     customers.push_event(&key, PushPlace::End, renamed).await.unwrap();
+    cart(&world, "c", 1).await;
     let of_aggregate = Partition::of_aggregate("customers#ada");
-    world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate]).await;
+    let of_document = Partition::of_document(&StreamName::new("carts", "c").unwrap());
+    world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate, of_document]).await;
 
     let unread = |first: &str| {
         format!(
-            "unread   ProductAdded of catalog, version 1: description: missing field `description`; {first}; read by \
+            "unread   ItemAdded of carts, version 1: the context does not declare the type; 1 event, carts-c/0; read by \
+             carts\n\
+             unread   ProductAdded of catalog, version 1: description: missing field `description`; {first}; read by \
              catalog-products\n\
              unread   ProductNameChanged of catalog, version 1: name: invalid type: integer `5`, expected a string; \
              1 event, productId:p/4; read by catalog-products\n\
@@ -83,18 +89,18 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
         )
     };
     let all = unread("2 events, among them productId:p/2, productId:p/3");
-    let end = "8 events of the index decoded, 2 read units: not all can be read\n";
+    let end = "9 events of the index decoded, 2 read units: not all can be read\n";
     assert_eq!(check(&[]), (1, format!("{all}{newer}{end}")));
     // The newest of each type. The search ends where the index begins, because some types have no event.
     let (status, said) = check(&["--newest", "1"]);
     let newest = unread("1 event, productId:p/3");
     assert!(status == 1 && said.starts_with(&newest), "{said}");
-    assert!(said.contains("1 event, orderId:o2/1\n6 of 8 events of the index decoded, "), "{said}");
+    assert!(said.contains("1 event, orderId:o2/1\n7 of 9 events of the index decoded, "), "{said}");
 
     let (_, report) = world.json(&["schemas", "check"]);
     let unread = report["unread"].as_array().unwrap();
-    assert_eq!((unread.len(), &unread[1]["field"]), (4, &json!("name")));
-    assert_eq!(unread[0]["first"], json!(["productId:p/2", "productId:p/3"]));
+    assert_eq!((unread.len(), &unread[2]["field"]), (5, &json!("name")));
+    assert_eq!(unread[1]["first"], json!(["productId:p/2", "productId:p/3"]));
     assert_eq!(
         (&report["newer"][0]["version"], &report["newer"][0]["known"]),
         (&json!(2), &json!(1))

@@ -46,10 +46,16 @@ impl Holding {
         self
     }
 
+    /// The holder, unless the end of its lease is recorded.
+    #[must_use]
+    pub fn current(&self) -> Option<&Holder> {
+        self.holder.as_ref().filter(|holder| !holder.expired)
+    }
+
     /// The holder whose lease is over, if that is not recorded yet.
     #[must_use]
     pub fn overdue(&self, now_ms: u64) -> Option<&Holder> {
-        self.holder.as_ref().filter(|holder| !holder.expired && self.lease.is_overdue(now_ms))
+        self.current().filter(|_| self.lease.is_overdue(now_ms))
     }
 
     /// Whether an agent can claim the edge: nobody holds it, or the holder's lease is over and the project lets
@@ -66,7 +72,6 @@ impl Holding {
     /// Whether an agent is at work: it holds the edge, its lease is not over, and no person has to look first.
     #[must_use]
     pub fn is_at_work(&self, now_ms: u64) -> bool {
-        let is_held = self.holder.as_ref().is_some_and(|holder| !holder.expired);
-        is_held && !self.lease.is_overdue(now_ms) && !self.lease.is_suspended()
+        self.current().is_some() && !self.lease.is_overdue(now_ms) && !self.lease.is_suspended()
     }
 }

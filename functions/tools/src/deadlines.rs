@@ -1,0 +1,43 @@
+//! Lets time pass for what is due, as `ringfence due --in` does.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use ringfence::LogKind;
+use ringfence_deadlines::{Deadlines, Sweep};
+use ringfence_dynamo::{Clock, client_of, sdk_config_of};
+use ringfence_local::stack::RunningStack;
+use ringfence_local::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
+use stack::Shop;
+use tokio::time::sleep;
+
+/// Sends what will be due in so many minutes, as soon as the rows show that something is.
+///
+/// # Errors
+/// Nothing is due, or a command has nothing to do.
+pub(crate) async fn pass(stack: &RunningStack, minutes: u64) -> Result<()> {
+    println!("→ ringfence due --in {minutes}m");
+    let variables = stack.variables();
+    let table = |name: &str| variables.get(name).cloned().context("a table without a variable");
+    let logs = BTreeMap::from([
+        (LogKind::Dcb, table("EVENT_TABLE")?),
+        (LogKind::Aggregates, table("AGGREGATE_TABLE")?),
+        (LogKind::Documents, table("DOCUMENT_TABLE")?),
+    ]);
+    let views = table("VIEW_TABLE")?;
+    let client = client_of(&sdk_config_of(variables)?, None);
+    let (deadlines, begin) = (Deadlines::of::<Shop>(), Instant::now());
+    loop {
+        let clock = Clock::running(Clock::system().now_ms() + minutes * 60_000);
+        let sweep = Sweep::new(&deadlines, &logs, &views, &client, &clock);
+        let swept = sweep.map_err(|error| anyhow!(error))?.all(EVENTS_WAIT_MAX).await;
+        ensure!(swept.failures.is_empty() && swept.left == 0, "{swept:?}");
+        if swept.fired > 0 {
+            println!("← {} took effect", swept.fired);
+            return Ok(());
+        }
+        ensure!(begin.elapsed() < EVENTS_WAIT_MAX, "nothing is due");
+        sleep(INDEX_PAUSE).await;
+    }
+}

@@ -1,3 +1,0 @@
-fn main() -> std::process::ExitCode {
-    ringfence_function::run::<projects::sweep_claims::SweepClaims>(())
-}

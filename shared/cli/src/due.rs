@@ -1,0 +1,84 @@
+//! `ringfence due`.
+
+use std::fmt::{self, Display, Formatter};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow, ensure};
+use clap::Args;
+use ringfence::LogKind;
+use ringfence_deadlines::{Sweep, Swept};
+use ringfence_dynamo::Clock;
+use serde_json::json;
+
+use crate::Lists;
+use crate::machine::is_local;
+use crate::out::{Output, serialize_as, write_line};
+use crate::stats::since;
+use crate::tables::{DynamoEndpoint, LogTables, StackLogs, ViewTable};
+
+/// Longer than a sweep of a stack on one machine takes.
+const TIME: Duration = Duration::from_secs(300);
+
+#[derive(Args)]
+#[command(after_help = "\
+It does what the function fire-deadlines does once a minute, with the decisions of this build. A command that both send
+takes effect once. `--in` is for a stack on this machine: decisions and events have the later time too, so a test need not
+wait.
+
+Examples:
+  ringfence due
+  ringfence due --in 2h")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    tables: LogTables,
+    #[command(flatten)]
+    views: ViewTable,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+    /// Sends what will be due in this time, such as 15m, 2h or 7d, as if it had passed.
+    #[arg(long = "in", value_name = "TIME", value_parser = since)]
+    ahead: Option<Duration>,
+    #[command(flatten)]
+    output: Output,
+}
+
+pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { tables, views, dynamo, ahead, output } = arguments;
+    ensure!(
+        ahead.is_none() || is_local(dynamo.url()),
+        "--in is for a stack on this machine: name its DynamoDB with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB"
+    );
+    let clock = match ahead {
+        None => Clock::system(),
+        Some(ahead) => {
+            let ahead_ms = u64::try_from(ahead.as_millis()).unwrap_or(u64::MAX);
+            Clock::running(Clock::system().now_ms().saturating_add(ahead_ms))
+        }
+    };
+    let client = dynamo.client().await?;
+    let logs = StackLogs { client: client.clone(), tables: tables.clone() };
+    let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].into_iter();
+    let tables = tables.filter_map(|log| Some((log, logs.table(log).ok()?.to_owned()))).collect();
+    let sweep = Sweep::new(&lists.deadlines, &tables, &views.view_table, &client, &clock);
+    let swept = sweep.map_err(|error| anyhow!(error))?.all(TIME).await;
+    ensure!(swept.failures.is_empty(), "{}", swept.failures.join("; "));
+    let is_well = swept.left + swept.paused == 0;
+    Ok(output.end(&Report(swept), is_well))
+}
+
+struct Report(Swept);
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self(Swept { fired, left, paused, causes, .. }) = self;
+        for cause in causes {
+            write_line!(f, "{cause}")?;
+        }
+        write_line!(f, "{fired} took effect, {left} left, {paused} paused")
+    }
+}
+
+serialize_as!(Report, |Report(Swept { fired, left, paused, causes, .. })| {
+    json!({ "fired": fired, "left": left, "paused": paused, "causes": causes })
+});

@@ -1,0 +1,319 @@
+//! Deadlines on the tables of the template: what they cost, and schedules of sweeps, crashes, clocks and rebuilds.
+//!
+//! A sign-up is confirmed within an hour, or lapses. Whatever happens meanwhile, exactly one of both comes of it, and it
+//! never lapses before its time.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join;
+use ringfence::kit::id;
+use ringfence::prelude::{Command, Due, Never, Slice};
+use ringfence::{
+    Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog, LogKind,
+    NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
+};
+use ringfence_dcb_log::DcbLog;
+use ringfence_deadlines::{Deadlines, Sweep, Swept};
+use ringfence_dynamo::{Clock, Random, Retry, Usage};
+use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_local::template::Template;
+use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_testing::Dynamo;
+use ringfence_views::{Definition, DueReader, Projector, project_views};
+use signups::confirm_sign_up::ConfirmSignUp;
+use signups::lapse_sign_up::{Consumed, LapseSignUp, Open};
+use signups::{EmailId, OTP_VALID_MS, Otp, SignUpInitiated, SignUpLapsed, Signups};
+use stack::Shop;
+
+/// Longer than anything here takes.
+const LONG: Duration = Duration::from_secs(600);
+const MINUTE: u64 = 60_000;
+
+struct World {
+    dynamo: Dynamo,
+    due: Definition,
+    partitions: BTreeSet<Partition>,
+}
+
+impl World {
+    fn start() -> Self {
+        let template = Template::of_stack().unwrap();
+        let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
+        Self { dynamo, due: Definition::of_due::<LapseSignUp>(), partitions: BTreeSet::new() }
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.dynamo.clock.now_ms()
+    }
+
+    fn log(&self) -> DcbLog {
+        let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
+        DcbLog::new(client, "EventTable", Signups::catalog().unwrap(), clock)
+    }
+
+    async fn initiate(&mut self, person: &str) {
+        let (email_id, otp) = (id(person), id("1"));
+        let event: NewEvent = SignUpInitiated { email_id, otp, name: "Jo".to_owned() }.into();
+        let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
+        let envelope = Envelope { context, ..Envelope::default() };
+        let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
+        let Appended::Committed(events) = self.log().append(append).await.unwrap() else {
+            unreachable!("without a record")
+        };
+        self.partitions.extend(events.iter().map(Partition::of));
+    }
+
+    /// Confirms the sign-up, if that is still possible.
+    async fn confirm(&self, person: &str) {
+        let command = ConfirmSignUp { email_id: id(person), otp: id("1") };
+        let context = CommandContext { now_ms: self.now_ms(), ..CommandContext::default() };
+        let envelope = Envelope { context, ..Envelope::default() };
+        let (log, catalog) = (self.log(), Signups::catalog().unwrap());
+        handle(&log, &catalog, &Decisions::new(0), &command, &envelope).await.unwrap();
+    }
+
+    fn projector(&self) -> Projector {
+        let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
+        let index = Index::new(client.clone(), "IndexTable");
+        let catalogs = stack::stack().catalogs;
+        Projector::new(client, index, "ViewTable", catalogs, clock)
+    }
+
+    /// Indexes and folds all that is new.
+    async fn show(&self) -> Usage {
+        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
+        let indexer = Indexer::new(logs, self.dynamo.client.clone(), "IndexTable");
+        for (partition, outcome) in indexer.index(self.partitions.clone(), Retry::default()).await {
+            outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
+        }
+        let projector = self.projector();
+        let round =
+            project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock, "test").await;
+        assert_eq!(round.unfinished, [""; 0]);
+        projector.meter().snapshot()
+    }
+
+    /// A sweep whose clock is off by so many milliseconds.
+    async fn sweep(&self, off_ms: i64) -> Swept {
+        let clock = Clock::fixed(self.now_ms().saturating_add_signed(off_ms));
+        let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
+        let tables = tables.map(|log| (log, "EventTable".to_owned())).into();
+        let client = &self.dynamo.client;
+        let deadlines = Deadlines::of::<Shop>();
+        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap();
+        let swept = sweep.all(LONG).await;
+        assert_eq!(swept.failures, [""; 0]);
+        swept
+    }
+
+    /// The events of a sign-up.
+    async fn events(&self, person: &str) -> Vec<SequencedEvent> {
+        let types = ["SignUpInitiated", "SignUpConfirmed", "SignUpLapsed"].map(Into::into);
+        let tags = vec![Tag::new("emailId", person), Tag::new("otp", "1")];
+        let query = Query { items: vec![QueryItem { tags, types: types.into() }] };
+        let plan = Plan::new(&query, &Signups::catalog().unwrap()).unwrap();
+        let envelope = Envelope::default();
+        self.log().read_with_seen(&plan, Consistency::Strong, &envelope).await.unwrap().0
+    }
+
+    async fn types(&self, person: &str) -> Vec<String> {
+        self.events(person).await.into_iter().map(|event| event.event_type).collect()
+    }
+
+    fn wait(&self, ms: u64) {
+        self.dynamo.clock.set(self.now_ms() + ms);
+    }
+}
+
+/// Units: written by the folding of a row that is set, and by that of a row that is cleared, without the checkpoint's
+/// two; and what a sweep reads that finds nothing.
+#[tokio::test(start_paused = true)]
+async fn a_deadline_costs_six_write_units_and_an_idle_minute_a_read_unit() {
+    let mut world = World::start();
+    world.show().await;
+    let written = |usage: &Usage| usage.total().write;
+    world.initiate("ada").await;
+    let set = written(&world.show().await);
+    world.confirm("ada").await;
+    let cleared = written(&world.show().await);
+    assert_eq!((set, cleared), (2.0 + 3.0, 2.0 + 3.0));
+
+    let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
+    assert_eq!(reader.standing(&world.due, world.now_ms()).await.unwrap().rows, 0);
+    let usage = reader.meter().snapshot();
+    assert_eq!((usage.reads, usage.total().read), (2, 1.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_that_clears_nothing_is_tried_after_growing_pauses_and_holds_up_no_other() {
+    let mut world = World::start();
+    world.initiate("ada").await;
+    world.initiate("bob").await;
+    world.show().await;
+    world.wait(OTP_VALID_MS);
+    assert_eq!(world.sweep(0).await, Swept::default(), "a millisecond before the time");
+    // The rows do not show this yet.
+    world.confirm("ada").await;
+    world.wait(1);
+    let swept = world.sweep(0).await;
+    assert_eq!((swept.fired, swept.left, swept.paused), (1, 1, 0));
+    assert_eq!(swept.causes, ["lapse-sign-up ada/1: it had nothing to change"]);
+    assert_eq!(world.types("bob").await, ["SignUpInitiated", "SignUpLapsed"]);
+    // The process died before the rows changed. Bob's command finds its own event, and Ada's waits.
+    let swept = world.sweep(0).await;
+    assert_eq!((swept.fired, swept.left, swept.paused), (0, 1, 1));
+    assert_eq!(world.types("bob").await.len(), 2);
+    let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
+    for (minutes, tries, paused) in [(1, 2, 0), (1, 2, 2), (1, 3, 0)] {
+        world.wait(minutes * MINUTE);
+        let swept = world.sweep(0).await;
+        assert_eq!((swept.fired, swept.paused), (0, paused), "{tries}");
+        let standing = reader.standing(&world.due, world.now_ms()).await.unwrap();
+        assert_eq!(standing.notes.len(), 2);
+        assert!(standing.notes.iter().all(|(_, note)| note.tries == tries), "{standing:?}");
+    }
+    world.show().await;
+    assert_eq!(world.sweep(0).await, Swept::default());
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_sign_up_is_confirmed_or_lapses_once_and_in_time_whatever_happens_meanwhile() {
+    for seed in 0..40 {
+        schedule(seed).await;
+    }
+}
+
+async fn schedule(seed: u64) {
+    let mut world = World::start();
+    world.dynamo.take_time(seed);
+    let (random, mut people) = (&mut Random::new(&[seed]), 0);
+    world.show().await;
+    for _ in 0..14 {
+        match random.below(9) {
+            0 | 1 => {
+                people += 1;
+                world.initiate(&format!("p{people}")).await;
+            }
+            2 => world.confirm(&format!("p{}", 1 + random.below(people.max(1)))).await,
+            3 => drop(world.show().await),
+            4 => world.wait(random.below(45 * MINUTE)),
+            5 => drop(world.sweep(off(random)).await),
+            6 => drop(join(world.sweep(off(random)), world.sweep(off(random))).await),
+            7 => {
+                // It crashes somewhere.
+                let time = Duration::from_millis(random.below(120));
+                drop(tokio::time::timeout(time, world.sweep(off(random))).await);
+            }
+            _ => {
+                let rebuild = async {
+                    world.projector().rebuild(&world.due, &|_| {}).await.unwrap();
+                };
+                join(rebuild, world.sweep(off(random))).await;
+            }
+        }
+    }
+    // In the end all is shown, and all times are over.
+    for _ in 0..4 {
+        world.wait(2 * 60 * MINUTE);
+        world.show().await;
+        world.sweep(0).await;
+    }
+    world.show().await;
+    assert_eq!(world.sweep(0).await, Swept::default(), "seed {seed}: nothing stays due");
+    for person in 1..=people {
+        let events = world.events(&format!("p{person}")).await;
+        assert_eq!(events.len(), 2, "seed {seed}: p{person}: {events:?}");
+        let [begin, end] = &events[..] else { unreachable!() };
+        let is_early = end.event_type == "SignUpLapsed" && end.at <= begin.at + OTP_VALID_MS;
+        assert!(!is_early, "seed {seed}: p{person}: {events:?}");
+    }
+}
+
+/// Up to five minutes, either way.
+fn off(random: &mut Random) -> i64 {
+    random.below(10 * MINUTE).cast_signed() - (5 * MINUTE).cast_signed()
+}
+
+/// The same as LapseSignUp, to the second, and over several keys of the index.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct LapseInTime {
+    #[tag(partition)]
+    email_id: EmailId,
+    #[tag(partition, key = "otp")]
+    otp: Otp,
+}
+
+impl Slice for LapseInTime {
+    const NAME: &'static str = "lapse-in-time";
+    type Context = Signups;
+    type State = Open;
+    type Writes = SignUpLapsed;
+    type Rejection = Never;
+
+    fn decide(&self, open: &Open, context: &CommandContext) -> Result<Vec<SignUpLapsed>, Never> {
+        let Self { email_id, otp } = self.clone();
+        LapseSignUp { email_id, otp }.decide(open, context)
+    }
+}
+
+impl Due for LapseInTime {
+    const SHARDS: u32 = 3;
+    const LOOKS_AHEAD: bool = true;
+    type Reads = Consumed;
+    type Row = u64;
+
+    fn rows(event: &Consumed) -> Vec<String> {
+        LapseSignUp::rows(event)
+    }
+
+    fn evolve(row: Option<u64>, id: &str, event: &Consumed) -> Option<u64> {
+        LapseSignUp::evolve(row, id, event)
+    }
+
+    fn due_ms(row: &u64) -> Option<u64> {
+        Some(*row)
+    }
+
+    fn command(id: &str, row: &u64) -> Result<Self, Box<dyn std::error::Error + Send + Sync>> {
+        let LapseSignUp { email_id, otp } = LapseSignUp::command(id, row)?;
+        Ok(Self { email_id, otp })
+    }
+}
+
+/// A stack of that due alone.
+struct InTime;
+
+impl Members for InTime {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.due::<LapseInTime>();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
+    let mut world = World { due: Definition::of_due::<LapseInTime>(), ..World::start() };
+    let people = ["ada", "bob", "cid", "dora", "eve"];
+    for person in people {
+        world.initiate(person).await;
+        world.wait(7_000);
+    }
+    world.show().await;
+    // The last time is 66 seconds later, which is for the next sweep.
+    world.wait(OTP_VALID_MS - 5 * 7_000 - 38_000);
+    for (fired, of) in [(4, &people[..4]), (1, &people[4..])] {
+        let clock = Clock::running(world.now_ms());
+        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
+        let (deadlines, client) = (Deadlines::of::<InTime>(), &world.dynamo.client);
+        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap();
+        let swept = sweep.all(LONG).await;
+        assert_eq!((swept.fired, swept.left), (fired, 0), "{swept:?}");
+        for person in of {
+            let events = world.events(person).await;
+            let late = events[1].at - (events[0].at + OTP_VALID_MS + 1);
+            assert!(late < 100, "{person} is {late} ms late");
+        }
+        world.show().await;
+        world.wait(MINUTE);
+    }
+}
