@@ -12,8 +12,6 @@ use ringfence_logs::Log;
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
 use ringfence_stack::{MemberList, Members, Visitor};
 
-use crate::Tables;
-
 /// An automation that begins reacts to the events of so long before. If the EventTopic has delivered them to it before,
 /// their keys are known, and nothing happens twice.
 const OVERLAP: Duration = Duration::from_secs(3_600);
@@ -61,7 +59,7 @@ impl Visitor for Ordered {
 }
 
 /// A slice that is open, once for each worker: what one keeps and counts is of one command at a time.
-pub(crate) struct Automation {
+pub struct Automation {
     slice: OrderedSlice,
     functions: Vec<Reacting>,
 }
@@ -70,11 +68,12 @@ impl Automation {
     pub(crate) fn open(
         slice: &OrderedSlice,
         client: &Client,
-        tables: &Tables,
+        logs: &[(&str, String)],
     ) -> Result<Self, Error> {
-        let table = tables.logs.iter().find(|(variable, _)| *variable == slice.table);
-        let (_, table) =
-            table.ok_or_else(|| format!("{} is on no log that is known here", slice.name))?;
+        let table = logs.iter().find(|(variable, _)| *variable == slice.table);
+        let unknown =
+            || format!("{} names the table of {}, which is not known", slice.table, slice.name);
+        let (_, table) = table.ok_or_else(unknown)?;
         let functions = (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone()));
         Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
     }

@@ -9,6 +9,7 @@ mod automation;
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_dynamo::Clock;
@@ -17,9 +18,7 @@ use ringfence_function::{Call, Service, Variables};
 use ringfence_reactors::{ANSWER_TIME, Lanes, ReactorTable};
 use serde_json::Value;
 
-pub use automation::{Ordered, OrderedSlice};
-
-use crate::automation::Automation;
+pub use automation::{Automation, Ordered, OrderedSlice};
 
 /// The function react-in-order. It serves the ordered automations of the stack.
 pub struct ReactInOrder(Vec<Lanes<Automation>>);
@@ -27,7 +26,7 @@ pub struct ReactInOrder(Vec<Lanes<Automation>>);
 /// The names of the tables of the logs, of the index and of the views.
 pub struct Tables {
     /// Each log's, by the variable that names it.
-    pub(crate) logs: Vec<(&'static str, String)>,
+    logs: Vec<(&'static str, String)>,
     index: String,
     views: String,
 }
@@ -51,14 +50,9 @@ impl Service for ReactInOrder {
     async fn open(ordered: Ordered, tables: Tables) -> Result<Self, Error> {
         let client = ringfence_dynamo::client_from_env()?;
         ringfence_dynamo::open(&client).await;
-        let lanes = ordered.0.iter().map(|slice| {
-            Ok(Lanes {
-                handler: Automation::open(slice, &client, &tables)?,
-                index: Index::new(client.clone(), &tables.index),
-                table: ReactorTable::new(client.clone(), &tables.views, Clock::system()),
-            })
-        });
-        Ok(Self(lanes.collect::<Result<_, Error>>()?))
+        let index = Index::new(client.clone(), &tables.index);
+        let table = ReactorTable::new(client.clone(), &tables.views, Clock::system());
+        Ok(Self(lanes(&ordered, &client, &tables.logs, &index, &table)?))
     }
 
     /// One that fails does not stop the others.
@@ -66,4 +60,23 @@ impl Service for ReactInOrder {
         let ran = join_all(self.0.iter().map(|lanes| lanes.answer(call.time))).await;
         ran.into_iter().find(Result::is_err).unwrap_or(Ok(Value::Null))
     }
+}
+
+/// The ordered automations, each with its lanes. The tables of the logs are named by their variables, such as
+/// `EVENT_TABLE`.
+///
+/// # Errors
+/// A slice can't be on its log.
+pub fn lanes(
+    ordered: &Ordered,
+    client: &Client,
+    logs: &[(&str, String)],
+    index: &Index,
+    table: &ReactorTable,
+) -> Result<Vec<Lanes<Automation>>, Error> {
+    let lanes = ordered.0.iter().map(|slice| {
+        let handler = Automation::open(slice, client, logs)?;
+        Ok(Lanes { handler, index: index.clone(), table: table.clone() })
+    });
+    lanes.collect()
 }

@@ -11,18 +11,20 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ringfence::visible_lines;
 use ringfence_dynamo::{Meter, Units};
 use ringfence_feed::FeedError;
+use ringfence_reactors::ReactorError;
 use ringfence_views::ViewError;
 use serde::de::DeserializeOwned;
 
 use crate::site::Site;
 
 /// The pages of the navigation, and their titles.
-const PAGES: [(&str, &str); 6] = [
+const PAGES: [(&str, &str); 7] = [
     ("/events", "Events"),
     ("/slices", "Slices"),
     ("/api", "API"),
     ("/boundary", "Boundary"),
     ("/views", "Views"),
+    ("/lanes", "Lanes"),
     ("/health", "Health"),
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
@@ -243,6 +245,12 @@ impl From<FeedError> for Problem {
 impl From<ViewError> for Problem {
     fn from(error: ViewError) -> Self {
         anyhow::Error::from(error).context("The view can't be read").into()
+    }
+}
+
+impl From<ReactorError> for Problem {
+    fn from(error: ReactorError) -> Self {
+        anyhow::Error::from(error).into()
     }
 }
 

@@ -19,6 +19,7 @@ mod guard;
 mod health;
 mod job;
 mod jobs;
+mod lanes;
 mod letters;
 mod own;
 mod part;
@@ -157,6 +158,8 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/views/{view}/row", get(views::row))
         .route("/views/{view}/row/whole", get(views::whole))
         .route("/views/{view}/rebuild", post(views::rebuild))
+        .route("/lanes", get(lanes::page))
+        .route("/lanes/{reactor}", post(lanes::ask))
         .route("/health", get(health::page))
         .route("/health/{kind}/{store}/letter", get(letters::whole))
         .route("/health/{kind}/{store}/redrive", post(letters::redrive))

@@ -4,6 +4,7 @@
 
 mod contention;
 mod deadlines;
+mod in_order;
 mod process;
 mod rehearsals;
 mod samples;
@@ -11,7 +12,7 @@ mod samples;
 use ringfence_acceptance::{Application, applications};
 use ringfence_testing::{
     check_api, check_bad_input, check_cases, check_role_of_index_events,
-    check_role_of_project_views, check_role_of_query_views,
+    check_role_of_project_views, check_role_of_query_views, check_roles_of_reactors,
 };
 use stack::Shop;
 
@@ -67,4 +68,9 @@ async fn the_role_of_project_views_allows_what_it_asks_and_no_more() {
 #[tokio::test]
 async fn the_role_of_query_views_allows_what_it_asks_and_no_more() {
     check_role_of_query_views().await;
+}
+
+#[tokio::test]
+async fn the_role_of_a_reactor_allows_what_it_asks_and_no_more() {
+    check_roles_of_reactors::<Shop>().await;
 }

@@ -117,12 +117,13 @@ fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
 }
 
 /// What follows from the slices and the other functions of a stack. Each has a rule of its own.
-const OWN: [&str; 6] = [
+const OWN: [&str; 7] = [
     "CommandsFail",
     "Dashboard",
     "DcbLogRole",
     "FireDeadlinesRole",
     "FunctionsFail",
+    "MappingsStopped",
     "PublishEventsRole",
 ];
 

@@ -1,0 +1,86 @@
+//! The demand for products follows orders in the order of their events.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use catalog::record_product_demand::RecordProductDemand;
+use ordering::{OrderCancelled, OrderPlaced, Ordering};
+use ringfence::kit::{BEGIN_MS, id};
+use ringfence::{Append, Appended, Context, Envelope, EventLog, NewEvent, SequencedEvent};
+use ringfence_automations::{Ordered, lanes};
+use ringfence_dcb_log::DcbLog;
+use ringfence_dynamo::{Clock, Retry};
+use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_lambda::Reacting;
+use ringfence_local::template::Template;
+use ringfence_reactors::ReactorTable;
+use ringfence_testing::Dynamo;
+use stack::Shop;
+
+const EVENTS: &str = "EventTable";
+
+async fn append(log: &DcbLog, event: NewEvent) -> SequencedEvent {
+    let envelope = Envelope::default();
+    let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
+    match log.append(append).await.unwrap() {
+        Appended::Committed(mut events) => events.remove(0),
+        Appended::Repeated(_) => unreachable!("without a record"),
+    }
+}
+
+/// An order that was placed and cancelled at once.
+async fn order(dynamo: &Dynamo) -> [SequencedEvent; 2] {
+    let (client, clock) = (dynamo.client.clone(), Clock::running(BEGIN_MS));
+    let log = DcbLog::new(client, EVENTS, Ordering::catalog().unwrap(), clock);
+    let (order_id, product_ids) = (id("o1"), vec![id("lamp")]);
+    let placed =
+        OrderPlaced { order_id, customer_id: id("ada"), product_ids, quantities: [].into() };
+    let cancelled = OrderCancelled { order_id: id("o1"), product_ids: placed.product_ids.clone() };
+    [append(&log, placed.into()).await, append(&log, cancelled.into()).await]
+}
+
+/// The types of the product's events.
+async fn of_product(dynamo: &Dynamo) -> Vec<String> {
+    let query = dynamo.client.query().table_name(EVENTS).key_condition_expression("id = :id");
+    let query =
+        query.expression_attribute_values(":id", AttributeValue::S("productId:lamp".into()));
+    let found = query.send().await.unwrap();
+    let name = |item: &std::collections::HashMap<String, AttributeValue>| {
+        item["event"].as_s().unwrap().clone()
+    };
+    found.items().iter().map(name).collect()
+}
+
+#[tokio::test]
+async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
+    let template = Template::of_stack().unwrap();
+    let tables = [EVENTS, "IndexTable", "ViewTable"];
+    // The bus may deliver the cancellation first. Then there is nothing to revoke yet, and the demand stays.
+    let dynamo = Dynamo::with(&template, &tables);
+    let [placed, cancelled] = order(&dynamo).await;
+    let by_bus =
+        Reacting::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into()).unwrap();
+    for event in [&cancelled, &placed] {
+        by_bus.react(event).await.unwrap();
+    }
+    assert_eq!(of_product(&dynamo).await, ["ProductDemandRecorded"]);
+    // The index has the events of an order in their order.
+    let dynamo = Dynamo::with(&template, &tables);
+    let events = order(&dynamo).await;
+    let client = || dynamo.client.clone();
+    let log = DcbLog::new(client(), EVENTS, stack::stack().catalog, Clock::running(BEGIN_MS));
+    let logs = Logs { dcb: log, aggregates: None, documents: None };
+    let indexer = Indexer::new(logs, client(), "IndexTable");
+    for (_, outcome) in indexer.index(events.iter().map(Partition::of), Retry::default()).await {
+        outcome.unwrap();
+    }
+    let index = Index::new(client(), "IndexTable");
+    let table = ReactorTable::new(client(), "ViewTable", Clock::running(BEGIN_MS));
+    let logs = [("EVENT_TABLE", EVENTS.to_owned())];
+    let all = lanes(&Ordered::of::<Shop>(), &client(), &logs, &index, &table).unwrap();
+    assert!(!all.is_empty());
+    for lanes in all {
+        lanes.run(Duration::from_secs(60)).await.unwrap();
+    }
+    assert_eq!(of_product(&dynamo).await, ["ProductDemandRecorded", "ProductDemandRevoked"]);
+}
