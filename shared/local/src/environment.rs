@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::template::FunctionResource;
+use crate::template::{FunctionResource, REGION};
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";
@@ -77,6 +77,23 @@ pub(crate) fn of_shell(
     let agreed = agreed(functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
     let token = token.map(|token| ("API_TOKEN".to_owned(), token.to_owned()));
     agreed.chain(tools).chain(token).collect()
+}
+
+/// Region, endpoints and credentials, the same for every function.
+pub(crate) fn common(dynamo: &str, services: &str) -> Environment {
+    let variables = [
+        ("AWS_REGION", REGION),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_ENDPOINT_URL_DYNAMODB", dynamo),
+        ("AWS_ENDPOINT_URL_EVENTBRIDGE", services),
+        ("AWS_ENDPOINT_URL_SQS", services),
+        ("AWS_ENDPOINT_URL_S3", services),
+        ("AWS_ENDPOINT_URL_SESV2", services),
+        ("AWS_ENDPOINT_URL_SSM", services),
+        ("AWS_ENDPOINT_URL_CLOUDFORMATION", services),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The values of the parameters that the functions' variables name, of variables of the same names: this process has what

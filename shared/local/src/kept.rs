@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::Write,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -244,6 +244,16 @@ fn indexes(table: &Value) -> BTreeMap<String, Value> {
     let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
     let named = |index: &Value| Some((index["IndexName"].as_str()?.to_owned(), index.clone()));
     indexes.filter_map(named).collect()
+}
+
+/// Removes the files of an earlier stack, whose tables are gone as well.
+pub(crate) fn emptied(folder: PathBuf) -> Result<PathBuf> {
+    match fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot empty {}", folder.display()))
+        }
+        _ => Ok(folder),
+    }
 }
 
 #[cfg(test)]

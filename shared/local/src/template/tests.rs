@@ -45,6 +45,11 @@ Resources:
         Api: { Type: HttpApi, Properties: { Path: /ordering/place-order, Method: post } }
         Own: { Type: HttpApi, Properties: { Path: /own, Method: get, Auth: { AuthorizationScopes: [a, b] } } }
         Open: { Type: HttpApi, Properties: { Path: /open, Method: get, Auth: { Authorizer: NONE } } }
+  Forward:
+    Type: AWS::Serverless::Function
+    Condition: IsProd
+    Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: forward-spans } }
+    Properties: { Events: { Lines: { Type: CloudWatchLogs, Properties: { LogGroupName: all } } } }
   Publish:
     Type: AWS::Serverless::Function
     Metadata: { BuildMethod: rust-cargolambda, BuildProperties: { Binary: publish-events } }
@@ -242,4 +247,20 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");
     check_refused("- Id: place-order", "- Input: '{}'\n          Id: x", "unknown field `Input`");
     check_refused("[OrderPlaced]", "[{ wildcard: x }]", "OnOrder: EventPattern: not understood");
+}
+
+#[test]
+fn a_function_whose_condition_does_not_hold_is_not_there() {
+    let binaries = |template: &str| {
+        let model = Template::parse(template).and_then(|template| template.model(QUEUES));
+        let functions = model.expect("a model").functions.into_iter();
+        functions.map(|function| function.binary).collect::<Vec<_>>()
+    };
+    assert_eq!(binaries(SHOP), ["place-order", "publish-events"]);
+    let prod = SHOP.replace("Default: dev", "Default: prod");
+    assert_eq!(binaries(&prod), ["forward-spans", "place-order", "publish-events"]);
+    let unknown = SHOP.replace("Condition: IsProd", "Condition: IsElsewhere");
+    let error = Template::parse(&unknown).and_then(|template| template.model(QUEUES)).err();
+    let error = error.expect("a refusal").to_string();
+    assert!(error.contains("IsElsewhere"), "{error}");
 }

@@ -3,6 +3,7 @@
 
 mod collector;
 mod otlp;
+mod rotel;
 
 use std::io::Write;
 use std::time::Duration;

@@ -92,6 +92,30 @@ fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_o
     }
 }
 
+/// Its own lines have no `span_id`, so the subscription brings none of them, and it has a variable that it reads.
+#[test]
+fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
+    for template in templates() {
+        let condition = "HasSpansUrl";
+        let is_empty = json!({ "!Equals": [{ "!Ref": "SpansUrl" }, ""] });
+        assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_empty] }));
+        assert_eq!(template["Parameters"]["SpansUrl"]["Default"], "");
+        for id in ["ForwardSpans", "ForwardSpansRole"] {
+            assert_eq!(template["Resources"][id]["Condition"], condition, "{id}");
+        }
+        let function = &resources(&template, "AWS::Serverless::Function")["ForwardSpans"];
+        let variables = function["Environment"]["Variables"].as_object().unwrap();
+        let read = ringfence_function::variables::<ringfence_spans::ForwardSpans>().required;
+        assert_eq!(variables.keys().cloned().collect::<BTreeSet<_>>(), read);
+        let subscription = &function["Events"]["Lines"]["Properties"];
+        assert_eq!(subscription["LogGroupName"], json!({ "!Ref": "Logs" }));
+        let pattern = subscription["FilterPattern"].as_str().unwrap();
+        assert_eq!(pattern, "{ ($.span_id = *) && ($.sampled NOT EXISTS) }");
+        let level = &template["Parameters"]["LogLevel"]["AllowedValues"];
+        assert_eq!(*level, json!(["TRACE", "DEBUG", "INFO"]), "a span is of the level INFO");
+    }
+}
+
 /// What follows from the slices and the other functions of a stack. Each has a rule of its own.
 const OWN: [&str; 6] = [
     "CommandsFail",

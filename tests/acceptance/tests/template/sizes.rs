@@ -10,7 +10,9 @@ use ringfence_testing::template::check_none;
 const SLICE_LINES_MAX: usize = 10;
 /// Most lines of the function of a slice that reacts to events.
 const AUTOMATION_LINES_MAX: usize = 18;
-/// Most lines of the template besides the functions of slices.
+/// Most lines of the function of a reactor and of its role.
+const REACTOR_LINES_MAX: usize = 55;
+/// Most lines of the template besides the functions of slices and reactors.
 const COMMON_LINES_MAX: usize = 900;
 
 /// The lines of each resource by its logical id, without the empty ones and the comments between resources.
@@ -35,7 +37,22 @@ fn a_slice_has_few_lines_an_automation_some_more_and_the_rest_can_be_read() {
         let template = fs::read_to_string(root.join("template.yaml")).unwrap();
         let (mut slices, mut of_slices) = (0, 0);
         let mut long = Vec::new();
-        for (id, lines) in resources(&template) {
+        let resources = resources(&template);
+        for (_, reactor) in stack.reactors() {
+            let binary = format!("Binary: {} }}", reactor.name);
+            let is_reactor = |lines: &&str| lines.contains(&binary);
+            let found = resources.iter().find(|(_, lines)| lines.iter().any(|it| is_reactor(it)));
+            let (id, function) = found.expect("the function of a reactor");
+            let count = function.len() + resources[&*format!("{id}Role")].len();
+            of_slices += count + 2;
+            if count > REACTOR_LINES_MAX {
+                let most = REACTOR_LINES_MAX;
+                long.push(format!(
+                    "template.yaml: {id} has {count} lines with its role, at most {most}"
+                ));
+            }
+        }
+        for (id, lines) in resources {
             let has = |text: &str| lines.iter().any(|line| line.contains(text));
             if !has("Binary: ") || !has("Method: POST") {
                 continue;
@@ -51,7 +68,9 @@ fn a_slice_has_few_lines_an_automation_some_more_and_the_rest_can_be_read() {
         let common = template.lines().count() - of_slices;
         if common > COMMON_LINES_MAX {
             let most = COMMON_LINES_MAX;
-            long.push(format!("template.yaml has {common} lines besides slices, at most {most}"));
+            long.push(format!(
+                "template.yaml has {common} lines besides slices and reactors, at most {most}"
+            ));
         }
         check_none(&long);
     }

@@ -281,6 +281,13 @@ async fn the_flow_of_an_event_shows_what_caused_what_from_any_of_its_events() {
         let places = places.map(|text| flow.find(text).expect(text));
         assert!(places.is_sorted(), "{places:?}: {flow}");
         assert!(flow.contains(&format!("/events/{here}\" aria-current")), "{flow}");
+        let (_, times) = flow.split_once("<table class=\"figures times\">").unwrap();
+        let rows: Vec<_> = times.split("<tr>").skip(2).collect();
+        let has = |n: usize, text: &str| assert!(rows[n].contains(text), "{text}: {times}");
+        assert_eq!(rows.len(), 2, "{times}");
+        has(0, "<td class=\"number\">0</td><td class=\"number\"></td>");
+        has(1, "catalog/order-product</th><td class=\"number\">");
+        (0..2).for_each(|n| has(n, "<td class=\"bar\" aria-hidden=\"true\"><svg "));
     }
     let (old, new) = (console.page("/events/1").await, console.page("/events/3").await);
     let not = "not recorded: an older version wrote the event, or it was imported.";

@@ -17,4 +17,5 @@ mod redrive;
 mod replay;
 mod schemas;
 mod together;
+mod trace;
 mod world;
