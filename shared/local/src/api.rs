@@ -96,7 +96,7 @@ async fn handle<I: Invoke>(
     let (parts, body) = request.into_parts();
     let caller = match endpoint.authorizer.admit(&endpoint.route, &parts) {
         Ok(caller) => caller,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");

@@ -27,11 +27,15 @@ impl Authorizer {
     ///
     /// # Errors
     /// The caller is not let in.
-    pub(crate) fn admit(&self, route: &Route, parts: &Parts) -> Result<Option<Value>, Response> {
+    pub(crate) fn admit(
+        &self,
+        route: &Route,
+        parts: &Parts,
+    ) -> Result<Option<Value>, Box<Response>> {
         let (Some(rules), Some(scopes)) = (&self.0, &route.token_scopes) else { return Ok(None) };
         if bytes(parts) > HEADERS_BYTES_MAX {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(message(status, "Request Header Fields Too Large"));
+            return Err(message(status, "Request Header Fields Too Large").into());
         }
         let header = parts.headers.get(header::AUTHORIZATION).and_then(|text| text.to_str().ok());
         let now_s = u64::try_from(clock::now().timestamp()).unwrap_or_default();
@@ -43,9 +47,9 @@ impl Authorizer {
             Err(Refused::Unauthorized(why)) => {
                 let why = format!("Bearer error=\"invalid_token\" error_description=\"{why}\"");
                 let answer = message(StatusCode::UNAUTHORIZED, "Unauthorized");
-                Err(([(header::WWW_AUTHENTICATE, why)], answer).into_response())
+                Err(([(header::WWW_AUTHENTICATE, why)], answer).into_response().into())
             }
-            Err(Refused::Forbidden) => Err(message(StatusCode::FORBIDDEN, "Forbidden")),
+            Err(Refused::Forbidden) => Err(message(StatusCode::FORBIDDEN, "Forbidden").into()),
         }
     }
 }

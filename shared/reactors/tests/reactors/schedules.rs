@@ -114,11 +114,8 @@ async fn finish<const PARKS: bool>(world: &World, letters: u32, what: &str) {
         }
         ask(world).await;
     }
-    panic!(
-        "{what}: it never ends: {:?}, {:?}",
-        world.far.0.lock().unwrap().all,
-        world.parked().await
-    );
+    let parked = world.parked().await;
+    panic!("{what}: it never ends: {:?}, {parked:?}", world.far.0.lock().unwrap().all);
 }
 
 /// Ends a process at each of its points, in the run number `run`. Returns how many points there are.

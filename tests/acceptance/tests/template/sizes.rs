@@ -41,7 +41,7 @@ fn a_slice_has_few_lines_an_automation_some_more_and_the_rest_can_be_read() {
         for (_, reactor) in stack.reactors() {
             let binary = format!("Binary: {} }}", reactor.name);
             let is_reactor = |lines: &&str| lines.contains(&binary);
-            let found = resources.iter().find(|(_, lines)| lines.iter().any(|it| is_reactor(it)));
+            let found = resources.iter().find(|(_, lines)| lines.iter().any(&is_reactor));
             let (id, function) = found.expect("the function of a reactor");
             let count = function.len() + resources[&*format!("{id}Role")].len();
             of_slices += count + 2;
