@@ -118,7 +118,7 @@ impl Reactor for ConfirmOrder {
         self.mailer.send(&Mail { to, subject, text }, delivery).await
     }
 
-    fn cases() -> Vec<ReactorCase<Self>> {
+    fn cases() -> Vec<ReactorCase<OrderMail>> {
         use crate::{OrderCancelled, OrderPlaced};
         use ringfence_reactors::kit::when;
 

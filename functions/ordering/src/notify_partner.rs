@@ -85,7 +85,7 @@ impl Reactor for NotifyPartner {
         self.0.send(&body, delivery).await
     }
 
-    fn cases() -> Vec<ReactorCase<Self>> {
+    fn cases() -> Vec<ReactorCase<Message>> {
         use crate::{OrderCancelled, OrderPlaced};
         use ringfence_reactors::kit::when;
 

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use ringfence::{BoundaryId, rfc3339, visible};
 use ringfence_dynamo::Clock;
-use ringfence_reactors::{Ask, ParkedLane, ReactorTable};
+use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
 use ringfence_stack::Stack;
 use serde_json::{Value, json};
 
@@ -139,19 +139,19 @@ pub(crate) async fn show(arguments: &Show, lists: &Lists) -> Result<ExitCode> {
 
 pub(crate) async fn retry(arguments: &Retry, lists: &Lists) -> Result<ExitCode> {
     let Retry { tables, reactor, lane } = arguments;
-    ask(tables, reactor, lane, &Ask::Retry, lists).await
+    ask(tables, reactor, lane, &Unpark::Retry, lists).await
 }
 
 pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
     let Skip { tables, reactor, lane, why } = arguments;
-    ask(tables, reactor, lane, &Ask::Skip(why.clone()), lists).await
+    ask(tables, reactor, lane, &Unpark::Skip(why.clone()), lists).await
 }
 
 async fn ask(
     tables: &Tables,
     reactor: &str,
     lane: &str,
-    ask: &Ask,
+    ask: &Unpark,
     lists: &Lists,
 ) -> Result<ExitCode> {
     ensure_reader(reactor, lists)?;
@@ -181,8 +181,8 @@ struct Found(Vec<(String, ParkedLane)>);
 #[must_use]
 pub fn next(lane: &ParkedLane) -> String {
     match (&lane.asked, lane.next_ms) {
-        (Some(Ask::Retry), _) => "a person has asked to retry it".to_owned(),
-        (Some(Ask::Skip(_)), _) => "a person has asked to skip the event".to_owned(),
+        (Some(Unpark::Retry), _) => "a person has asked to retry it".to_owned(),
+        (Some(Unpark::Skip(_)), _) => "a person has asked to skip the event".to_owned(),
         (None, Some(next_ms)) => format!("it is tried again after {}", rfc3339(next_ms)),
         (None, None) => "it waits for a person".to_owned(),
     }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use ringfence::{BoundaryId, rfc3339, visible};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
-use ringfence_reactors::{Ask, ParkedLane, ReactorTable};
+use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
 
 use crate::frame::{self, Cost, Path, Problem, encoded, given};
 use crate::site::Site;
@@ -85,8 +85,8 @@ pub(crate) async fn ask(
     let lane = BoundaryId::stored(given(&form, "lane").unwrap_or_default());
     let ask = match (given(&form, "ask"), given(&form, "why").unwrap_or_default()) {
         (Some("skip"), "") => return Err(Problem::bad("Say why the event is skipped.".to_owned())),
-        (Some("skip"), why) => Ask::Skip(why.to_owned()),
-        _ => Ask::Retry,
+        (Some("skip"), why) => Unpark::Skip(why.to_owned()),
+        _ => Unpark::Retry,
     };
     table(&site)?.ask(&reactor, &lane, &ask).await?;
     Ok(Redirect::to(PATH))

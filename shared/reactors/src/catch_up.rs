@@ -7,7 +7,7 @@ use ringfence_feed::{Entry, Until};
 
 use crate::error::ReactorError;
 use crate::handler::Handler;
-use crate::item::{Ask, ParkedLane, Receipt};
+use crate::item::{ParkedLane, Receipt, Unpark};
 use crate::lanes::{Lanes, Run};
 
 impl<H: Handler> Lanes<H> {
@@ -62,14 +62,14 @@ impl<H: Handler> Lanes<H> {
         let asked = lane.asked.take();
         match &asked {
             None => lane.tries += 1,
-            Some(Ask::Retry) => lane.tries = 1,
-            Some(Ask::Skip(why)) => {
+            Some(Unpark::Retry) => lane.tries = 1,
+            Some(Unpark::Skip(why)) => {
                 self.skip(run, &lane, why).await?;
                 (lane.from, lane.tries) = (lane.place, 1);
             }
         }
         lane.next_ms = self.next_ms(lane.tries);
-        let for_event = (asked == Some(Ask::Retry)).then_some(lane.place);
+        let for_event = (asked == Some(Unpark::Retry)).then_some(lane.place);
         run.resumed.borrow_mut().insert(lane.lane.clone(), for_event);
         self.park(run, lane).await
     }

@@ -186,7 +186,7 @@ impl Receipt {
 
 /// What a person wants of a parked lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum Unpark {
     /// The event that failed is handled again, and then all that came meanwhile.
     Retry,
     /// The event that failed is passed over, for this reason. What came meanwhile is handled.
@@ -213,7 +213,7 @@ pub struct ParkedLane {
     /// When it is tried again, in milliseconds since 1970. `None`: the lane is parked until a person asks.
     pub next_ms: Option<u64>,
     /// What a person has asked for, until the reactor's next run.
-    pub asked: Option<Ask>,
+    pub asked: Option<Unpark>,
 }
 
 impl ParkedLane {
@@ -221,8 +221,8 @@ impl ParkedLane {
         let item = Attributes(item);
         let required = |name| item.text(name).ok_or_else(|| item.malformed(name));
         let asked = match item.text("ask").as_deref() {
-            Some("retry") => Some(Ask::Retry),
-            Some("skip") => Some(Ask::Skip(item.text("why").unwrap_or_default())),
+            Some("retry") => Some(Unpark::Retry),
+            Some("skip") => Some(Unpark::Skip(item.text("why").unwrap_or_default())),
             _ => None,
         };
         Ok(Self {
@@ -267,8 +267,8 @@ impl ParkedLane {
         }
         match &self.asked {
             None => {}
-            Some(Ask::Retry) => drop(set("ask", text("retry"))),
-            Some(Ask::Skip(why)) => {
+            Some(Unpark::Retry) => drop(set("ask", text("retry"))),
+            Some(Unpark::Skip(why)) => {
                 set("ask", text("skip"));
                 set("why", text(why));
             }

@@ -8,14 +8,9 @@ use ringfence::{
     BoundaryId, Catalogs, Context, LogKind, LogName, Metadata, NewEvent, Reads, SequencedEvent,
 };
 
-use crate::Reactor;
+pub use crate::case::ReactorCase;
 
-/// An event, and the effects that follow from it.
-pub struct ReactorCase<R: Reactor> {
-    event: SequencedEvent,
-    then: Vec<R::Effect>,
-    at: &'static Location<'static>,
-}
+use crate::Reactor;
 
 /// An event of a case, whose effects are still to be said.
 pub struct WhenEvent(SequencedEvent);
@@ -42,7 +37,7 @@ impl WhenEvent {
     /// It has exactly these effects, in this order.
     #[must_use]
     #[track_caller]
-    pub fn then<R: Reactor>(self, effects: impl IntoIterator<Item = R::Effect>) -> ReactorCase<R> {
+    pub fn then<E>(self, effects: impl IntoIterator<Item = E>) -> ReactorCase<E> {
         let then = effects.into_iter().collect();
         ReactorCase { event: self.0, then, at: Location::caller() }
     }
@@ -50,7 +45,7 @@ impl WhenEvent {
     /// It has no effect.
     #[must_use]
     #[track_caller]
-    pub fn then_nothing<R: Reactor>(self) -> ReactorCase<R> {
+    pub fn then_nothing<E>(self) -> ReactorCase<E> {
         self.then([])
     }
 }

@@ -7,6 +7,7 @@
 //! Architecture invariant: only the module `item` names the attributes of a reactor's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod case;
 mod catch_up;
 mod error;
 mod function;
@@ -22,7 +23,7 @@ mod work;
 pub use error::ReactorError;
 pub use function::{ANSWER_TIME, ReactorFunction, run};
 pub use handler::{Handler, Outside};
-pub use item::{Ask, ParkedLane, ReactorStanding};
+pub use item::{ParkedLane, ReactorStanding, Unpark};
 pub use lanes::{
     BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Lanes, PAUSES, RanLanes, WAITING_LANES_MAX, WORKERS,
 };

@@ -7,7 +7,7 @@ use ringfence::{Context, Lane, Reads, SequencedEvent, chain};
 use ringfence_function::Variables;
 use sha2::{Digest, Sha256};
 
-use crate::kit::ReactorCase;
+use crate::case::ReactorCase;
 
 /// Effects outside of the stack that follow from events: a mail, a payment, an entry of a search engine. It is fed from
 /// the index, lane by lane. In a lane, an event is handled when all effects of the event before it are done.
@@ -69,7 +69,7 @@ pub trait Reactor: Sized + Send + Sync + 'static {
 
     /// What it plans, as cases ([`crate::kit`]). The checks of a stack run them, and refuse a reactor without cases.
     #[must_use]
-    fn cases() -> Vec<ReactorCase<Self>> {
+    fn cases() -> Vec<ReactorCase<Self::Effect>> {
         Vec::new()
     }
 }

@@ -13,7 +13,7 @@ use ringfence_feed::Checkpoint;
 
 use crate::error::{ReactorError, failed};
 use crate::item::{
-    Ask, ID, PARKED, ParkedLane, REACTOR, ReactorStanding, Receipt, VIEW, lane_key, number,
+    ID, PARKED, ParkedLane, REACTOR, ReactorStanding, Receipt, Unpark, VIEW, lane_key, number,
     parked_key, place, reader_key, text,
 };
 
@@ -294,11 +294,11 @@ impl ReactorTable {
         &self,
         reactor: &str,
         lane: &BoundaryId,
-        ask: &Ask,
+        ask: &Unpark,
     ) -> Result<(), ReactorError> {
         let (word, why) = match ask {
-            Ask::Retry => ("retry", ""),
-            Ask::Skip(why) => ("skip", &**why),
+            Unpark::Retry => ("retry", ""),
+            Unpark::Skip(why) => ("skip", &**why),
         };
         let update = self.change(
             parked_key(reactor, lane),

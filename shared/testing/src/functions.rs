@@ -22,12 +22,13 @@ use crate::variables::the_template_sets_the_variables_that_functions_read;
 
 /// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
 /// it is invoked.
-const SERVING: [(&str, &[&str]); 5] = [
+const SERVING: [(&str, &[&str]); 6] = [
     ("PublishEvents", &["stream.json"]),
     ("IndexEvents", &["stream.json"]),
     ("ProjectViews", &["stream.json"]),
     ("QueryViews", &["http.json", "list.json"]),
     ("FireDeadlines", &[]),
+    ("ForwardSpans", &["logs.json"]),
 ];
 
 /// The binaries of the functions that serve all contexts, each with its samples.

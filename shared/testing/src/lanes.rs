@@ -10,7 +10,7 @@ use ringfence::{BoundaryId, Lane, SequencedEvent};
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Model;
 use ringfence_reactors::{
-    Ask, Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts,
+    Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts, Unpark,
 };
 use ringfence_stack::{Members, Stack};
 use ringfence_topic::{BELL_SOURCE, BELL_TYPE};
@@ -154,7 +154,7 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
             asked.extend(world.dynamo.wire.take());
             if fails {
                 // A person skips it. That is a request of the command line.
-                let skip = Ask::Skip("probed".to_owned());
+                let skip = Unpark::Skip("probed".to_owned());
                 let asked = table.ask(name, &Lane::Partition.of(&event), &skip).await;
                 asked.unwrap_or_else(|error| fail(name, error));
                 let pause = u64::try_from(PAUSES[0].as_millis()).unwrap_or(0);

@@ -13,6 +13,7 @@ mod contract;
 mod deadlines;
 mod dynamo;
 mod functions;
+mod grants;
 mod lanes;
 mod mend;
 mod payloads;

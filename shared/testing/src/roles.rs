@@ -5,18 +5,18 @@
 //! requests that the functions make. The checks here are of what requests do not show: which role a function has,
 //! the keys and transactions that limit a role, and what it may do outside of DynamoDB.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ringfence::LogKind;
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
-use ringfence_topic::BELL_SOURCE;
 use serde_json::{Value, json};
 
 use crate::cases::table_of;
-use crate::lanes::{IN_ORDER, RING};
-use crate::template::{AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template};
+use crate::grants::{besides_items, differences, send_spans};
+use crate::lanes::IN_ORDER;
+use crate::template::{arn, check_none, resources, template};
 
 /// The role of fire-deadlines.
 const FIRE_DEADLINES: &str = "FireDeadlinesRole";
@@ -182,80 +182,6 @@ fn writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys
     troubles
 }
 
-fn allow(sid: &str, action: Value, resource: Value) -> Value {
-    json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
-}
-
-/// The one statement that names everything: X-Ray has no resources for this action.
-fn send_spans() -> Value {
-    allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
-}
-
-/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
-/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
-fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
-    let mut due =
-        vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
-    for (id, function) in functions {
-        let streams: Vec<Value> = mappings(function).map(|(_, m)| m["Stream"].clone()).collect();
-        if let Some(stream) = streams.first() {
-            let names = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
-            let names = names.map(|name| format!("dynamodb:{name}"));
-            let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
-            due.push(allow("ReadStream", json!(names), streams));
-            // A bell that is lost is not kept.
-            if id != RING {
-                let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
-                let bucket = arn(&format!("{id}FailedBatches"));
-                due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
-                due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
-            }
-        }
-        due.extend(outside(function));
-        let reference = |name: &str| {
-            let value = &function["Environment"]["Variables"][name]["!Ref"];
-            value.as_str().map(arn)
-        };
-        if let Some(bus) = reference("EVENT_BUS") {
-            let mut publish = allow("Publish", json!("events:PutEvents"), bus);
-            let contexts = stack.contexts.iter().map(|context| context.name);
-            let sources: BTreeSet<_> =
-                if id == RING { [BELL_SOURCE].into() } else { contexts.collect() };
-            publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
-            due.push(publish);
-        }
-        if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
-            due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
-        }
-    }
-    if functions.contains_key("ForwardSpans") {
-        due.push(send_spans());
-    }
-    let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
-    if functions.values().any(keeps) {
-        due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
-    }
-    due
-}
-
-/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
-fn outside(function: &Value) -> Vec<Value> {
-    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
-    let mut due = Vec::new();
-    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
-        if name == "MAIL_FROM" {
-            // The second is what SES asks for if it gets a mail as a whole.
-            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
-            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
-        }
-        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
-            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
-            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
-        }
-    }
-    due
-}
-
 fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
     stack: &Stack,
     template: &Value,
@@ -267,43 +193,6 @@ fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
         troubles.extend(differences(&role, &found, &besides_items(stack, &functions)));
     }
     assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
-}
-
-/// What a role lacks, as text to write, and which of its statements nothing needs.
-fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
-    let lacks = expected.iter().filter(|statement| !found.contains(statement));
-    let lacks = lacks.map(|statement| {
-        let yaml = serde_yaml_ng::to_string(&[tagged(statement)]).expect("the shape of a template");
-        format!("{role} lacks this statement, or has another one of its Sid:\n{yaml}")
-    });
-    let sids: BTreeSet<_> = expected.iter().map(|statement| statement["Sid"].to_string()).collect();
-    let extra = found.iter().map(|statement| statement["Sid"].to_string());
-    let extra = extra.filter(|sid| !sids.contains(sid));
-    let extra = extra
-        .map(|sid| format!("{role} has the statement {sid}, which none of its functions needs"));
-    lacks.chain(extra).collect()
-}
-
-/// The YAML of a value, with `{"!Ref": x}` as the tag `!Ref x`.
-fn tagged(value: &Value) -> serde_yaml_ng::Value {
-    use serde_yaml_ng::{
-        Value as Yaml,
-        value::{Tag, TaggedValue},
-    };
-
-    match value {
-        Value::Array(items) => Yaml::Sequence(items.iter().map(tagged).collect()),
-        Value::Object(map) => match map.iter().next() {
-            Some((tag, value)) if tag.starts_with('!') => {
-                let (tag, value) = (Tag::new(tag), tagged(value));
-                Yaml::Tagged(Box::new(TaggedValue { tag, value }))
-            }
-            _ => Yaml::Mapping(
-                map.iter().map(|(k, v)| (Yaml::from(k.as_str()), tagged(v))).collect(),
-            ),
-        },
-        scalar => serde_yaml_ng::to_value(scalar).expect("the shape of a template"),
-    }
 }
 
 /// Every value under `key`, at any depth.
@@ -345,21 +234,6 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
 }
 
 #[test]
-fn a_wrong_role_is_reported_with_what_to_write() {
-    let log = allow("Log", json!("logs:PutLogEvents"), arn("Logs"));
-    let check = |found: &[Value], expected: &[Value], trouble: &str| {
-        assert_eq!(differences("CartsRole", found, expected), [trouble]);
-    };
-    check(
-        &[],
-        std::slice::from_ref(&log),
-        "CartsRole lacks this statement, or has another one of its Sid:\n\
-         - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
-    );
-    check(&[log], &[], "CartsRole has the statement \"Log\", which none of its functions needs");
-}
-
-#[test]
 fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     let context = ContextInfo {
         name: "carts",
@@ -376,7 +250,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     let stack = Stack { catalog, catalogs, contexts: vec![context] };
     let path = |path| json!({ "Events": { "Http": { "Properties": { "Path": path } } } });
     let check = |id: &str, function: Value, action: &str, condition: Value, is_named: bool| {
-        let mut statement = allow("Items", json!([action]), arn("SomeTable"));
+        let mut statement = crate::grants::allow("Items", json!([action]), arn("SomeTable"));
         statement["Condition"] = condition;
         let mut template = json!({ "Resources": {
             id: { "Type": "AWS::Serverless::Function", "Properties": function },

@@ -10,6 +10,7 @@ use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
 use ringfence_logs::Log;
 use ringfence_reactors::{Reactor, ReactorFunction};
+use ringfence_spans::ForwardSpans;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_topic::{PublishEvents, RingReaders};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
@@ -48,6 +49,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         (RING, variables::<RingReaders>()),
         (IN_ORDER, variables::<ReactInOrder>()),
         ("FireDeadlines", variables::<FireDeadlines>()),
+        ("ForwardSpans", variables::<ForwardSpans>()),
     ];
     let serving = serving.into_iter().filter(|(id, _)| match *id {
         RING => has_lanes(stack),

@@ -2,7 +2,7 @@
 
 use ringfence::BoundaryId;
 use ringfence_feed::Checkpoint;
-use ringfence_reactors::{Ask, Ended, Failed, PAUSES, ReactorError};
+use ringfence_reactors::{Ended, Failed, PAUSES, ReactorError, Unpark};
 
 use crate::world::{NAME, World, asked};
 
@@ -43,7 +43,7 @@ async fn a_lane_is_tried_again_after_longer_and_longer_pauses_and_then_a_person_
     world.publish([asked("a", 1), asked("b", 1)]).await;
     assert_eq!(world.run().await.unwrap().effects, 1);
     // What came meanwhile follows when it is retried.
-    world.table().ask(NAME, &lane(), &Ask::Retry).await.unwrap();
+    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
     let ran = world.run().await.unwrap();
     assert_eq!((ran.effects, ran.waiting, ran.parked), (3, 0, 0));
     assert_eq!(slots(&world, "orderId:a"), ["1", "2", "3", "4"]);
@@ -60,13 +60,13 @@ async fn an_event_that_is_skipped_is_passed_over_and_noted_and_a_later_one_can_f
     assert_eq!(world.run().await.unwrap().parked, 1);
     world
         .table()
-        .ask(NAME, &lane(), &Ask::Skip("the customer has moved".to_owned()))
+        .ask(NAME, &lane(), &Unpark::Skip("the customer has moved".to_owned()))
         .await
         .unwrap();
     assert_eq!(world.run().await.unwrap().parked, 1);
     let parked = world.parked().await;
     assert_eq!((&*parked[0].event, parked[0].tries, parked[0].next_ms), ("orderId:a/3", 1, None));
-    world.table().ask(NAME, &lane(), &Ask::Retry).await.unwrap();
+    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
     assert_eq!(world.run().await.unwrap().parked, 0);
     assert_eq!(slots(&world, "orderId:a"), ["2", "2", "3", "3", "4", "4"]);
     // It is done, as the receipt says.
@@ -89,7 +89,7 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     assert_eq!(world.run_parking().await.unwrap().parked, 1);
     world.wait(PAUSES[3]);
     assert_eq!(world.run_parking().await.unwrap().effects, 0);
-    world.table().ask(NAME, &lane(), &Ask::Retry).await.unwrap();
+    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
     assert_eq!(world.run_parking().await.unwrap().effects, 2);
     // An effect that did not happen is not in doubt.
     world.far.fail("orderId:a/3", [Failed::ForNow("busy".to_owned())]);
@@ -102,7 +102,7 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
 #[tokio::test(start_paused = true)]
 async fn only_a_lane_that_is_parked_can_be_asked_for_and_it_forbids_to_send_the_reactor_back() {
     let world = World::new(4);
-    let nobody = world.table().ask(NAME, &lane(), &Ask::Retry).await;
+    let nobody = world.table().ask(NAME, &lane(), &Unpark::Retry).await;
     assert!(matches!(nobody, Err(ReactorError::NotParked { .. })), "{nobody:?}");
     world.far.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
     world.publish([asked("a", 1)]).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join;
 use ringfence_dynamo::wire::{Director, Fault};
 use ringfence_dynamo::{Clock, Random};
-use ringfence_reactors::{Ask, Ended, Failed, PAUSES};
+use ringfence_reactors::{Ended, Failed, PAUSES, Unpark};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -81,7 +81,7 @@ async fn ask(world: &World) {
             .letters(lane.lane.as_str())
             .iter()
             .any(|letter| letter.starts_with(&format!("{}/", lane.event)));
-        let ask = if happened { Ask::Skip("it has happened".to_owned()) } else { Ask::Retry };
+        let ask = if happened { Unpark::Skip("it has happened".to_owned()) } else { Unpark::Retry };
         world.table().ask(NAME, &lane.lane, &ask).await.unwrap();
     }
 }

@@ -1,0 +1,12 @@
+//! What a case of a reactor says. [`crate::kit`] writes and runs cases.
+
+use std::panic::Location;
+
+use ringfence::SequencedEvent;
+
+/// An event, and the effects that follow from it.
+pub struct ReactorCase<E> {
+    pub(crate) event: SequencedEvent,
+    pub(crate) then: Vec<E>,
+    pub(crate) at: &'static Location<'static>,
+}

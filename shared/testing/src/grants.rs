@@ -1,0 +1,137 @@
+//! What a role allows besides items of tables, as follows from the template's functions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_stack::Stack;
+use ringfence_topic::BELL_SOURCE;
+use serde_json::{Value, json};
+
+use crate::lanes::RING;
+use crate::template::{AUTOMATIONS_QUEUE, arn, mappings};
+
+/// A statement of a role.
+pub(crate) fn allow(sid: &str, action: Value, resource: Value) -> Value {
+    json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
+}
+
+/// The one statement that names everything: X-Ray has no resources for this action.
+pub(crate) fn send_spans() -> Value {
+    allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
+}
+
+/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
+/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
+pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
+    let mut due =
+        vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
+    for (id, function) in functions {
+        let streams: Vec<Value> = mappings(function).map(|(_, m)| m["Stream"].clone()).collect();
+        if let Some(stream) = streams.first() {
+            let names = ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams"];
+            let names = names.map(|name| format!("dynamodb:{name}"));
+            let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
+            due.push(allow("ReadStream", json!(names), streams));
+            // A bell that is lost is not kept.
+            if id != RING {
+                let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
+                let bucket = arn(&format!("{id}FailedBatches"));
+                due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
+                due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
+            }
+        }
+        due.extend(outside(function));
+        let reference = |name: &str| {
+            let value = &function["Environment"]["Variables"][name]["!Ref"];
+            value.as_str().map(arn)
+        };
+        if let Some(bus) = reference("EVENT_BUS") {
+            let mut publish = allow("Publish", json!("events:PutEvents"), bus);
+            let contexts = stack.contexts.iter().map(|context| context.name);
+            let sources: BTreeSet<_> =
+                if id == RING { [BELL_SOURCE].into() } else { contexts.collect() };
+            publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
+            due.push(publish);
+        }
+        if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
+            due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
+        }
+    }
+    if functions.contains_key("ForwardSpans") {
+        due.push(send_spans());
+    }
+    let keeps = |function: &Value| function["EventInvokeConfig"].get("DestinationConfig").is_some();
+    if functions.values().any(keeps) {
+        due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
+    }
+    due
+}
+
+/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
+fn outside(function: &Value) -> Vec<Value> {
+    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
+    let mut due = Vec::new();
+    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
+        if name == "MAIL_FROM" {
+            // The second is what SES asks for if it gets a mail as a whole.
+            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
+            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
+        }
+        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
+            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
+        }
+    }
+    due
+}
+
+/// What a role lacks, as text to write, and which of its statements nothing needs.
+pub(crate) fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
+    let lacks = expected.iter().filter(|statement| !found.contains(statement));
+    let lacks = lacks.map(|statement| {
+        let yaml = serde_yaml_ng::to_string(&[tagged(statement)]).expect("the shape of a template");
+        format!("{role} lacks this statement, or has another one of its Sid:\n{yaml}")
+    });
+    let sids: BTreeSet<_> = expected.iter().map(|statement| statement["Sid"].to_string()).collect();
+    let extra = found.iter().map(|statement| statement["Sid"].to_string());
+    let extra = extra.filter(|sid| !sids.contains(sid));
+    let extra = extra
+        .map(|sid| format!("{role} has the statement {sid}, which none of its functions needs"));
+    lacks.chain(extra).collect()
+}
+
+/// The YAML of a value, with `{"!Ref": x}` as the tag `!Ref x`.
+fn tagged(value: &Value) -> serde_yaml_ng::Value {
+    use serde_yaml_ng::{
+        Value as Yaml,
+        value::{Tag, TaggedValue},
+    };
+
+    match value {
+        Value::Array(items) => Yaml::Sequence(items.iter().map(tagged).collect()),
+        Value::Object(map) => match map.iter().next() {
+            Some((tag, value)) if tag.starts_with('!') => {
+                let (tag, value) = (Tag::new(tag), tagged(value));
+                Yaml::Tagged(Box::new(TaggedValue { tag, value }))
+            }
+            _ => Yaml::Mapping(
+                map.iter().map(|(k, v)| (Yaml::from(k.as_str()), tagged(v))).collect(),
+            ),
+        },
+        scalar => serde_yaml_ng::to_value(scalar).expect("the shape of a template"),
+    }
+}
+
+#[test]
+fn a_wrong_role_is_reported_with_what_to_write() {
+    let log = allow("Log", json!("logs:PutLogEvents"), arn("Logs"));
+    let check = |found: &[Value], expected: &[Value], trouble: &str| {
+        assert_eq!(differences("CartsRole", found, expected), [trouble]);
+    };
+    check(
+        &[],
+        std::slice::from_ref(&log),
+        "CartsRole lacks this statement, or has another one of its Sid:\n\
+         - Action: logs:PutLogEvents\n  Effect: Allow\n  Resource: !GetAtt Logs.Arn\n  Sid: Log\n",
+    );
+    check(&[log], &[], "CartsRole has the statement \"Log\", which none of its functions needs");
+}
