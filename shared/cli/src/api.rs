@@ -222,7 +222,9 @@ mod tests {
         assert_eq!(error.to_string(), format!("{url}/rooms/book: no answer in 35s"));
         tokio::time::resume();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
-        let expected = format!("{url}/rooms/book: no answer: it has more than 10000000 bytes");
+        let expected = format!(
+            "{url}/rooms/book: no answer: the answer, of status 200, has more than 10000000 bytes"
+        );
         assert_eq!(format!("{error:#}"), expected);
     }
 

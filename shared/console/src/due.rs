@@ -40,16 +40,18 @@ fn of(dues: &[&str], standing: &[DueStanding], now_ms: u64) -> Part {
     let markup = html! {
         @if dues.is_empty() { p { "No slice has deadlines." } }
         @else {
-            table.figures {
-                thead { tr { @for column in ["Slice", "Due now", "The earliest since (UTC)", "Tried in vain"] { th scope="col" { (column) } } }
-                }
-                tbody {
-                    @for (due, it) in dues.iter().zip(standing) {
-                        tr {
-                            th scope="row" { (due) @if is_stuck(it) { " " strong.bad { "stuck" } } }
-                            td.number { (it.rows) @if it.is_more { "+" } }
-                            td { @if let Some(earliest) = it.earliest_ms { time { (rfc3339(earliest)) } } }
-                            td.number { (it.notes.len()) }
+            div.wide tabindex="0" role="region" aria-label="Deadlines" {
+                table.figures {
+                    thead { tr { @for column in ["Slice", "Due now", "The earliest since (UTC)", "Tried in vain"] { th scope="col" { (column) } } }
+                    }
+                    tbody {
+                        @for (due, it) in dues.iter().zip(standing) {
+                            tr {
+                                th scope="row" { (due) @if is_stuck(it) { " " strong.bad { "stuck" } } }
+                                td.number { (it.rows) @if it.is_more { "+" } }
+                                td { @if let Some(earliest) = it.earliest_ms { time { (rfc3339(earliest)) } } }
+                                td.number { (it.notes.len()) }
+                            }
                         }
                     }
                 }

@@ -32,17 +32,22 @@ pub(crate) enum Auth {
 }
 
 /// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
-const LIBRARIES: [&str; 15] = [
+const LIBRARIES: [&str; 20] = [
     "aggregate-log",
+    "automations",
     "cli",
     "console",
     "core",
     "dcb-log",
+    "deadlines",
     "document-log",
+    "effects",
     "feed",
     "function",
     "lambda",
     "local",
+    "reactors",
+    "spans",
     "stack",
     "testing",
     "topic",

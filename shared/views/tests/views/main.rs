@@ -10,6 +10,7 @@ mod once;
 mod parked;
 mod readers;
 mod rebuilds;
+mod rounds;
 mod versions;
 mod weather;
 mod world;

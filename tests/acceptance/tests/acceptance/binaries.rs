@@ -249,6 +249,10 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
         let function = folder.file_name().unwrap().to_str().unwrap();
         for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             samples += 1;
+            if function.ends_with("forward-spans") {
+                // No collector is named, so the stack has no such function.
+                continue;
+            }
             let payload: Value = serde_json::from_slice(&fs::read(&sample).unwrap()).unwrap();
             let shown = sample.display();
             let answer = stack.invoke(function, &payload).await;
@@ -256,7 +260,8 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
             let understood = match function.strip_prefix("projects-").unwrap_or(function) {
                 "fire-deadlines" => answer["fired"].is_u64(),
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
-                "project-views" => answer.is_null(),
+                "project-views" | "ring-readers" | "react-in-order" | "confirm-order"
+                | "notify-partner" => answer.is_null(),
                 "query-views" | "ready-work" => is_reading(&answer),
                 _ => is_answer(&answer),
             };

@@ -57,7 +57,7 @@ async fn a_flow_is_traced_by_its_events_alone() {
     assert!(lines[0].starts_with("walk-1: 3 commands, 3 events, "), "{text}");
     assert!(lines[1].ends_with(" ms  catalog/order-product for jwt:main:ada"), "{text}");
     assert!(lines[3].contains("   catalog/notice for jwt:main:ada, "), "{text}");
-    assert!(lines[6].ends_with(" ms      ProductDemandRecorded productId:p4/1"), "{text}");
+    assert!(lines[6].ends_with(" ms        ProductDemandRecorded productId:p4/1"), "{text}");
 
     let (status, printed) = world.run(&["trace", "walk-1", "--otlp"]);
     let otlp: Value = serde_json::from_str(&printed).unwrap();

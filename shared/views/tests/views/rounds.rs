@@ -1,0 +1,142 @@
+//! Rounds of project-views over all views.
+
+use std::time::Duration;
+
+use ringfence_dynamo::wire::Fault;
+use ringfence_views::{Definition, View};
+use serde_json::json;
+
+use crate::notes::{Consumed, Notes, Row, catalog, noted, poison, view};
+use crate::world::{FIRST, LONG, World};
+
+/// The same rows under another name, by a fold that never sees the poison.
+struct Others;
+
+#[derive(ringfence::Reads)]
+enum Wipes {
+    Wiped { rows: Vec<String> },
+}
+
+impl View for Others {
+    const NAME: &'static str = "others";
+    type Reads = Wipes;
+    type Row = Row;
+
+    fn rows(event: &Wipes) -> Vec<String> {
+        let Wipes::Wiped { rows } = event;
+        rows.clone()
+    }
+
+    fn evolve(row: Option<Row>, id: &str, _event: &Wipes) -> Option<Row> {
+        Notes::evolve(
+            row,
+            id,
+            &Consumed::Noted { note_id: ringfence::kit::id("n"), rows: Vec::new(), bytes: 0 },
+        )
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_fails_fails_the_round_but_does_not_stop_others() {
+    let world = World::new(6, catalog());
+    let events = [noted("n1", &["a"]), poison("n1"), crate::notes::wiped("n1", &["b"])];
+    let poisoned = world.publish(events).await[1].at;
+    let views = [view(), Definition::of::<Others>()];
+    world.clock.set(poisoned + 750);
+    let projector = world.projector();
+    let round =
+        ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock, "r-1").await;
+    assert_eq!(round.unfinished.len(), 1);
+    assert!(round.unfinished[0].starts_with("notes: view notes: event "), "{round:?}");
+    assert_eq!(world.rows("others", FIRST).await.len(), 1);
+    let [notes, others] = &round.lines[..] else { panic!("{round:?}") };
+    for (line, expected) in [
+        (notes, json!(["notes", "failed", "ERROR", 1, 2, 750])),
+        (others, json!(["others", "present", "INFO", 3, 0, 0])),
+    ] {
+        let names = ["view", "outcome", "level", "checkpoint", "events_behind", "view_lag"];
+        let found: Vec<_> = names.iter().map(|name| line[name].clone()).collect();
+        assert_eq!(json!(found), expected);
+        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].as_array().unwrap();
+        assert!(metrics.iter().all(|metric| line[metric["Name"].as_str().unwrap()].is_number()));
+        assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Dimensions"], json!([[]]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_view_that_is_behind_does_not_stop_others() {
+    let world = World::new(13, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
+    world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
+    let projector = world.projector();
+    let ring = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock, "r-1");
+    let meanwhile = async {
+        tokio::time::sleep(seconds(10)).await;
+        assert!(world.wire.is_spent(), "notes waits for its rows");
+        world.publish([crate::notes::wiped("n1", &["b"])]).await;
+        tokio::time::sleep(seconds(2)).await;
+        [world.rows("others", FIRST).await.len(), world.rows("notes", FIRST).await.len()]
+    };
+    let (round, rows) = futures::future::join(ring, meanwhile).await;
+    assert_eq!((rows, round.unfinished), ([1, 0], vec![]));
+    assert_eq!(world.rows("notes", FIRST).await.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_own() {
+    let world = World::new(7, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    world.publish([poison("n1")]).await;
+    assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
+    let projector = world.projector();
+    let round =
+        ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock, "r-1")
+            .await;
+    let [live, building] = &round.lines[..] else { panic!("{round:?}") };
+    assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
+    assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
+    assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
+    assert_eq!(round.unfinished.len(), 1, "only the served generation counts: {round:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
+    let world = World::new(9, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    let projector = world.projector();
+    for asked in [false, true] {
+        if !asked {
+            // The registry can be read, the end of the index can't.
+            world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
+        }
+        let round =
+            ringfence_views::project_views::ring(&projector, &[view()], LONG, &world.clock, "r-1")
+                .await;
+        let line = &round.lines[0];
+        assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
+        assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
+        let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].to_string();
+        assert_eq!(metrics.contains("view_lag"), asked, "{line}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_round_without_time_says_that_it_is_behind() {
+    let world = World::new(8, catalog());
+    // More than two epochs of the index.
+    let notes: Vec<_> = (0..50).map(|n| format!("n{n}")).collect();
+    world.publish(notes.iter().map(|note| noted(note, &["a"]))).await;
+    let late = Fault::Delay(Duration::from_secs(5));
+    world.wire.inject("TransactWriteItems", 0, late);
+    let projector = world.projector();
+    let time = Duration::from_secs(2);
+    let round =
+        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock, "r-1")
+            .await;
+    assert_eq!(round.unfinished, ["notes: behind"]);
+    let line = &round.lines[0];
+    assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(50)));
+    assert!(line["view_lag"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
+}
