@@ -1,7 +1,7 @@
 //! LapseSignUp: writes down that a one-time password was not used in time.
 //!
 //! It is due an hour after the sign-up began. No decision needs it, because confirm-sign-up looks at the time itself. The
-//! event is for those who want to know, such as who counts sign-ups that come to nothing.
+//! event is for others, such as a view that counts the sign-ups that come to nothing.
 
 use ringfence::prelude::*;
 
@@ -36,7 +36,7 @@ pub enum Consumed {
     },
 }
 
-/// When the password ends to be valid, in milliseconds since 1970, as long as the sign-up is open.
+/// When the password is no longer valid, in milliseconds since 1970, as long as the sign-up is open.
 #[derive(Default)]
 pub struct Open(Option<u64>);
 

@@ -65,7 +65,7 @@ The reactor does it within a minute: it is the one writer of its lanes. The even
 all that came meanwhile. If the effect may have happened already, look at the far side first.
 
 Example:
-  ringfence parked retry-lane send-receipt orderId:ord-1")]
+  ringfence parked retry-lane confirm-order orderId:ord-1")]
 pub(crate) struct Retry {
     #[command(flatten)]
     tables: Tables,
@@ -81,7 +81,7 @@ The event that failed is passed over, with all of its effects. What came meanwhi
 table.
 
 Example:
-  ringfence parked skip-lane send-receipt orderId:ord-1 --why 'the receipt went by post'")]
+  ringfence parked skip-lane confirm-order orderId:ord-1 --why 'the customer was called'")]
 pub(crate) struct Skip {
     #[command(flatten)]
     tables: Tables,
@@ -102,8 +102,8 @@ and every effect has a new key, so the far side takes it for another one. An ord
 15 days by their keys. Retry or skip parked lanes first.
 
 Examples:
-  ringfence replay reactor send-receipt --from 1000
-  ringfence replay reactor index-products --from start --again index-products")]
+  ringfence replay reactor confirm-order --from 1000
+  ringfence replay reactor notify-partner --from start --again notify-partner")]
 pub(crate) struct Replay {
     #[command(flatten)]
     index: IndexTable,

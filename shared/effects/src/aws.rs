@@ -1,4 +1,4 @@
-//! Services of AWS of which one operation is used. Their SDKs would take longer to compile than all of this crate.
+//! Services of AWS that are used for one operation each. Their SDKs would take longer to compile than all of this crate.
 
 use std::error::Error;
 use std::time::Duration;

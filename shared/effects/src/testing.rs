@@ -56,7 +56,7 @@ pub(crate) async fn aws(address: SocketAddr, names: [&'static str; 3]) -> Aws {
     Aws::of(&sdk_config(address), &trust, names).await.expect("a service")
 }
 
-/// The Parameter Store at this address, of which one parameter is read.
+/// A parameter of the Parameter Store at this address.
 pub(crate) async fn secret_at(address: SocketAddr, clock: Clock) -> Secret {
     Secret::of(aws(address, ["ssm", "ssm", "SSM"]).await, "/shop/secret".to_owned(), clock)
 }

@@ -25,11 +25,12 @@ use crate::key::id;
 use crate::secret::Secret;
 use public::Public;
 
-/// The time for the whole exchange, which leaves some of that of an effect for the secrets. A receiver is to note the request and to answer, and to do the work afterwards.
+/// The time for the whole exchange. An effect has some more, to read the secrets. A receiver should note the request,
+/// answer, and do the work afterwards.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 /// The most bytes of a body. Larger things are to be fetched by the receiver.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// The most bytes of an answer, of which nothing but the status counts.
+/// The most bytes of an answer. Only its status counts.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The most bytes of an answer that are repeated in the cause of a failure.
 const CAUSE_BYTES_MAX: usize = 200;

@@ -2,12 +2,12 @@
 //!
 //! A run has a lease, and only the run with the lease changes which lanes are parked and moves the checkpoint. It reads
 //! the events after the checkpoint in batches. Each lane has one worker, which handles the lane's events one after
-//! another; the checkpoint moves when all events of the batch are done or their lanes are parked. After a crash the next
-//! run reads the batch again, and the receipts say what is done.
+//! another; the checkpoint moves when all events of the batch are done, or their lanes wait or are parked. After a crash
+//! the next run reads the batch again, and the receipts say what is done.
 //!
-//! A lane whose event fails is parked in one item, with the place of that event. The events that come later stay where
-//! they are: in the index. When the lane is tried again, they are read from there, up to the checkpoint. From there on
-//! the lane goes with the others, because the run that has caught up is the one that goes on.
+//! A lane whose event fails waits for its next try, or is parked: one item has the place of that event. The events that
+//! come later stay where they are: in the index. When the lane is tried again, they are read from there, up to the
+//! checkpoint. From there on the lane goes with the others, because the run that has caught up is the one that goes on.
 use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;

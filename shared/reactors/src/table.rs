@@ -84,8 +84,8 @@ impl ReactorTable {
         }
     }
 
-    /// Asks for the lease up to a time. If another run has it, that run is told that the bell has rung, so it looks once more before
-    /// it ends.
+    /// Asks for the lease up to a time. If another run has it, the item notes that the bell has rung. That run then looks
+    /// once more before it ends.
     pub(crate) async fn take(&self, reactor: &str, until_ms: u64) -> Result<Lease, ReactorError> {
         let owner = self.clock.uuid().to_string();
         loop {

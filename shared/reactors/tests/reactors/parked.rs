@@ -16,7 +16,7 @@ fn slots(world: &World, lane: &str) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_is_tried_again_after_longer_and_longer_pauses_and_then_a_person_is_waited_for() {
+async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person() {
     let world = World::new(1);
     world.far.fail("orderId:a/2", (0..5).map(|n| Failed::ForNow(format!("try {n}"))));
     world.publish([asked("a", 1), asked("a", 1), asked("b", 1), asked("a", 1)]).await;
@@ -52,7 +52,7 @@ async fn a_lane_is_tried_again_after_longer_and_longer_pauses_and_then_a_person_
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_skipped_is_passed_over_and_noted_and_a_later_one_can_fail_as_well() {
+async fn an_event_that_is_skipped_is_noted_and_a_later_one_can_fail_as_well() {
     let world = World::new(2);
     world.far.fail("orderId:a/1", [Failed::ForGood("no such address".to_owned())]);
     world.far.fail("orderId:a/3", [Failed::ForGood("refused".to_owned())]);
@@ -100,7 +100,7 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_a_lane_that_is_parked_can_be_asked_for_and_it_forbids_to_send_the_reactor_back() {
+async fn only_a_parked_lane_can_be_asked_for_and_no_reactor_that_has_one_is_sent_back() {
     let world = World::new(4);
     let nobody = world.table().ask(NAME, &lane(), &Unpark::Retry).await;
     assert!(matches!(nobody, Err(ReactorError::NotParked { .. })), "{nobody:?}");

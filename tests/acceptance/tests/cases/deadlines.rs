@@ -146,7 +146,7 @@ async fn a_deadline_costs_six_write_units_and_an_idle_minute_a_read_unit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_clears_nothing_is_tried_after_growing_pauses_and_holds_up_no_other() {
+async fn a_command_that_clears_nothing_is_sent_after_growing_pauses_and_stops_no_other() {
     let mut world = World::start();
     world.initiate("ada").await;
     world.initiate("bob").await;

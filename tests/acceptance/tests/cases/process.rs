@@ -229,7 +229,7 @@ fn ends(begin: World) -> BTreeSet<String> {
 }
 
 #[test]
-fn an_order_ends_paid_and_reserved_or_cancelled_with_its_units_free_and_its_money_back() {
+fn an_order_ends_paid_and_reserved_or_cancelled_with_units_free_and_money_back() {
     let expected = ["cancelled", "cancelled, paid, refunded", "reserved, paid"];
     assert_eq!(ends(World::with_lamps("2")), expected.map(str::to_owned).into());
     assert_eq!(ends(World::with_lamps("1")), ["cancelled".to_owned()].into());
