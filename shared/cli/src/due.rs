@@ -19,6 +19,8 @@ use crate::tables::{DynamoEndpoint, LogTables, StackLogs, ViewTable};
 
 /// Longer than a sweep of a stack on one machine takes.
 const TIME: Duration = Duration::from_secs(300);
+/// How far `--in` goes: a hundred years.
+const AHEAD_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -37,10 +39,16 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     dynamo: DynamoEndpoint,
     /// Sends what will be due in this time, such as 15m, 2h or 7d, as if it had passed.
-    #[arg(long = "in", value_name = "TIME", value_parser = since)]
+    #[arg(long = "in", value_name = "TIME", value_parser = ahead)]
     ahead: Option<Duration>,
     #[command(flatten)]
     output: Output,
+}
+
+/// The time of `--in`.
+fn ahead(text: &str) -> Result<Duration, String> {
+    let ahead = since(text)?;
+    (ahead <= AHEAD_MAX).then_some(ahead).ok_or_else(|| "at most 36500d".to_owned())
 }
 
 pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {

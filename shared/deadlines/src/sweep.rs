@@ -9,13 +9,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use ringfence_dynamo::Clock;
 use ringfence_function::{LOGGED_BYTES_MAX, bounded, chain};
 use ringfence_views::{DueNote, DueReader, Generation, ViewError};
 use serde_json::Value;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{sleep, timeout};
 
 use crate::list::Opened;
@@ -93,42 +93,47 @@ impl Sweep {
     ) -> Result<(), ViewError> {
         let Some(live) = self.reader.live(&due.definition).await? else { return Ok(()) };
         let until_ms = self.clock.now_ms() + if due.looks_ahead { AHEAD_MS } else { 0 };
-        OfDue { sweep: self, due, live, until_ms, permits, swept }.pages().await
+        OfDue { sweep: self, due, live, until_ms, permits, swept }.shards().await
     }
 }
 
 impl OfDue<'_> {
-    /// All rows, a page at a time. The notes are read once there is a row.
-    async fn pages(&self) -> Result<(), ViewError> {
-        let Self { sweep: Sweep { reader, clock, .. }, due, live, until_ms, .. } = *self;
-        let now_ms = clock.now_ms();
-        let (mut notes, mut seen) = (None, BTreeSet::new());
-        for shard in 0..due.definition.shards.unwrap_or_default() {
-            let mut place = None;
-            loop {
-                let page = reader.page(&due.definition, live, shard, until_ms, place).await?;
-                if let Some((first, _)) = page.rows.first() {
-                    let late_ms = now_ms.saturating_sub(*first);
-                    self.swept.borrow_mut().note_lag(late_ms);
-                    let known = match notes.take() {
-                        Some(known) => known,
-                        None => reader.notes(&due.definition).await?,
-                    };
-                    self.page(&page.rows, &known).await?;
-                    seen.extend(page.rows.into_iter().map(|(_, id)| id));
-                    notes = Some(known);
-                }
-                place = page.next;
-                if place.is_none() {
-                    break;
-                }
-            }
-        }
+    /// All rows. The shards do not wait for one another: each may have a row that is ahead.
+    async fn shards(&self) -> Result<(), ViewError> {
+        let (notes, shards) = (OnceCell::new(), 0..self.due.definition.shards.unwrap_or_default());
+        let seen = try_join_all(shards.map(|shard| self.shard(shard, &notes))).await?;
+        let seen: BTreeSet<_> = seen.into_iter().flatten().collect();
         // The row of such a note was cleared, or its time was moved.
-        for id in notes.unwrap_or_default().keys().filter(|id| !seen.contains(*id)) {
-            reader.forget(&due.definition, id).await?;
+        let notes = notes.into_inner().unwrap_or_default().into_keys();
+        for id in notes.filter(|id| !seen.contains(id)) {
+            self.sweep.reader.forget(&self.due.definition, &id).await?;
         }
         Ok(())
+    }
+
+    /// The rows of a shard, a page at a time. The notes are read once there is a row. Returns the ids of the rows.
+    async fn shard(
+        &self,
+        shard: u32,
+        notes: &OnceCell<BTreeMap<String, DueNote>>,
+    ) -> Result<Vec<String>, ViewError> {
+        let Self { sweep: Sweep { reader, clock, .. }, due, live, until_ms, .. } = *self;
+        let now_ms = clock.now_ms();
+        let (mut place, mut seen) = (None, Vec::new());
+        loop {
+            let page = reader.page(&due.definition, live, shard, until_ms, place).await?;
+            if let Some((first, _)) = page.rows.first() {
+                let late_ms = now_ms.saturating_sub(*first);
+                self.swept.borrow_mut().note_lag(late_ms);
+                let notes = notes.get_or_try_init(|| reader.notes(&due.definition)).await?;
+                self.page(&page.rows, notes).await?;
+                seen.extend(page.rows.into_iter().map(|(_, id)| id));
+            }
+            place = page.next;
+            if place.is_none() {
+                return Ok(seen);
+            }
+        }
     }
 
     async fn page(

@@ -40,6 +40,7 @@ fn wrong_flags_are_named() {
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("due", "--view-table <VIEW_TABLE>"),
         ("due --view-table v --in soon", "'soon'"),
+        ("due --view-table v --in 36501d", "at most 36500d"),
         (
             "due --view-table v --in 2h --endpoint-url https://dynamodb.eu-west-1.amazonaws.com",
             "--in is for a stack on this machine",
