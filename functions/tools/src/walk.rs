@@ -17,7 +17,7 @@ use crate::deadlines;
 /// An answer or an event is wrong or does not come.
 pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
     Box::pin(async move {
-        let walker = &mut Walker::new(stack)?;
+        let walker = &mut Walker::new(stack, "c-1", &["ordering/read", "payments/read"])?;
         sync_products(walker).await?;
         place_order(walker).await?;
         read_order(walker).await?;
@@ -49,7 +49,8 @@ async fn sync_products(walker: &mut Walker<'_>) -> Result<()> {
 
 async fn place_order(walker: &mut Walker<'_>) -> Result<()> {
     title("An order; catalog records the demand for its products by itself");
-    let answer = walker.post("/ordering/place-order", &order("ord-1", &["p-1", "p-2"])).await?;
+    let answer =
+        walker.post("/ordering/place-order", &order("ord-1", "c-1", &["p-1", "p-2"])).await?;
     expect_accepted(&answer, "OrderPlaced")?;
     walker.expect_events(&[("OrderPlaced", 1), ("ProductDemandRecorded", 2)]).await
 }
@@ -73,13 +74,15 @@ async fn read_order(walker: &mut Walker<'_>) -> Result<()> {
 
 async fn place_order_again(walker: &mut Walker<'_>) -> Result<()> {
     title("The same order again");
-    let answer = walker.post("/ordering/place-order", &order("ord-1", &["p-1", "p-2"])).await?;
+    let answer =
+        walker.post("/ordering/place-order", &order("ord-1", "c-1", &["p-1", "p-2"])).await?;
     expect_rejected(&answer, "OrderAlreadyPlaced")
 }
 
 async fn order_unknown_product(walker: &mut Walker<'_>) -> Result<()> {
     title("An order with a product that ordering does not know");
-    let answer = walker.post("/ordering/place-order", &order("ord-2", &["p-1", "p-9"])).await?;
+    let answer =
+        walker.post("/ordering/place-order", &order("ord-2", "c-1", &["p-1", "p-9"])).await?;
     expect_rejected(&answer, "ProductsNotAvailable")?;
     let missing = &answer.1["missing"];
     ensure!(*missing == json!(["p-9"]), "the answer names {missing} as missing, not p-9");
@@ -156,7 +159,8 @@ async fn subscribe_students(walker: &mut Walker<'_>) -> Result<()> {
 }
 
 async fn register_customer(walker: &mut Walker<'_>) -> Result<()> {
-    title("A customer registers: a stream of the aggregate log, on the topic and in the index too");
+    title("Ada registers: a stream of the aggregate log, on the topic and in the index too");
+    walker.go_on_as("ada");
     let command = json!({ "customerId": "ada", "name": "Ada", "email": "ada@example.com" });
     let answer = walker.post("/customers/register-customer", &command).await?;
     expect_accepted(&answer, "CustomerRegistered")?;
@@ -187,7 +191,12 @@ async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
     walker.expect_indexed("CheckedOut", &key).await?;
     let placed = walker.latest("OrderPlaced");
     walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await?;
-    walker.expect_mail("Subject: Your order cart-1").await
+    walker.expect_mail("Subject: Your order cart-1").await?;
+    title("Her order is there for nobody else");
+    walker.go_on_as("eve");
+    walker.expect_no_row("/orders/cart-1").await?;
+    walker.go_on_as("ada");
+    Ok(())
 }
 
 async fn pay_in_time(walker: &mut Walker<'_>) -> Result<()> {
@@ -217,7 +226,7 @@ async fn pay_in_time(walker: &mut Walker<'_>) -> Result<()> {
 async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
     title(
         "The other one is ordered, and nobody pays. Deadlines are looked at as if fifteen minutes had\n\
-         passed: the kettle is free again, and the order is cancelled",
+         passed: the kettle is free again, the order is cancelled, and Ada gets a mail",
     );
     order_kettle(walker, "ord-9").await?;
     deadlines::pass(walker.stack(), 15).await?;
@@ -225,6 +234,7 @@ async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
     walker.expect_events(&caused.map(|event| (event, 1))).await?;
     let cancelled = walker.latest("OrderCancelled");
     walker.expect_row("/orders/ord-9", &cancelled, "/row/status", &json!("cancelled")).await?;
+    walker.expect_mail("Subject: Your order ord-9 is cancelled").await?;
     title("Then the payment comes, and is sent back");
     let answer = walker.post("/payments/record-payment", &json!({ "orderId": "ord-9" })).await?;
     expect_accepted(&answer, "PaymentReceived")?;
@@ -232,14 +242,14 @@ async fn pay_too_late(walker: &mut Walker<'_>) -> Result<()> {
 }
 
 async fn order_kettle(walker: &mut Walker<'_>, id: &str) -> Result<()> {
-    let answer = walker.post("/ordering/place-order", &order(id, &["p-4"])).await?;
+    let answer = walker.post("/ordering/place-order", &order(id, "ada", &["p-4"])).await?;
     expect_accepted(&answer, "OrderPlaced")?;
     let caused = ["OrderPlaced", "ProductDemandRecorded", "StockReserved", "PaymentRequested"];
     walker.expect_events(&caused.map(|event| (event, 1))).await
 }
 
-fn order(id: &str, products: &[&str]) -> Value {
-    json!({ "orderId": id, "customerId": "c-1", "productIds": products })
+fn order(id: &str, customer: &str, products: &[&str]) -> Value {
+    json!({ "orderId": id, "customerId": customer, "productIds": products })
 }
 
 /// The accepted and the others.

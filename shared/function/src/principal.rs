@@ -6,6 +6,8 @@ use std::str::FromStr;
 use ringfence::{Principal, PrincipalKind, escape};
 use serde_json::{Map, Value};
 
+use crate::problem::Problem;
+
 /// Longest alias of an issuer, in bytes: it is in each event that a token's subject causes.
 const ALIAS_BYTES_MAX: usize = 32;
 
@@ -53,15 +55,29 @@ fn is_url(issuer: &str) -> bool {
     issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
-/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer, one of another kind,
-/// or one that names nobody.
-pub fn principal(request: &Value, issuers: &Issuers) -> Option<Principal> {
+/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer, or one of another
+/// kind.
+///
+/// # Errors
+/// The API lets the request in, but the token or the signature names nobody. An unknown caller must not be taken for one
+/// of an API without an authorizer, who may do and see everything.
+pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>, Problem> {
     let context = &request["requestContext"];
     let authorizer = &context["authorizer"];
-    match (authorizer["jwt"]["claims"].as_object(), authorizer["iam"]["userArn"].as_str()) {
-        (Some(claims), _) => of_claims(claims, issuers),
-        (None, arn) => of_arn(arn?, context["accountId"].as_str()),
-    }
+    let (found, lacks) = match (authorizer["jwt"]["claims"].as_object(), &authorizer["iam"]) {
+        (Some(claims), _) => {
+            let lacks = "the token has no issuer that is a URL, or neither sub nor client_id";
+            (of_claims(claims, issuers), lacks)
+        }
+        (None, Value::Null) => return Ok(None),
+        (None, iam) => {
+            let arn = iam["userArn"].as_str();
+            let found = arn.and_then(|arn| of_arn(arn, context["accountId"].as_str()));
+            (found, "the signature has no ARN")
+        }
+    };
+    let nobody = || Problem::malformed("Authorization", format_args!("names nobody: {lacks}"));
+    found.ok_or_else(nobody).map(Some)
 }
 
 /// Makes texts of the claims of a token, as API Gateway does: a list is `[a b]`. What stands in for it may leave them as
@@ -92,9 +108,10 @@ fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal
         Some(subject) => (PrincipalKind::Jwt, subject),
         None => (PrincipalKind::Client, claim("client_id")?),
     };
-    // API Gateway writes a list as `[a b]`.
-    let scopes = claim("scope").or_else(|| claim("scp")).unwrap_or_default();
-    let scopes = scopes.trim_start_matches('[').trim_end_matches(']').split_whitespace();
+    // API Gateway takes the scopes of both claims, and writes a list as `[a b]`.
+    let scopes = ["scope", "scp"].map(claim);
+    let words = |text| str::trim_start_matches(text, '[').trim_end_matches(']').split_whitespace();
+    let scopes = scopes.iter().flatten().flat_map(|text| words(text));
     Some(Principal::new(kind, Some(&issuer), id).with_scopes(scopes))
 }
 

@@ -129,14 +129,14 @@ fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem
     let request: ApiGatewayV2httpRequest = typed("", request)?;
     let mut surroundings = Surroundings::of_request(&request);
     surroundings.check()?;
-    // The API has looked at the scopes of the route. Only here they are those of the slice.
-    let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
-    // Set after the check: it is from the authorizer, and the subject of a token can be long.
-    surroundings.principal = principal;
-    let command = match may_use {
-        true => body(request).and_then(|body| object(&body)).map(Value::from),
-        false => Err(Problem::scope_missing(scopes)),
-    };
+    let allowed = principal.and_then(|principal| {
+        // The API has looked at the scopes of the route. Only here they are those of the slice.
+        let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
+        // Set after the check: it is from the authorizer, and the subject of a token can be long.
+        surroundings.principal = principal;
+        may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
+    });
+    let command = allowed.and_then(|()| object(&body(request)?)).map(Value::from);
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 

@@ -94,6 +94,10 @@ async fn handle<I: Invoke>(
 ) -> Response {
     let Ok(parameters) = parameters else { return not_utf8() };
     let (parts, body) = request.into_parts();
+    // Axum takes HEAD for GET. API Gateway doesn't.
+    if !["ANY", parts.method.as_str()].contains(&&*endpoint.route.method) {
+        return not_found().await;
+    }
     let caller = match endpoint.authorizer.admit(&endpoint.route, &parts) {
         Ok(caller) => caller,
         Err(answer) => return *answer,

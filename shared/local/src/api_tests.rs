@@ -131,6 +131,8 @@ async fn unknown_path_or_method_is_not_found() {
     let not_found = (404, "{\"message\":\"Not Found\"}".to_owned());
     assert_eq!(post(format!("{url}/nowhere"), "text/plain", "").await, not_found);
     assert_eq!(post(format!("{url}/f/x"), "text/plain", "").await, not_found);
+    let head = reqwest::Client::new().head(format!("{url}/rosters")).send().await;
+    assert_eq!(head.expect("an answer").status().as_u16(), 404);
     // An id has at least one byte.
     let of_no_row = reqwest::get(format!("{url}/rosters/")).await.expect("an answer");
     assert_eq!(of_no_row.status().as_u16(), 404);

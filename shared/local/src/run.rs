@@ -92,7 +92,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let data = files.path().to_owned();
             let walked = async {
                 let (keep, built) = (None, None);
-                let auth = false;
+                let auth = template.model("")?.takes_tokens();
                 let options = StackOptions { root, template, data, port: 0, keep, built, auth };
                 walk(&RunningStack::start(&options).await?).await
             };
@@ -125,7 +125,8 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             describe(&stack, &console, &files, options.keep.as_deref());
             if auth {
                 println!(
-                    "\nThe API asks for tokens; the variables above have the operator's. Another one:"
+                    "\nThe API asks for tokens: requests have the header \"Authorization: Bearer $API_TOKEN\". The variables\n\
+                     above have the operator's. Another one:"
                 );
                 println!("  cargo ringfence token --sub ada --scope <scope>");
             }

@@ -321,9 +321,14 @@ impl RunningStack {
         environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
     }
 
-    /// The token of the operator, if the API asks for tokens.
+    /// The token of the person who runs the stack, for the console and for a shell, if the API asks for tokens.
     fn token(&self) -> Option<String> {
-        self.auth.then(|| tokens::of_operator(&self.model.routes))
+        self.token_of("operator", &[])
+    }
+
+    /// A token of this subject with the scopes of all routes and with these, if the API asks for tokens.
+    pub(crate) fn token_of(&self, subject: &str, scopes: &[&str]) -> Option<String> {
+        self.auth.then(|| tokens::of(subject, &self.model.routes, scopes))
     }
 
     /// Writes the files with which programs started by hand use this stack.

@@ -11,8 +11,8 @@ use crate::{
     template::{Model, Route},
 };
 
-/// How long the operator's token holds, in seconds: a stack that runs for a week is started again.
-const OPERATOR_SECONDS: i64 = 7 * 24 * 3600;
+/// How long such a token holds, in seconds: a stack that runs for a week is started again.
+const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 /// The variable with the aliases of issuers.
 const JWT_ISSUERS: &str = "JWT_ISSUERS";
 
@@ -21,9 +21,8 @@ const JWT_ISSUERS: &str = "JWT_ISSUERS";
 /// # Errors
 /// No route takes tokens.
 pub(crate) fn require(model: &mut Model) -> Result<()> {
-    let takes_tokens = model.routes.iter().any(|route| route.token_scopes.is_some());
     ensure!(
-        takes_tokens,
+        model.takes_tokens(),
         "--auth: the API of template.yaml takes no tokens: give it a JWT authorizer"
     );
     for function in &mut model.functions {
@@ -39,14 +38,14 @@ pub(crate) fn jwks() -> Value {
     TokenKey::local().jwks()
 }
 
-/// The token of the person who runs the stack, for the console and for a shell. It has the scopes of all routes.
-pub(crate) fn of_operator(routes: &[Route]) -> String {
-    let scopes: BTreeSet<_> =
-        routes.iter().flat_map(|route| &route.token_scopes).flatten().collect();
-    let scopes: Vec<_> = scopes.into_iter().map(String::as_str).collect();
+/// A token of this subject with the scopes of all routes, and with these, which functions ask for.
+pub(crate) fn of(subject: &str, routes: &[Route], scopes: &[&str]) -> String {
+    let of_routes = routes.iter().flat_map(|route| &route.token_scopes).flatten();
+    let scopes: BTreeSet<_> = of_routes.map(String::as_str).chain(scopes.iter().copied()).collect();
+    let scopes: Vec<_> = scopes.into_iter().collect();
     let now_s = clock::now().timestamp();
     TokenKey::local().sign(&json!({
-        "iss": ISSUER, "aud": AUDIENCE, "sub": "operator", "scope": scopes.join(" "),
-        "iat": now_s, "exp": now_s + OPERATOR_SECONDS,
+        "iss": ISSUER, "aud": AUDIENCE, "sub": subject, "scope": scopes.join(" "),
+        "iat": now_s, "exp": now_s + TOKEN_SECONDS,
     }))
 }

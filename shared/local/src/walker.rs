@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::try_join_all;
+use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::{
     sync::broadcast::{Receiver, error::RecvError},
@@ -38,6 +39,9 @@ pub type HttpAnswer = (u16, Value);
 pub struct Walker<'a> {
     stack: &'a RunningStack,
     client: reqwest::Client,
+    caller: String,
+    /// The scopes of views. Their routes may have none.
+    scopes: &'a [&'a str],
     topic: Receiver<Notice>,
     /// Ids of the events seen: the bus promises each at least once.
     seen: BTreeSet<String>,
@@ -50,15 +54,32 @@ pub struct Walker<'a> {
 }
 
 impl<'a> Walker<'a> {
-    /// Walks on a stack that nobody else uses.
+    /// Walks on a stack that nobody else uses, as a caller of this name. If the API asks for tokens, the caller's has the
+    /// scopes of all routes, and these.
     ///
     /// # Errors
     /// There is no HTTP client.
-    pub fn new(stack: &'a RunningStack) -> Result<Self> {
+    pub fn new(stack: &'a RunningStack, caller: &str, scopes: &'a [&'a str]) -> Result<Self> {
         let client = reqwest::Client::builder().no_proxy().timeout(ANSWER_WAIT_MAX).build()?;
         let topic = stack.watch();
         let (seen, open, latest) = (BTreeSet::new(), BTreeMap::new(), BTreeMap::new());
-        Ok(Self { stack, client, topic, seen, open, latest, mails: Vec::new() })
+        let (caller, mails) = (caller.to_owned(), Vec::new());
+        Ok(Self { stack, client, caller, scopes, topic, seen, open, latest, mails })
+    }
+
+    /// Goes on as this caller. The caller's commands have the correlation id `walk-<caller>`.
+    pub fn go_on_as(&mut self, caller: &str) {
+        println!("  as {caller}");
+        caller.clone_into(&mut self.caller);
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.stack.api()));
+        let request = request.header("x-correlation-id", format!("walk-{}", self.caller));
+        match self.stack.token_of(&self.caller, self.scopes) {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        }
     }
 
     /// The stack.
@@ -98,8 +119,7 @@ impl<'a> Walker<'a> {
     /// There is no answer, or it is not JSON.
     pub async fn post(&self, path: &str, command: &Value) -> Result<HttpAnswer> {
         println!("→ POST {path} {command}");
-        let url = format!("{}{path}", self.stack.api());
-        let answer = self.client.post(url).json(command).send().await?;
+        let answer = self.request(Method::POST, path).json(command).send().await?;
         let status = answer.status().as_u16();
         let body: Value = answer.json().await.context("the answer is not JSON")?;
         println!("← {status} {body}");
@@ -120,16 +140,30 @@ impl<'a> Walker<'a> {
         let partition = event["partition"].as_str().unwrap_or_default();
         let slot = &event["slot"];
         let query = format!("partition={partition}&slot={slot}&wait={VIEW_WAIT_MS}");
-        println!("→ GET {path}");
-        let url = format!("{}{path}?{query}", self.stack.api());
-        let answer = self.client.get(url).send().await?;
-        let status = answer.status().as_u16();
-        let body: Value = answer.json().await.context("the answer is not JSON")?;
-        println!("← {status} {body}");
+        let (status, body) = self.get(path, &query).await?;
         ensure!(status == 200, "{path} has no row");
         let found = body.pointer(field).unwrap_or(&Value::Null);
         ensure!(found == expected, "{path}: {field} is {found}, not {expected}");
         Ok(())
+    }
+
+    /// Expects that there is no such row of a view, or that the caller does not see it.
+    ///
+    /// # Errors
+    /// The caller sees it.
+    pub async fn expect_no_row(&self, path: &str) -> Result<()> {
+        let (status, _) = self.get(path, "").await?;
+        ensure!(status == 404, "{path} has a row for {}", self.caller);
+        Ok(())
+    }
+
+    async fn get(&self, path: &str, query: &str) -> Result<HttpAnswer> {
+        println!("→ GET {path}");
+        let answer = self.request(Method::GET, &format!("{path}?{query}")).send().await?;
+        let status = answer.status().as_u16();
+        let body: Value = answer.json().await.context("the answer is not JSON")?;
+        println!("← {status} {body}");
+        Ok((status, body))
     }
 
     /// Waits until the index has the event whose entry has these attributes.

@@ -37,6 +37,12 @@ impl Model {
     pub fn table(&self, id: &str) -> Option<&TableResource> {
         self.tables.iter().find(|table| table.id == id)
     }
+
+    /// Whether the HTTP API asks for tokens.
+    #[must_use]
+    pub fn takes_tokens(&self) -> bool {
+        self.routes.iter().any(|route| route.token_scopes.is_some())
+    }
 }
 
 /// A table.

@@ -79,12 +79,13 @@ pub async fn answer(
 ) -> Answered {
     let is_http = payload.pointer("/requestContext/http").is_some();
     // A direct invoke is an operator's.
-    let principal = is_http.then(|| principal(payload, issuers)).flatten();
-    let caller = Caller(principal.as_ref());
+    let principal = if is_http { principal(payload, issuers) } else { Ok(None) };
     let (mut view, mut cause) = (None, None);
-    let answer = match Ask::parse(payload) {
+    let asked = principal.and_then(|principal| Ok((principal, Ask::parse(payload)?)));
+    let answer = match asked {
         Err(problem) => Err(problem),
-        Ok(mut ask) => {
+        Ok((principal, mut ask)) => {
+            let caller = Caller(principal.as_ref());
             if let Some(wait) = &mut ask.wait {
                 wait.most = wait.most.min(time);
             }

@@ -111,6 +111,10 @@ async fn a_token_without_a_scope_of_the_view_reads_nothing() {
         let (status, _) = callers.ask(claims("ada", "a notes/read"), path, Value::Null).await;
         assert_eq!(status, 200);
     }
+    // A token that names nobody is not one of an operator.
+    let nobody = json!({ "iss": "https://id.example.com", "scope": "notes/read" });
+    let (status, body) = callers.ask(nobody, json!({ "view": "notes" }), Value::Null).await;
+    assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("Authorization")));
     // There are no scopes of a view that does not exist.
     let (status, _) = callers.ask(claims("ada", ""), json!({ "view": "x" }), Value::Null).await;
     assert_eq!(status, 404);

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::process::Command;
 
 use ringfence_dynamo::wire::Wire;
 use ringfence_local::{stack::RunningStack, workspace_root};
@@ -19,8 +20,35 @@ async fn start(folder: &str) -> (RunningStack, TempDir) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_walk_through_the_shop_succeeds() {
-    let (stack, _folder) = start(SHOP).await;
+    let folder = crate::folder();
+    let (stack, program) = crate::start_with_tokens(folder.path()).await;
     tools::walk(&stack).await.unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        let output = command.args(arguments).envs(stack.variables()).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    // What Ada's second kettle has led to.
+    let trace = run(&["trace", "walk-ada"]);
+    let without_times = |line: &str| {
+        let (_, line) = line.split_once(" ms ").unwrap_or_default();
+        line.split(", ").next().unwrap_or_default().trim().to_owned()
+    };
+    let lines: Vec<_> = trace.lines().map(without_times).collect();
+    let expected = [
+        "inventory/reserve-stock by reserve-stock for jwt:main:ada",
+        "StockReserved orderId:ord-9/2",
+        "payments/request-payment by request-payment for jwt:main:ada",
+        "PaymentRequested orderId:ord-9/3",
+        "inventory/release-stock by release-stock for jwt:main:ada",
+        "StockReleased orderId:ord-9/4",
+        "ordering/cancel-order by cancel-order for jwt:main:ada",
+        "OrderCancelled orderId:ord-9/5",
+    ];
+    assert!(lines.windows(expected.len()).any(|found| found == expected), "{trace}");
+    let checked = run(&["token-check", "ordering/place-order"]);
+    assert!(checked.ends_with("\n0 differ\n"), "{checked}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

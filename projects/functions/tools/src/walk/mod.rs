@@ -23,7 +23,7 @@ const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7
 /// An answer or an event is wrong or does not come.
 pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
     Box::pin(async move {
-        let walker = &mut Walker::new(stack)?;
+        let walker = &mut Walker::new(stack, "operator", &[])?;
         share_a_project(walker).await?;
         claim_edges(walker).await?;
         work_offline(walker).await?;
