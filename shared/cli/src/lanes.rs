@@ -11,10 +11,10 @@ use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
 use ringfence_stack::Stack;
 use serde_json::{Value, json};
 
-use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
 use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::{Lists, remark};
 
 /// The names of what reads the index lane by lane: reactors and ordered automations.
 #[must_use]
@@ -156,6 +156,7 @@ async fn ask(
 ) -> Result<ExitCode> {
     ensure_reader(reactor, lists)?;
     tables.table().await?.ask(reactor, &BoundaryId::stored(lane), ask).await?;
+    remark!("the next run of {reactor} does it, within a minute");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -171,6 +172,7 @@ pub(crate) async fn replay(arguments: &Replay, lists: &Lists) -> Result<ExitCode
     let index = index.index(tables.dynamo.client().await?);
     let from = from.checkpoint(&index).await?;
     tables.table().await?.send_back(reactor, from, again.is_some()).await?;
+    remark!("the next run of {reactor} begins after checkpoint {from}, within a minute");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,7 +6,6 @@ use std::time::Duration;
 use aws_types::SdkConfig;
 use ringfence_dynamo::{Trust, sdk_config};
 use ringfence_http::{Http, HttpError, Reply, Signer, endpoint};
-use tokio::time::timeout;
 
 /// The time for a request and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(4);
@@ -17,25 +16,6 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 pub(crate) struct Aws {
     http: Http,
     url: String,
-}
-
-/// There is no whole answer.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AwsError {
-    #[error(transparent)]
-    Http(#[from] HttpError),
-    #[error("no answer in {ANSWER_TIME:?}")]
-    Late,
-}
-
-impl AwsError {
-    /// Whether the service may have got the request.
-    pub(crate) fn was_sent(&self) -> bool {
-        match self {
-            Self::Http(error) => error.was_sent(),
-            Self::Late => true,
-        }
-    }
 }
 
 impl Aws {
@@ -62,10 +42,9 @@ impl Aws {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Result<Reply, AwsError> {
+    ) -> Result<Reply, HttpError> {
         let url = format!("{}{path}", self.url);
-        let sent = self.http.send("POST", &url, headers, body.as_bytes());
-        Ok(timeout(ANSWER_TIME, sent).await.map_err(|_| AwsError::Late)??)
+        self.http.send_within(ANSWER_TIME, "POST", &url, headers, body.as_bytes()).await
     }
 }
 

@@ -12,22 +12,25 @@ use ringfence_function::bounded;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use crate::aws::{Aws, AwsError, code};
+use crate::aws::{Aws, code};
 
 /// A secret is read again after this time, so a new one needs no deployment.
 const READ_AGAIN: Duration = Duration::from_secs(300);
+/// A store that gave no value is asked again after this time, which is shorter than each pause of a lane. Until then its
+/// failure holds for all workers: they would ask one after another, longer than an effect may take.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A parameter of the Parameter Store.
 pub(crate) struct Secret {
     store: Aws,
     name: String,
     clock: Clock,
-    /// The value that was read last, and when, in milliseconds since 1970.
-    read: Mutex<Option<(u64, String)>>,
+    /// What is known, and until when nobody asks again, in milliseconds since 1970.
+    known: Mutex<Option<(u64, Result<String, SecretError>)>>,
 }
 
 /// A secret can't be read.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("the parameter {name} can't be read: {cause}")]
 pub(crate) struct SecretError {
     name: String,
@@ -44,25 +47,28 @@ impl Secret {
     }
 
     pub(crate) fn of(store: Aws, name: String, clock: Clock) -> Self {
-        Self { store, name, clock, read: Mutex::default() }
+        Self { store, name, clock, known: Mutex::default() }
     }
 
     /// The secret. If it can't be read again, the value that was read before holds on.
     pub(crate) async fn read(&self) -> Result<String, SecretError> {
-        let mut read = self.read.lock().await;
-        let now_ms = self.clock.now_ms();
-        let is_new = |at_ms: u64| u128::from(now_ms.saturating_sub(at_ms)) < READ_AGAIN.as_millis();
-        if let Some((at_ms, value)) = &*read
-            && is_new(*at_ms)
+        let mut known = self.known.lock().await;
+        if let Some((until_ms, value)) = &*known
+            && self.clock.now_ms() < *until_ms
         {
-            return Ok(value.clone());
+            return value.clone();
         }
-        match (self.ask().await, &*read) {
-            (Ok(value), _) => *read = Some((now_ms, value.clone())),
-            (Err(error), None) => return Err(error),
-            (Err(error), Some(_)) => tracing::warn!(cause = %error, "the last value is used"),
-        }
-        Ok(read.as_ref().map(|(_, value)| value.clone()).expect("a value"))
+        let (pause, value) = match (self.ask().await, known.take()) {
+            (Ok(value), _) => (READ_AGAIN, Ok(value)),
+            (Err(error), Some((_, Ok(last)))) => {
+                tracing::warn!(cause = %error, "the last value is used");
+                (ASK_AGAIN, Ok(last))
+            }
+            (Err(error), _) => (ASK_AGAIN, Err(error)),
+        };
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        *known = Some((self.clock.now_ms().saturating_add(pause_ms), value.clone()));
+        value
     }
 
     async fn ask(&self) -> Result<String, SecretError> {
@@ -73,7 +79,7 @@ impl Secret {
         ];
         let body = json!({ "Name": self.name, "WithDecryption": true }).to_string();
         let reply = self.store.post("/", &headers, &body).await;
-        let reply = reply.map_err(|error: AwsError| failed(error.to_string()))?;
+        let reply = reply.map_err(|error| failed(error.to_string()))?;
         if reply.status != 200 {
             return Err(failed(format!("{} {}", reply.status, bounded(&code(&reply), 100))));
         }

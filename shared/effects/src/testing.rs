@@ -98,8 +98,8 @@ pub(crate) enum Does {
     Answer(u16, String, String),
     /// It says nothing.
     Silence,
-    /// It begins an answer, and goes on with a byte a second.
-    Drip,
+    /// It begins an answer with this text, and goes on with a byte a second.
+    Drip(&'static str),
     /// It closes the connection.
     Close,
 }
@@ -168,7 +168,8 @@ async fn answer(mut stream: BufReader<Box<dyn Stream>>, does: Does) {
     match does {
         Does::Close => {}
         Does::Silence => silence().await,
-        Does::Drip => {
+        Does::Drip(head) => {
+            stream.write_all(head.as_bytes()).await.expect("the client reads");
             tokio::time::pause();
             while stream.write_all(b"H").await.is_ok() && stream.flush().await.is_ok() {
                 tokio::time::sleep(std::time::Duration::from_secs(1)).await;
@@ -209,6 +210,8 @@ pub(crate) enum Smtp {
     Silent,
     /// It takes the text of a mail, and says nothing then.
     SilentAtTheEnd,
+    /// It takes a mail, and does not say goodbye.
+    SilentAtTheGoodbye,
     /// It breaks off when the text has come.
     Torn,
 }
@@ -314,12 +317,11 @@ impl Smtp {
                 Ok(1..) => {}
                 _ => return,
             }
-            if line == b".\r\n" {
-                match self {
-                    Self::SilentAtTheEnd => silence().await,
-                    Self::Torn => return,
-                    _ => {}
-                }
+            match (self, &line[..]) {
+                (Self::SilentAtTheEnd, b".\r\n") => silence().await,
+                (Self::SilentAtTheGoodbye, b"QUIT\r\n") => silence().await,
+                (Self::Torn, b".\r\n") => return,
+                _ => {}
             }
             said = session.process(&line);
         }

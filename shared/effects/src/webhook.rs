@@ -18,8 +18,7 @@ use http::Uri;
 use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
 use ringfence_function::{Variables, bounded};
 use ringfence_http::{Http, HttpError, Reply};
-use ringfence_reactors::{Delivery, Failed};
-use tokio::time::timeout;
+use ringfence_reactors::{Delivery, Failed, PAUSES};
 
 use crate::key::id;
 use crate::secret::Secret;
@@ -34,8 +33,9 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The most bytes of an answer that are repeated in the cause of a failure.
 const CAUSE_BYTES_MAX: usize = 200;
-/// The longest pause that a receiver can ask for.
-const PAUSE_MAX: Duration = Duration::from_secs(3_600);
+/// The longest pause that a receiver can ask for: that of a lane before its last try. So a lane is not parked because of one
+/// pause.
+const PAUSE_MAX: Duration = PAUSES[PAUSES.len() - 1];
 
 /// What the variables of a function say about its webhook.
 pub struct WebhookConfig {
@@ -137,18 +137,15 @@ impl Webhook {
             ("webhook-timestamp", &*timestamp),
             ("webhook-signature", &*signature),
         ];
-        let sent = self.http.send("POST", &self.url, &headers, body.as_bytes());
-        match timeout(EXCHANGE_TIME, sent).await {
-            Ok(Ok(reply)) => self.judge(reply.status, Some(&reply)),
+        let body = body.as_bytes();
+        match self.http.send_within(EXCHANGE_TIME, "POST", &self.url, &headers, body).await {
+            Ok(reply) => self.judge(reply.status, Some(&reply)),
             // The status has come, and the rest of the answer does not matter.
-            Ok(Err(HttpError::TooLong { status, .. } | HttpError::Torn { status, .. })) => {
+            Err(HttpError::TooLong { status, .. } | HttpError::Torn { status, .. }) => {
                 self.judge(status, None)
             }
-            Ok(Err(error)) if error.was_sent() => Err(Failed::unknown(&error)),
-            Ok(Err(error)) => Err(Failed::for_now(&error)),
-            Err(_) => {
-                Err(Failed::Unknown(format!("the receiver has not answered in {EXCHANGE_TIME:?}")))
-            }
+            Err(error) if error.was_sent() => Err(Failed::unknown(&error)),
+            Err(error) => Err(Failed::for_now(&error)),
         }
     }
 

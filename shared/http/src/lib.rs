@@ -8,15 +8,17 @@ mod endpoint;
 mod signer;
 
 use std::error::Error;
+use std::time::Duration;
 
 use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use hyper_util::client::legacy::Error as Legacy;
 use ringfence_dynamo::Clock;
+use tokio::time::{sleep, timeout_at};
 
 pub use endpoint::{EndpointError, endpoint};
 pub use signer::{SignError, Signer};
@@ -60,7 +62,10 @@ pub enum HttpError {
     /// There is no connection, or it has failed.
     #[error("no answer")]
     Connection(#[source] ConnectorError),
-    /// The connection has failed in the middle of the answer.
+    /// The time was over before an answer began.
+    #[error("no answer in {0:?}")]
+    Late(Duration),
+    /// The connection has failed in the middle of the answer, or the time was over.
     #[error("the answer, of status {status}, breaks off")]
     Torn {
         /// The answer's HTTP status.
@@ -84,7 +89,7 @@ impl HttpError {
     pub fn was_sent(&self) -> bool {
         match self {
             Self::Request(_) | Self::Sign(_) => false,
-            Self::Torn { .. } | Self::TooLong { .. } => true,
+            Self::Late(_) | Self::Torn { .. } | Self::TooLong { .. } => true,
             Self::Connection(error) => {
                 let mut causes = std::iter::successors(error.source(), |&cause| cause.source());
                 !causes.any(|cause| cause.downcast_ref().is_some_and(Legacy::is_connect))
@@ -111,6 +116,37 @@ impl Http {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Result<Reply, HttpError> {
+        self.rest(self.begin(method, url, headers, body).await?).await
+    }
+
+    /// The same within this time. If an answer has begun, the error has its status.
+    ///
+    /// # Errors
+    /// There is no whole answer in time. The request may have taken effect.
+    pub async fn send_within(
+        &self,
+        time: Duration,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Reply, HttpError> {
+        let end = sleep(time).deadline();
+        let begun = timeout_at(end, self.begin(method, url, headers, body)).await;
+        let answer = begun.map_err(|_| HttpError::Late(time))??;
+        let status = answer.status().as_u16();
+        let whole = timeout_at(end, self.rest(answer)).await;
+        whole.unwrap_or_else(|late| Err(HttpError::Torn { status, source: late.into() }))
+    }
+
+    /// Sends a request, and reads the head of the answer.
+    async fn begin(
+        &self,
+        method: &str,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<HttpResponse, HttpError> {
         let mut request = HttpRequest::new(SdkBody::from(body));
         request.set_method(method).map_err(unsendable)?;
         request.set_uri(url).map_err(unsendable)?;
@@ -124,7 +160,11 @@ impl Http {
             let (name, value) = ((*name).to_owned(), (*value).to_owned());
             request.headers_mut().try_insert(name, value).map_err(unsendable)?;
         }
-        let answer = self.connector.call(request).await.map_err(HttpError::Connection)?;
+        self.connector.call(request).await.map_err(HttpError::Connection)
+    }
+
+    /// Reads the rest of an answer.
+    async fn rest(&self, answer: HttpResponse) -> Result<Reply, HttpError> {
         let status = answer.status().as_u16();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let headers = answer.headers().iter().map(owned).collect();

@@ -1,8 +1,11 @@
 //! A small stack with a context on each log.
 use std::collections::BTreeSet;
+use std::error::Error;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_document_log::{Document, Documents};
+use ringfence_function::Variables;
+use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
@@ -86,6 +89,7 @@ impl Context for ProductCatalog {
 impl Members for ProductCatalog {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.slice::<PackParcel>().view::<CatalogProducts>().view::<ProductDemand>();
+        list.reactor::<AskSupplier>();
     }
 }
 
@@ -223,6 +227,42 @@ impl View for ProductDemand {
             Demand::ProductDemandRecorded { .. } => orders + 1,
             Demand::ProductDemandRevoked { .. } => orders.saturating_sub(1),
         })
+    }
+}
+
+/// Asks a supplier for each product that an order asks for.
+pub struct AskSupplier {
+    /// Whether the supplier says no.
+    pub is_refused: bool,
+}
+
+impl Reactor for AskSupplier {
+    const NAME: &'static str = "ask-supplier";
+    const STARTS: Starts = Starts::Beginning;
+    const IN_DOUBT: InDoubt = InDoubt::Repeat;
+    type Context = ProductCatalog;
+    type Reads = Demand;
+    type Effect = ProductId;
+    type Config = ();
+
+    fn config(_: &mut Variables) {}
+
+    async fn open((): ()) -> Result<Self, Box<dyn Error + Send + Sync>> {
+        Ok(Self { is_refused: false })
+    }
+
+    fn plan(event: &Demand) -> Vec<ProductId> {
+        match event {
+            Demand::ProductDemandRecorded { product_id } => vec![product_id.clone()],
+            Demand::ProductDemandRevoked { .. } => vec![],
+        }
+    }
+
+    async fn run(&self, product: &ProductId, _: &Delivery<'_>) -> Result<(), Failed> {
+        match self.is_refused {
+            true => Err(Failed::ForGood(format!("{product} is sold out\nfor ever"))),
+            false => Ok(()),
+        }
     }
 }
 

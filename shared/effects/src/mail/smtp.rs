@@ -83,18 +83,20 @@ impl Smtp {
             }
         };
         let (envelope, text) = (message.envelope().clone(), message.formatted());
-        let sent = blocking(move || {
-            let sent = connection.send(&envelope, &text);
-            // Whether the server says goodbye does not matter.
-            let _ = sent.as_ref().map(|_| connection.quit());
-            sent
-        });
+        let sent = blocking(move || connection.send(&envelope, &text).map(|_| connection));
         let Ok(sent) = timeout(SEND_TIME, sent).await else {
             return Err(Failed::Unknown(format!(
                 "the SMTP server has not answered in {SEND_TIME:?}"
             )));
         };
-        let Err(error) = sent else { return Ok(()) };
+        let error = match sent {
+            Ok(mut connection) => {
+                // The server has taken the mail. Nobody waits for its goodbye.
+                std::thread::spawn(move || connection.quit());
+                return Ok(());
+            }
+            Err(error) => error,
+        };
         let cause = without_addresses(&chain(&error));
         Err(match error {
             error if error.is_transient() => Failed::ForNow(cause),

@@ -10,6 +10,7 @@ mod feed;
 mod fences;
 mod flags;
 mod import;
+mod lanes;
 mod logs;
 mod look;
 mod parked;

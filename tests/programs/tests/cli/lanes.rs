@@ -1,0 +1,82 @@
+//! `ringfence parked lanes`, `retry-lane` and `skip-lane`, and `ringfence replay reactor`.
+
+use std::time::Duration;
+
+use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
+use ringfence_programs::shop::AskSupplier;
+use ringfence_reactors::{Lanes, Outside, ReactorTable};
+use serde_json::json;
+
+use crate::world::{INDEX, VIEWS, World};
+
+const REACTOR: &str = "ask-supplier";
+const DESK: &str = "productId:desk";
+
+/// A run of the reactor. How many effects it has carried out.
+async fn run(world: &World, is_refused: bool) -> u64 {
+    let handler = Outside::new(AskSupplier { is_refused }).unwrap();
+    let (client, clock) = (world.client.clone(), Clock::system());
+    let index = Index::new(client.clone(), INDEX);
+    let lanes = Lanes { handler, index, table: ReactorTable::new(client, VIEWS, clock) };
+    lanes.run(Duration::from_secs(60)).await.unwrap().effects
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back() {
+    let world = World::start().await;
+    assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
+    for (product, order) in [("lamp", "o1"), ("lamp", "o2"), ("desk", "o1")] {
+        world.indexed_demand(product, order).await;
+    }
+    assert_eq!(run(&world, true).await, 0);
+    let shown = |next: [&str; 2]| {
+        let line = |lane, event, product, next| {
+            format!(
+                "{REACTOR} {lane}: event {event}: {product} is sold out\\u000afor ever; tries: 1; {next}\n"
+            )
+        };
+        let desk = line(DESK, format!("{DESK}/1"), "desk", next[0]);
+        let lamp = line("productId:lamp", "productId:lamp/1".to_owned(), "lamp", next[1]);
+        (1, format!("{desk}{lamp}2 parked, 0 waiting\n"))
+    };
+    let waits = "it waits for a person";
+    assert_eq!(world.run(&["parked", "lanes"]), shown([waits, waits]));
+    let (_, lanes) = world.json(&["parked", "lanes", REACTOR]);
+    assert_eq!(
+        (&lanes["lanes"][0]["lane"], &lanes["lanes"][0]["next"]),
+        (&json!(DESK), &json!(null))
+    );
+
+    let replay = ["replay", "reactor", REACTOR, "--from", "start"];
+    let why = ["--why", "it is in the store"];
+    for (arguments, error) in [
+        (&replay[..], "ask-supplier has parked lanes; retry or skip them first"),
+        (
+            &["parked", "retry-lane", REACTOR, "productId:x"],
+            "ask-supplier has no parked lane productId:x",
+        ),
+        (&["parked", "lanes", "ask"], "there is no reactor ask: the reactors are ask-supplier"),
+        (&["parked", "skip-lane", REACTOR, DESK], "--why"),
+        (
+            &[&replay[..], &["--again", "all"]].concat(),
+            "give the name of the reactor, ask-supplier",
+        ),
+    ] {
+        let said = world.error(arguments);
+        assert!(said.contains(error), "{arguments:?}: {said}");
+    }
+    let nothing = (0, String::new());
+    assert_eq!(world.run(&["parked", "retry-lane", REACTOR, DESK]), nothing);
+    let skip = [&["parked", "skip-lane", REACTOR, "productId:lamp"], &why[..]].concat();
+    assert_eq!(world.run(&skip), nothing);
+    let asked = ["a person has asked to retry it", "a person has asked to skip the event"];
+    assert_eq!(world.run(&["parked", "lanes"]), shown(asked));
+    assert_eq!(run(&world, false).await, 2, "the first event of the lamp is skipped");
+    assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
+
+    assert_eq!(world.run(&replay), nothing);
+    assert_eq!(run(&world, false).await, 0, "everything is done");
+    assert_eq!(world.run(&[&replay[..], &["--again", REACTOR]].concat()), nothing);
+    assert_eq!(run(&world, false).await, 3);
+}
