@@ -1,6 +1,6 @@
 //! NotifyPartner: a webhook to a partner, such as a warehouse, when an order is placed or cancelled.
 //!
-//! The messages are what the partner was promised, and not the events: a change of an event is none of a message.
+//! A message has the form that the partner was promised. It is not the event, so an event can change and its message stay.
 
 use std::error::Error;
 

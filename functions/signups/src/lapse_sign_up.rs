@@ -36,7 +36,7 @@ pub enum Consumed {
     },
 }
 
-/// When the password is no longer valid, in milliseconds since 1970, as long as the sign-up is open.
+/// When the password ends, in milliseconds since 1970. A sign-up that is confirmed or has lapsed has no such time.
 #[derive(Default)]
 pub struct Open(Option<u64>);
 

@@ -12,7 +12,7 @@ use ringfence_local::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
 use stack::Shop;
 use tokio::time::sleep;
 
-/// Sends what will be due in so many minutes, as soon as the rows show that something is.
+/// Waits until the rows show something that is due in this many minutes, and sends it.
 ///
 /// # Errors
 /// A table can't be read, or nothing is due.

@@ -75,7 +75,7 @@ impl Api {
         Self::of(url, signer, token.map(|token| format!("Bearer {token}")))
     }
 
-    /// The API at a URL, for requests with this header `Authorization`, which may be wrong.
+    /// The API at a URL. Each request has this header `Authorization`, which `token-check` makes wrong on purpose.
     pub(crate) fn open(url: &str, authorization: Option<String>) -> Result<Self> {
         Self::of(url, None, authorization)
     }

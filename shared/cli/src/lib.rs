@@ -205,8 +205,8 @@ enum Parked {
     /// Folds the parked rows again, from the first event on, and shows those that can be written now.
     /// Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
-    /// Lists the lanes of reactors and ordered automations that wait or are parked, with the cause. Status 0: none is
-    /// parked, 1: some are, 2: error.
+    /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
+    /// lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
     /// Has a parked lane handled again, from the event that failed.
     RetryLane(lanes::Retry),

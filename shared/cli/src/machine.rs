@@ -39,8 +39,8 @@ pub fn trust() -> Result<Trust> {
     Ok(Trust::of_machine().or_bundle(bundle)?)
 }
 
-/// A client whose answers have at most so many bytes. A stack on this machine is asked directly, and AWS, whose
-/// requests are signed, through a company's proxy.
+/// A client that reads at most so many bytes of an answer. It reaches AWS through a proxy if one is configured, and a
+/// stack on this machine directly.
 ///
 /// # Errors
 /// As of [`trust`].

@@ -23,7 +23,7 @@ Examples:
   ringfence send ordering/cancel-order --data '{\"orderId\":\"o1\"}' --token \"$(ringfence token --sub ada --scope ordering/write)\""
 )]
 pub(crate) struct Arguments {
-    /// The subject: who has the token.
+    /// The subject, which names the caller.
     #[arg(long)]
     sub: Option<String>,
     /// The program that the token is for.

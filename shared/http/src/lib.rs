@@ -99,7 +99,7 @@ impl HttpError {
 }
 
 impl Http {
-    /// A client whose answers have at most so many bytes.
+    /// A client that reads at most so many bytes of an answer.
     #[must_use]
     pub fn new(connector: Connector, signer: Option<Signer>, bytes_max: usize) -> Self {
         Self { connector: SharedHttpConnector::new(connector), signer, bytes_max }
