@@ -30,7 +30,6 @@ mod progress;
 pub mod recorded;
 mod redrive;
 mod replay;
-mod reventless;
 mod schemas;
 pub mod send;
 mod service;

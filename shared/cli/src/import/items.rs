@@ -25,12 +25,12 @@ const TAG: &str = "tag_";
 const MS_DIGITS: usize = 13;
 
 /// Only the items of events.
-pub(crate) fn events(scan: ScanInputBuilder) -> ScanInputBuilder {
+pub(super) fn events(scan: ScanInputBuilder) -> ScanInputBuilder {
     scan.filter_expression("attribute_exists(#event)").expression_attribute_names("#event", EVENT)
 }
 
 /// Names an item.
-pub(crate) fn name(item: &Item) -> String {
+pub(super) fn name(item: &Item) -> String {
     let text =
         |name| item.get(name).and_then(|value| value.as_s().ok()).map_or("?", String::as_str);
     format!("{}/{}", text(ID), text(POSITION))
@@ -38,7 +38,7 @@ pub(crate) fn name(item: &Item) -> String {
 
 /// The event of an item. Its id is its position: milliseconds since 1970, a counter in newer versions, a UUID, and a
 /// number for each further event of one append, joined by `-`. Events are folded in the order of these texts.
-pub(crate) fn recorded(mut item: Item) -> Result<ForeignEvent> {
+pub(super) fn recorded(mut item: Item) -> Result<ForeignEvent> {
     let id = text(&mut item, POSITION)?;
     let ms = ms(&id).with_context(|| {
         format!("its position does not begin with {MS_DIGITS} digits of milliseconds and a hyphen")

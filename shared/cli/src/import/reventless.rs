@@ -1,62 +1,22 @@
-//! `ringfence import`.
+//! `ringfence import --from reventless`: the events of a table of Reventless' DCB log.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result};
-use clap::{Args, ValueEnum};
 use ringfence::{Envelope, Tag};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Item, Retry, Table};
 use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 
+use super::{Arguments, items};
 use crate::Lists;
 use crate::layout::Layout;
-use crate::out::{Output, serialize_as, write_line};
+use crate::out::{serialize_as, write_line};
 use crate::progress;
 use crate::recorded::{ForeignEvent, Imports};
-use crate::reventless;
-use crate::stack::name;
-use crate::tables::{DynamoEndpoint, EventTable};
-
-#[derive(Args)]
-#[command(after_help = "\
-Reads the source strongly, and checks every event against the types, slices and views of this stack. If one does not
-fit, the cause and the items are named, and nothing is written. Otherwise the events are imported one after another,
-in the order of their positions and with their times. Each is imported once, so the command can be broken off and run
-again. Tags that a type does not declare are left out, and counted. All events are held in memory.
-
-publish-events takes imported events like all others, and rules act on them. docs/operations.md says what to do before
-and after, and what becomes of each attribute.
-
-Examples:
-  ringfence import --from reventless shop-dcb-events --dry-run
-  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events")]
-pub(crate) struct Arguments {
-    /// The layout of the source.
-    #[arg(long)]
-    from: Origin,
-    /// The table to import from.
-    #[arg(value_parser = name)]
-    source: String,
-    #[command(flatten)]
-    table: EventTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    /// Checks the events, and writes nothing.
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    output: Output,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Origin {
-    /// The DCB log of Reventless on DynamoDB.
-    Reventless,
-}
 
 /// What the source has.
 #[derive(Default)]
@@ -71,13 +31,10 @@ struct Found {
     broken: BTreeMap<String, Vec<String>>,
 }
 
-pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
     arguments.table.check(&client).await?;
-    let layout = match arguments.from {
-        Origin::Reventless => Layout::Reventless,
-    };
-    layout.check(&client, &arguments.source).await?;
+    Layout::Reventless.check(&client, &arguments.source).await?;
     let clock = Clock::fixed(0);
     let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
     let source = Table::new(client, &arguments.source);
@@ -100,7 +57,7 @@ impl Found {
             let scan = || {
                 let start = start.clone();
                 source.scan(|scan| {
-                    reventless::events(scan).consistent_read(true).set_exclusive_start_key(start)
+                    items::events(scan).consistent_read(true).set_exclusive_start_key(start)
                 })
             };
             let page = Retry::default().run(scan).await;
@@ -130,8 +87,8 @@ impl Found {
 
     fn add(&mut self, item: Item, lists: &Lists, log: &DcbLog, clock: &Clock) {
         self.read += 1;
-        let name = reventless::name(&item);
-        let checked = reventless::recorded(item).and_then(|mut recorded| {
+        let name = items::name(&item);
+        let checked = items::recorded(item).and_then(|mut recorded| {
             self.leave_out(&mut recorded, lists);
             check(&recorded, lists, log, clock)?;
             Ok(recorded)
