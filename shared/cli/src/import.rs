@@ -1,5 +1,7 @@
 //! `ringfence import`: one list of the sources, each with a file of its own.
 
+mod jsonl;
+mod logs;
 mod reventless;
 
 use std::collections::BTreeMap;
@@ -9,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Error, Result};
 use clap::{Args, ValueEnum};
 use ringfence::SequencedEvent;
+use ringfence_dynamo::Units;
 use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 
@@ -20,22 +23,28 @@ use crate::tables::{DynamoEndpoint, LogTables};
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the source strongly, and checks every event against the types, slices and views of this stack. If one does not
-fit, the cause and the items are named, and nothing is written. Otherwise the events are imported one after another,
-in the order of their positions and with their times. Each is imported once, so the command can be broken off and run
-again. Tags that a type does not declare are left out, and counted. All events are held in memory.
+Checks every event against the types, slices and views of this stack. If one does not fit, the cause and the lines or
+items are named, and nothing is written. Otherwise the events are imported with their times, each once, so the command
+can be broken off and run again.
+
+jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. Each event goes into the place that it
+had, so its id stays: docs/data.md.
+
+reventless: a table of another DCB log, which is read strongly. The events go to the ends of their partitions, in the
+order of their positions. Tags that a type does not declare are left out, and counted. All events are held in memory.
+docs/operations.md says what becomes of each attribute.
 
 publish-events takes imported events like all others, and rules act on them. docs/operations.md says what to do before
-and after, and what becomes of each attribute.
+and after.
 
 Examples:
-  ringfence import --from reventless shop-dcb-events --dry-run
+  ringfence import --from jsonl shop-events --dry-run
   ringfence import --from reventless shop-dcb-events --table ringfence-prod-events")]
 pub(crate) struct Arguments {
     /// What the source is.
     #[arg(long)]
     from: Origin,
-    /// The table to import from.
+    /// The folder, the file or the table to import from.
     #[arg(value_parser = name)]
     source: String,
     #[command(flatten)]
@@ -52,12 +61,15 @@ pub(crate) struct Arguments {
 /// What can be imported from.
 #[derive(Clone, Copy, ValueEnum)]
 enum Origin {
+    /// An export to jsonl, or a file of such lines, into the logs of this stack.
+    Jsonl,
     /// The DCB log of Reventless on DynamoDB, into the DCB log.
     Reventless,
 }
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let report = match arguments.from {
+        Origin::Jsonl => jsonl::import(arguments, lists).await?,
         Origin::Reventless => reventless::import(arguments, lists).await?,
     };
     let is_well = report.broken.is_empty();
@@ -74,6 +86,8 @@ struct Report {
     /// The items that can't be imported, by the cause. If there are any, nothing is written.
     broken: BTreeMap<String, Vec<String>>,
     imports: Imports,
+    /// What the requests to the logs consumed, if that was counted.
+    units: Option<Units>,
 }
 
 impl Report {
@@ -101,7 +115,7 @@ struct Done {
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { report: Report { read, left_out, broken, imports }, is_dry_run } = self;
+        let Self { report: Report { read, left_out, broken, imports, units }, is_dry_run } = self;
         for ((event_type, tag), times) in left_out {
             write_line!(
                 f,
@@ -116,6 +130,9 @@ impl Display for Done {
             write_line!(f, "broken    {}{more}: {cause}", items[0])?;
         }
         let items: usize = broken.values().map(Vec::len).sum();
+        if let Some(Units { read, write }) = units {
+            write_line!(f, "units     {read} read, {write} write")?;
+        }
         match (items, is_dry_run) {
             (0, false) => write_line!(f, "{imports}"),
             (0, true) => write_line!(f, "{read} events can be imported"),
@@ -126,16 +143,22 @@ impl Display for Done {
     }
 }
 
-serialize_as!(Done, |Done { report: Report { read, left_out, broken, imports }, .. }| {
+serialize_as!(Done, |Done { report: Report { read, left_out, broken, imports, units }, .. }| {
     let left_out = left_out.iter().map(
         |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
     );
     let broken = broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
-    json!({
+    let mut json = json!({
         "events": read,
         "imported": imports.imported,
         "before": imports.before,
         "leftOut": left_out.collect::<Value>(),
         "broken": broken.collect::<Value>(),
-    })
+    });
+    if let Some(Units { read, write }) = units {
+        json["later"] = imports.later.into();
+        json["readUnits"] = json!(read);
+        json["writeUnits"] = json!(write);
+    }
+    json
 });
