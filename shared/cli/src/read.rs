@@ -116,25 +116,11 @@ impl Arguments {
     /// Fails, with what a read of many events costs, unless that is agreed to.
     async fn ensure_agreed(&self, log: &DcbLog, logs: &StackLogs, reading: &Reading) -> Result<()> {
         let whole = Whole::of(&logs.client, logs.table(LogKind::Dcb)?).await?;
-        let cost = if reading.scan {
-            let Whole { items, bytes } = whole;
-            format!(
-                "no decision reads these types alone, so the whole table is read: about {} read units, for {items} items \
-                 of {bytes} bytes, as DynamoDB counted them within the last six hours",
-                bytes.div_ceil(UNIT_BYTES)
-            )
-        } else {
-            let mut events = 0;
-            for Read { boundary, .. } in &reading.plan.reads {
-                events += log.standing(boundary).await?.counts.values().sum::<u64>();
-            }
-            let most = self.limit.map_or(u64::MAX, |limit| limit.get() as u64 + 1);
-            let read = events.min(most);
-            format!(
-                "{events} events have these types, and {read} are read: about {} read units",
-                (read * whole.item_bytes()).div_ceil(UNIT_BYTES)
-            )
-        };
+        let mut events = 0;
+        for Read { boundary, .. } in reading.plan.reads.iter().filter(|_| !reading.scan) {
+            events += log.standing(boundary).await?.counts.values().sum::<u64>();
+        }
+        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit);
         ensure!(self.yes, "{cost}. Add --yes to read them, or --tag to read fewer");
         remark!("{cost}");
         Ok(())
@@ -158,9 +144,24 @@ impl Whole {
         Ok(Self { items: number(items), bytes: number(bytes) })
     }
 
-    /// The size of an item on average.
-    fn item_bytes(&self) -> u64 {
-        self.bytes.checked_div(self.items).unwrap_or(0)
+    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.
+    fn cost(&self, events: Option<u64>, limit: Option<usize>) -> String {
+        let Self { items, bytes } = self;
+        let units = |bytes: u64| bytes.div_ceil(UNIT_BYTES);
+        let Some(events) = events else {
+            return format!(
+                "no decision reads these types alone, so the whole table is read: about {} read units, for {items} items \
+                 of {bytes} bytes, as DynamoDB counted them within the last six hours",
+                units(*bytes)
+            );
+        };
+        // The read knows by the one after it that an event is the next.
+        let read = limit.map_or(events, |limit| events.min(limit as u64 + 1));
+        let each = bytes.checked_div(*items).unwrap_or(0);
+        format!(
+            "{events} events have these types, and {read} are read: about {} read units",
+            units(read * each)
+        )
     }
 }
 
@@ -305,3 +306,21 @@ serialize_as!(Printed, |Printed(event)| {
     json["place"] = json!(event.place());
     json
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_by_types_says_what_it_costs() {
+        let whole = Whole { items: 1_000, bytes: 8_192_000 };
+        let all = "no decision reads these types alone, so the whole table is read: about 1000 read units, for 1000 items \
+                   of 8192000 bytes, as DynamoDB counted them within the last six hours";
+        assert_eq!(whole.cost(None, Some(3)), all);
+        let of = |read| format!("50 events have these types, and {read} are read: about {read} read units");
+        assert_eq!(whole.cost(Some(50), None), of(50));
+        assert_eq!(whole.cost(Some(50), Some(3)), of(4));
+        let new = Whole { items: 0, bytes: 0 };
+        assert!(new.cost(Some(50), None).ends_with("about 0 read units"));
+    }
+}
