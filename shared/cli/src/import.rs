@@ -143,7 +143,9 @@ impl Display for Done {
     }
 }
 
-serialize_as!(Done, |Done { report: Report { read, left_out, broken, imports, units }, .. }| {
+serialize_as!(Done, |Done {
+                         report: Report { read, left_out, broken, imports, units }, ..
+                     }| {
     let left_out = left_out.iter().map(
         |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
     );

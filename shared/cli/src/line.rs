@@ -65,8 +65,19 @@ fn first() -> u32 {
 /// # Errors
 /// The line is not JSON, lacks a member, has one that is not known, or contradicts itself.
 pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
-    let Line { id, slot, recorded_at, event_type, context, partition, tags, data, meta, schema, .. } =
-        serde_json::from_str(line)?;
+    let Line {
+        id,
+        slot,
+        recorded_at,
+        event_type,
+        context,
+        partition,
+        tags,
+        data,
+        meta,
+        schema,
+        ..
+    } = serde_json::from_str(line)?;
     let at = ms_of_rfc3339(&recorded_at).with_context(|| {
         format!("recordedAt {recorded_at:?} is not a time such as 2024-06-23T00:00:00.120Z")
     })?;
@@ -120,11 +131,23 @@ mod tests {
     fn a_line_that_is_no_event_says_why() {
         for (member, value, why) in [
             ("slot", json!("3"), "invalid type: string \"3\", expected u64"),
-            ("slot", json!(4), "its id is \"orderId:o-1/3\", and partition and slot make \"orderId:o-1/4\""),
-            ("recordedAt", json!("today"), "recordedAt \"today\" is not a time such as 2024-06-23T00:00:00.120Z"),
+            (
+                "slot",
+                json!(4),
+                "its id is \"orderId:o-1/3\", and partition and slot make \"orderId:o-1/4\"",
+            ),
+            (
+                "recordedAt",
+                json!("today"),
+                "recordedAt \"today\" is not a time such as 2024-06-23T00:00:00.120Z",
+            ),
             ("schema", json!(0), "schema is 0, and versions begin with 1"),
             ("secret", json!(1), "unknown field `secret`"),
-            ("meta", json!({ "expiresAt": 1 }), "metadata key \"expiresAt\" is reserved for the log"),
+            (
+                "meta",
+                json!({ "expiresAt": 1 }),
+                "metadata key \"expiresAt\" is reserved for the log",
+            ),
         ] {
             let mut line = line();
             line[member] = value;

@@ -11,8 +11,8 @@ use clap::Args;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
-    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, Query, QueryItem, Read, Reading,
-    SequencedEvent,
+    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, Query, QueryItem, Read,
+    Reading, SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
@@ -86,14 +86,21 @@ impl Arguments {
     }
 
     /// Prints the events, and what reading them consumed.
-    async fn print(&self, lists: &Lists, mut events: Events<'_>, meter: &Meter) -> Result<ExitCode> {
+    async fn print(
+        &self,
+        lists: &Lists,
+        mut events: Events<'_>,
+        meter: &Meter,
+    ) -> Result<ExitCode> {
         let (mut printed, mut last) = (0, None);
         while let Some(event) = events.try_next().await? {
             last = Some(event.place());
             progress::clear();
             match self.output.next(&Printed(lists.shown(event))) {
                 // Nobody reads the output any more, as with `| head`.
-                Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                    return Ok(ExitCode::SUCCESS);
+                }
                 printed => printed?,
             }
             printed += 1;
@@ -140,7 +147,8 @@ impl Whole {
         let described = Retry::default().run(describe).await;
         let described = described.with_context(|| format!("describing table {table}"))?.table;
         let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
-        let (items, bytes) = described.map_or((None, None), |it| (it.item_count, it.table_size_bytes));
+        let (items, bytes) =
+            described.map_or((None, None), |it| (it.item_count, it.table_size_bytes));
         Ok(Self { items: number(items), bytes: number(bytes) })
     }
 
@@ -225,7 +233,8 @@ async fn of_dcb(
     let (page, filter) = (arguments.page(), arguments.wanted.filter());
     // A partition is read with all types that the catalog has.
     let whole = Page { limit: None, ..page.clone() };
-    let page = if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
+    let page =
+        if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
     let events = log.query(&reading, page).map_err(Error::new);
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
     arguments.print(lists, events.boxed(), log.meter()).await
@@ -272,7 +281,9 @@ async fn of_document(
     id: &BoundaryId,
 ) -> Result<ExitCode> {
     let neither = || {
-        format!("{id} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1")
+        format!(
+            "{id} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1"
+        )
     };
     let stream = StreamName::of_partition(id).with_context(neither)?;
     let from = arguments.from_slot(&stream.partition())?;
@@ -286,7 +297,8 @@ async fn of_document(
     };
     let filter = arguments.wanted.filter();
     let events = log.read(&stream, range, direction, Consistency::Eventual, &envelope);
-    let events = events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
+    let events =
+        events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
     arguments.print(lists, events.boxed(), log.store().meter()).await
 }
@@ -296,7 +308,8 @@ struct Printed(SequencedEvent);
 
 impl Display for Printed {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (place, time, origin) = (self.0.place(), self.0.recorded_at(), self.0.metadata.origin());
+        let (place, time, origin) =
+            (self.0.place(), self.0.recorded_at(), self.0.metadata.origin());
         write_line!(f, "{place}  {time}  {}  {origin}  {}", self.0.event_type, self.0.data)
     }
 }
@@ -317,7 +330,9 @@ mod tests {
         let all = "no decision reads these types alone, so the whole table is read: about 1000 read units, for 1000 items \
                    of 8192000 bytes, as DynamoDB counted them within the last six hours";
         assert_eq!(whole.cost(None, Some(3)), all);
-        let of = |read| format!("50 events have these types, and {read} are read: about {read} read units");
+        let of = |read| {
+            format!("50 events have these types, and {read} are read: about {read} read units")
+        };
         assert_eq!(whole.cost(Some(50), None), of(50));
         assert_eq!(whole.cost(Some(50), Some(3)), of(4));
         let new = Whole { items: 0, bytes: 0 };

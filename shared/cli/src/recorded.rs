@@ -88,7 +88,10 @@ impl Display for Imports {
         write!(f, "{imported} imported, {before} were there before")?;
         match later {
             0 => Ok(()),
-            later => write!(f, "; {later} have a later time, because the log has later events beside them"),
+            later => write!(
+                f,
+                "; {later} have a later time, because the log has later events beside them"
+            ),
         }
     }
 }

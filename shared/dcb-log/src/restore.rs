@@ -42,7 +42,8 @@ impl DcbLog {
         let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, 0)?;
         let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {
             let files = effect.targets.keys().next();
-            let place = files.map_or_else(String::new, |partition| format!("{partition}/1 or later"));
+            let place =
+                files.map_or_else(String::new, |partition| format!("{partition}/1 or later"));
             return Err(FilingError::Misplaced { event: id, place }.into());
         };
         target.seen = Some(slot - 1);

@@ -111,7 +111,8 @@ impl Folder {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
         let Some(subject) = lines.next() else { return Ok(None) };
-        let subject: Subject = serde_json::from_str(subject).context("line 1 is not of an export")?;
+        let subject: Subject =
+            serde_json::from_str(subject).context("line 1 is not of an export")?;
         ensure!(
             subject.layout == LAYOUT,
             "it has layout {}, and this build knows {LAYOUT}",
@@ -163,7 +164,9 @@ impl Written {
                 (folder, whole)
             }
         };
-        list.set_len(whole as u64).and_then(|()| list.seek(io::SeekFrom::End(0))).with_context(opening)?;
+        list.set_len(whole as u64)
+            .and_then(|()| list.seek(io::SeekFrom::End(0)))
+            .with_context(opening)?;
         let mut written = Self { folder, list };
         if whole == 0 {
             let line = serde_json::to_string(&written.folder.subject)?;
@@ -184,7 +187,8 @@ impl Written {
         let path = self.next();
         let writing = || format!("writing {}", path.display());
         let Hashed { file, hash, bytes } = written;
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error).with_context(writing)?;
+        let file =
+            file.into_inner().map_err(io::IntoInnerError::into_error).with_context(writing)?;
         file.sync_all().with_context(writing)?;
         fs::rename(path.with_extension("part"), &path).with_context(writing)?;
         let file = self.name();
@@ -213,7 +217,8 @@ impl Written {
 impl Subject {
     /// Fails if the export in the folder is of something else than what is asked for.
     fn ensure_same(&self, wanted: &Self, has_from: bool, path: &Path) -> Result<()> {
-        let wanted = Self { from: if has_from { wanted.from } else { self.from }, ..wanted.clone() };
+        let wanted =
+            Self { from: if has_from { wanted.from } else { self.from }, ..wanted.clone() };
         let contexts = |it: &Self| match it.contexts.is_empty() {
             true => "all contexts".to_owned(),
             false => Vec::from_iter(it.contexts.iter().map(String::as_str)).join(", "),
@@ -286,7 +291,8 @@ mod tests {
         assert_eq!((read.segments.len(), read.until()), (1, until(3)));
         write(&path, "two again\n", 6);
         let read = Folder::read(&path).expect("it can be read").expect("an export");
-        let files: Vec<_> = read.segments.iter().map(|it| (&*it.file, it.until, it.bytes)).collect();
+        let files: Vec<_> =
+            read.segments.iter().map(|it| (&*it.file, it.until, it.bytes)).collect();
         assert_eq!(files, [("000001.jsonl", until(3), 4), ("000002.jsonl", until(6), 10)]);
         for segment in &read.segments {
             let hash = Sha256::new_with_prefix(fs::read(read.file(segment)).expect("a file"));
@@ -311,6 +317,9 @@ mod tests {
                    parquet of other from 7, carts, ordering; name another folder";
         assert!(said.ends_with(why), "{said}");
         let later = Subject { from: until(7), ..subject() };
-        assert_eq!(Written::open(path, later, false).expect("it goes on").folder.subject, subject());
+        assert_eq!(
+            Written::open(path, later, false).expect("it goes on").folder.subject,
+            subject()
+        );
     }
 }

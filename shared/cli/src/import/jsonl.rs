@@ -271,7 +271,10 @@ impl Lane {
         for (slot, there) in found {
             let Some(event) = events.get(self.before) else { break };
             // An event that was imported may have got a later time.
-            if slot != *first + self.before as u64 || there.content != event.content || there.at < event.at {
+            if slot != *first + self.before as u64
+                || there.content != event.content
+                || there.at < event.at
+            {
                 let cause = "the log has another event in its place";
                 return report.refuse(&Error::msg(cause), format!("{partition}/{slot}"));
             }
@@ -296,10 +299,14 @@ fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<Sequenced
     ensure!(bytes.ends_with(b"\n"), "the line is cut off");
     let event = event_of(std::str::from_utf8(bytes)?)?;
     let now_ms = Clock::system().now_ms();
-    ensure!(event.at <= now_ms, "its time lies in the future: set the clock of this machine if it is slow");
+    ensure!(
+        event.at <= now_ms,
+        "its time lies in the future: set the clock of this machine if it is slow"
+    );
     let log = Partition::of(&event).log;
     let context = lists.stack.context(&event.context);
-    let context = context.with_context(|| format!("this build has no context {}", event.context))?;
+    let context =
+        context.with_context(|| format!("this build has no context {}", event.context))?;
     ensure!(
         context.log == log,
         "it is of the {} log, and context {} is on the {} log",

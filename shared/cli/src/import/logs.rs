@@ -102,7 +102,8 @@ impl<'a> Writable<'a> {
     }
 
     fn aggregates(&self) -> Result<&AggregateTable> {
-        let unnamed = "it is on the aggregate log: name its table with --aggregate-table or --stack";
+        let unnamed =
+            "it is on the aggregate log: name its table with --aggregate-table or --stack";
         self.aggregates.as_ref().context(unnamed)
     }
 
@@ -143,10 +144,12 @@ impl<'a> Writable<'a> {
         match partition.log {
             LogKind::Dcb => {
                 let log = self.dcb()?;
-                let items = log.items_after(&partition.id, begin.saturating_sub(1), Retry::default());
-                let events = items.take(most).map_err(anyhow::Error::new).try_filter_map(|item| async {
-                    Ok(event_of_image(item)?.map(found))
-                });
+                let items =
+                    log.items_after(&partition.id, begin.saturating_sub(1), Retry::default());
+                let events = items
+                    .take(most)
+                    .map_err(anyhow::Error::new)
+                    .try_filter_map(|item| async { Ok(event_of_image(item)?.map(found)) });
                 events.try_collect().await
             }
             LogKind::Aggregates => {
@@ -161,7 +164,8 @@ impl<'a> Writable<'a> {
                 let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
                 let version = tip.map_or(0, |tip| tip.version);
                 let range = begin.min(version)..version;
-                let read = log.read(&stream, range, Direction::Forward, Consistency::Strong, &envelope);
+                let read =
+                    log.read(&stream, range, Direction::Forward, Consistency::Strong, &envelope);
                 let mut read = read.take(most);
                 let mut events = Vec::new();
                 while let Some(event) = read.try_next().await? {
@@ -248,7 +252,8 @@ impl<'a> Writable<'a> {
     async fn append(&self, event: SequencedEvent) -> Result<u64> {
         let stream = StreamName::of_partition(&event.partition)?;
         let SequencedEvent { slot, at, event_type, version, data, metadata, .. } = event;
-        let (log, envelope) = (self.documents(Clock::fixed(at))?, Envelope { metadata, ..Envelope::default() });
+        let (log, envelope) =
+            (self.documents(Clock::fixed(at))?, Envelope { metadata, ..Envelope::default() });
         let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
         let found = tip.as_ref().map_or(0, |tip| tip.version);
         ensure!(found == slot, "another writer appends to {stream}: it has {found} events by now");

@@ -38,7 +38,8 @@ pub(super) fn of(folder: &Folder, lists: &Lists) -> Result<String> {
     for (context, lock) in &locks {
         for (name, locked) in &lock.events {
             // On logs of streams, two contexts may have types of one name.
-            let view = if contexts[&**name] > 1 { format!("{context}_{name}") } else { name.clone() };
+            let view =
+                if contexts[&**name] > 1 { format!("{context}_{name}") } else { name.clone() };
             sql.push_str(&of_type(&view, context, name, locked, lists));
         }
     }
@@ -74,7 +75,13 @@ fn path_text(path: &Path) -> Result<&str> {
 }
 
 /// The view of a type, as its newest version is. Of older payloads it has what they have in common; `_data` is all.
-fn of_type(view: &str, context: &str, event_type: &str, locked: &LockedType, lists: &Lists) -> String {
+fn of_type(
+    view: &str,
+    context: &str,
+    event_type: &str,
+    locked: &LockedType,
+    lists: &Lists,
+) -> String {
     let mut columns = String::new();
     for (column, of) in [
         ("_id", "id"),

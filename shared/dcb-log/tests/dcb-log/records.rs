@@ -403,7 +403,10 @@ async fn an_event_of_a_copy_goes_back_into_its_own_place() {
     let second = SequencedEvent { version: 3, ..second };
     assert_eq!(restored.restore(second.clone()).await.expect("it is put"), second);
     let read = read(&copy, &plan(&copy, &[&[("readerId", "r")]])).await.expect("a read");
-    assert_eq!(read.iter().map(SequencedEvent::id).collect::<Vec<_>>(), ["bookId:b/1", "bookId:b/2"]);
+    assert_eq!(
+        read.iter().map(SequencedEvent::id).collect::<Vec<_>>(),
+        ["bookId:b/1", "bookId:b/2"]
+    );
     // Its slot is taken.
     let again = restored.restore(first.clone()).await;
     assert!(matches!(again, Err(LogError::Conflict(_))), "{again:?}");
@@ -414,7 +417,10 @@ async fn an_event_of_a_copy_goes_back_into_its_own_place() {
     assert_eq!((late.slot, late.at), (1, second.at + 1));
     for misplaced in [other, SequencedEvent { slot: 0, ..first }] {
         let refused = restored.restorable(misplaced);
-        assert!(matches!(refused, Err(LogError::Filing(FilingError::Misplaced { .. }))), "{refused:?}");
+        assert!(
+            matches!(refused, Err(LogError::Filing(FilingError::Misplaced { .. }))),
+            "{refused:?}"
+        );
     }
     copy.check_fences().await;
 }
