@@ -124,3 +124,61 @@ fn schema() -> Result<TypePtr> {
     }
     Ok(Arc::new(Type::group_type_builder("event").with_fields(columns).build()?))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+    use ringfence_feed::Checkpoint;
+
+    use super::*;
+    use crate::export::folder::{Form, Subject, Written};
+    use crate::export::form::Segment;
+    use crate::line::event_of;
+
+    #[test]
+    fn a_file_has_the_columns_of_the_lines() {
+        let event = |partition: &str, version: u32| {
+            let line = serde_json::json!({
+                "id": format!("{partition}/3"),
+                "slot": 3,
+                "recordedAt": "2024-06-23T00:00:00.120Z",
+                "type": "Renamed",
+                "context": "customers",
+                "partition": partition,
+                "tags": [],
+                "data": { "name": "Ada" },
+                "meta": { "principal": "eve" },
+                "schema": version,
+            });
+            event_of(&line.to_string()).expect("an event")
+        };
+        let folder = tempfile::tempdir().expect("a folder");
+        let subject = Subject::new(Form::Parquet, "index", Checkpoint::START, &[]);
+        let mut written = Written::open(folder.path(), subject, true).expect("a folder");
+        let mut segment = Segment::begin(&written).expect("a file");
+        let at = |number: i64| Checkpoint::try_from(number).expect("a checkpoint");
+        for (number, partition) in [(7, "customers#a"), (8, "orderId:o"), (9, "customers#b")] {
+            let entry = Entry { checkpoint: at(number), event: event(partition, 2) };
+            segment.add(&entry).expect("a disk");
+        }
+        segment.end(&mut written, at(9)).expect("a disk");
+        let [segment] = &written.folder.segments[..] else { panic!("there is one") };
+        let file = File::open(written.folder.file(segment)).expect("a file");
+        let reader = SerializedFileReader::new(file).expect("a Parquet file");
+        let rows = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row"));
+        let rows: Vec<_> = rows.collect();
+        assert_eq!((rows.len(), segment.events, &*segment.file), (3, 3, "000001.parquet"));
+        let row = &rows[2];
+        let long = |n| row.get_long(n).expect("a number");
+        assert_eq!((long(0), long(1), row.get_int(3).expect("a number")), (9, 3, 2));
+        assert_eq!(row.get_timestamp_millis(2).expect("a time"), 1_719_100_800_120);
+        let text = |n| row.get_string(n).expect("a text").as_str();
+        let expected =
+            ["customers#b/3", "Renamed", "customers", "customers#b", "b", "[]", r#"{"name":"Ada"}"#];
+        assert_eq!([4, 5, 6, 7, 8, 9, 10].map(text), expected);
+        assert!(rows[1].get_string(8).is_err(), "no stream has it");
+    }
+}
