@@ -12,6 +12,7 @@ mod contract;
 mod documents;
 mod due;
 pub mod explain;
+mod export;
 mod fences;
 pub mod flow;
 mod import;
@@ -20,6 +21,7 @@ pub mod kept;
 pub mod lanes;
 mod layout;
 pub mod letter;
+mod line;
 mod lists;
 pub mod machine;
 #[doc(hidden)]
@@ -27,13 +29,14 @@ pub mod out;
 mod parked;
 pub mod place;
 mod progress;
+mod read;
 pub mod recorded;
 mod redrive;
 mod replay;
-mod reventless;
 mod schemas;
 pub mod send;
 mod service;
+mod sql;
 pub mod stack;
 pub mod stats;
 pub mod tables;
@@ -109,8 +112,14 @@ enum OfAll {
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
-    /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and
-    /// nothing is written, 2: error.
+    /// Prints the events of a query of the DCB log, or of one partition of any log.
+    Read(read::Arguments),
+    /// Writes the events of the index into files, in its order. It goes on where it was.
+    Export(export::Arguments),
+    /// Asks an export in SQL, with a view for each type of events. Status 0: the answer is printed, 2: error.
+    Sql(sql::Arguments),
+    /// Puts the events of an export into the logs, or copies those of another log. Status 0: all are there, 1: some can't
+    /// be imported, and nothing is written, 2: error.
     Import(import::Arguments),
     /// Checks the aggregate log.
     #[command(subcommand)]
@@ -256,6 +265,9 @@ impl OfAll {
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
+            Self::Read(arguments) => read::read(arguments, lists).boxed_local(),
+            Self::Export(arguments) => export::export(arguments, lists).boxed_local(),
+            Self::Sql(arguments) => ready(sql::sql(arguments, lists)).boxed_local(),
             Self::Import(arguments) => import::import(arguments, lists).boxed_local(),
             Self::Aggregates(Aggregates::Verify(arguments)) => {
                 aggregates::verify(arguments).boxed_local()

@@ -87,6 +87,18 @@ pub struct LogTables {
     pub streams: StreamTables,
 }
 
+impl LogTables {
+    /// That of the DCB log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn events(&self) -> Result<EventTable> {
+        let table =
+            self.table.clone().context("name the table of the DCB log with --table or --stack")?;
+        Ok(EventTable { table })
+    }
+}
+
 /// Those logs of a stack whose tables are named, to be read.
 pub struct StackLogs {
     /// The client that reads them.

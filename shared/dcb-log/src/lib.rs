@@ -44,6 +44,7 @@ mod read;
 mod record;
 mod rehearsal;
 mod report;
+mod restore;
 mod scan;
 mod snapshot;
 mod standing;

@@ -285,7 +285,9 @@ impl Context for Customers {
 }
 
 impl Members for Customers {
-    fn list(_: &mut MemberList<impl Visitor>) {}
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.event::<CustomerRenamed>();
+    }
 }
 
 pub struct Carts;

@@ -35,7 +35,10 @@ fn wrong_flags_are_named() {
         ("import source --table t", "--from <FROM>"),
         ("import --from elsewhere source --table t", "[possible values: reventless]"),
         ("import --from reventless --table t", "<SOURCE>"),
-        ("import --from reventless source", "--table <TABLE>"),
+        (
+            "import --from reventless source",
+            "name the table of the DCB log with --table or --stack",
+        ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
         ("due", "--view-table <VIEW_TABLE>"),

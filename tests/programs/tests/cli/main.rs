@@ -6,6 +6,7 @@ mod console;
 mod console_health;
 mod console_slices;
 mod console_views;
+mod data;
 mod feed;
 mod fences;
 mod flags;
