@@ -208,7 +208,7 @@ enum Parked {
     /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
     /// lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
-    /// Has a parked lane handled again, from the event that failed.
+    /// Has a parked lane handled again, or all of a reactor, from the event that failed.
     RetryLane(lanes::Retry),
     /// Has a parked lane go on after the event that failed.
     SkipLane(lanes::Skip),

@@ -2,10 +2,10 @@
 //!
 //! | `id` | holds |
 //! |---|---|
-//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `again` and `replayed`, how often and from where an operator sent it back |
+//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `trying`, after the event that a careful run handles; `again` and `replayed`, how often and from where an operator sent it back |
 //! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer; `v` counts its writes, `lease` is that of the last |
 //! | `SKIPPED#<place>` | an event that a person has passed over: `lane`, `event`, `cause`, `why`, `at` |
-//! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants |
+//! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants, and `asked`, which names the asking |
 //!
 //! Places are checkpoints of the index for both kinds of lanes.
 
@@ -109,6 +109,8 @@ pub struct ReactorStanding {
     pub(crate) again: u32,
     /// From where it was sent back the last time.
     pub(crate) replayed: Option<Checkpoint>,
+    /// After the event that a careful run was handling when it ended.
+    pub(crate) trying: Option<Checkpoint>,
 }
 
 impl ReactorStanding {
@@ -121,6 +123,7 @@ impl ReactorStanding {
             until_ms: item.number("until")?,
             again: item.number("again")?.unwrap_or(0),
             replayed: item.place("replayed")?,
+            trying: item.place("trying")?,
         })
     }
 }
@@ -212,8 +215,10 @@ pub struct ParkedLane {
     pub at_ms: u64,
     /// When it is tried again, in milliseconds since 1970. `None`: the lane is parked until a person asks.
     pub next_ms: Option<u64>,
-    /// What a person has asked for, until the reactor's next run.
+    /// What a person has asked for, until the reactor has done it.
     pub asked: Option<Unpark>,
+    /// Names the asking, so that a later one is not taken for it.
+    pub(crate) asking: Option<String>,
 }
 
 impl ParkedLane {
@@ -235,6 +240,7 @@ impl ParkedLane {
             at_ms: item.number("at")?.unwrap_or(0),
             next_ms: item.number("next")?,
             asked,
+            asking: item.text("asked"),
         })
     }
 
@@ -272,6 +278,9 @@ impl ParkedLane {
                 set("ask", text("skip"));
                 set("why", text(why));
             }
+        }
+        if let Some(asking) = &self.asking {
+            set("asked", text(asking));
         }
         item
     }
