@@ -118,8 +118,8 @@ enum OfAll {
     /// Checks the document log.
     #[command(subcommand)]
     Documents(Documents),
-    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
-    /// 2: error.
+    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay, or
+    /// the time was over, 2: error.
     Due(due::Arguments),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
