@@ -121,10 +121,11 @@ impl<H: Handler> Lanes<H> {
         if receipt.began != Some(*checkpoint) {
             receipt = Receipt { began: None, n: 0, open: false, ..receipt };
         }
-        let is_asked =
-            parked.is_some_and(|of| of.place == *checkpoint && of.asked == Some(Unpark::Retry));
         let parks = self.handler.in_doubt() == InDoubt::Park;
-        if receipt.open && parks && !is_asked {
+        let is_meant = |of: &ParkedLane| of.place == *checkpoint && of.asked == Some(Unpark::Retry);
+        let asking = parked.filter(is_meant).and_then(|of| of.asking);
+        // Who has asked for an effect in doubt has not asked for it twice.
+        if receipt.open && parks && (asking.is_none() || asking == receipt.asking) {
             let why = format!(
                 "effect {} may have happened: its run ended before it had an answer",
                 receipt.n
@@ -136,7 +137,13 @@ impl<H: Handler> Lanes<H> {
             Err(failed) => return self.failed(run, lane, entry, failed).await,
         };
         for n in receipt.n..planned {
-            let under_way = Receipt { began: Some(*checkpoint), n, open: parks, ..receipt.clone() };
+            let under_way = Receipt {
+                began: Some(*checkpoint),
+                n,
+                open: parks,
+                asking: asking.clone(),
+                ..receipt.clone()
+            };
             if parks && self.handler.keeps_receipts() {
                 receipt = self.write(run, lane, under_way.clone()).await?;
             }

@@ -135,16 +135,21 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     async fn run(&self, letter: &u32, delivery: &Delivery<'_>) -> Result<(), Failed> {
         let (point, failure, takes) = {
             let mut sent = self.0.0.lock().unwrap();
-            if sent.deadly.as_deref() == Some(&*delivery.event().id()) {
-                sent.death.notify_one();
-            }
             let failures = sent.failures.get_mut(&delivery.event().id());
             let failure = failures.filter(|of| !of.is_empty()).map(|of| of.remove(0));
             (sent.point.clone(), failure, sent.takes)
         };
         sleep(takes).await;
+        let is_deadly = {
+            let sent = self.0.0.lock().unwrap();
+            let is_deadly = sent.deadly.as_deref() == Some(&*delivery.event().id());
+            if is_deadly {
+                sent.death.notify_one();
+            }
+            is_deadly
+        };
         let is_broken = || point.as_ref().is_some_and(|point| point());
-        if is_broken() {
+        if is_deadly || is_broken() {
             std::future::pending::<()>().await;
         }
         if let Some(failure) = failure {
