@@ -102,7 +102,7 @@ pub fn line(text: &str) {
 
 /// Prints lines of output.
 pub(crate) fn lines(text: &str) {
-    print(&visible_lines(text).to_string());
+    print(&visible_lines(text));
 }
 
 #[doc(hidden)]
