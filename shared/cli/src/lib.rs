@@ -127,8 +127,8 @@ enum OfAll {
     /// Checks the document log.
     #[command(subcommand)]
     Documents(Documents),
-    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
-    /// 2: error.
+    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay, or
+    /// the time was over, 2: error.
     Due(due::Arguments),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
@@ -217,7 +217,7 @@ enum Parked {
     /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
     /// lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
-    /// Has a parked lane handled again, from the event that failed.
+    /// Has a parked lane handled again, or all of a reactor, from the event that failed.
     RetryLane(lanes::Retry),
     /// Has a parked lane go on after the event that failed.
     SkipLane(lanes::Skip),

@@ -1,3 +1,5 @@
+use std::process::Stdio;
+
 use crate::world::ringfence;
 
 /// The command without an environment that names anything.
@@ -25,6 +27,13 @@ fn the_api_is_a_document() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     assert!(document["paths"]["/catalog/pack-parcel"]["post"].is_object(), "{document:#}");
+    // Nobody reads it, as after the last line of `| head`.
+    let mut unread = ringfence();
+    unread.args(["api", "--openapi"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut unread = unread.spawn().unwrap();
+    drop(unread.stdout.take());
+    let output = unread.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
