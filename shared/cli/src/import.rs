@@ -130,7 +130,7 @@ impl Display for Done {
             write_line!(f, "broken    {}{more}: {cause}", items[0])?;
         }
         let items: usize = broken.values().map(Vec::len).sum();
-        if let Some(Units { read, write }) = units {
+        if let Some(Units { read, write }) = units.filter(|units| *units != Units::default()) {
             write_line!(f, "units     {read} read, {write} write")?;
         }
         match (items, is_dry_run) {

@@ -176,8 +176,15 @@ mod tests {
         assert_eq!((long(0), long(1), row.get_int(3).expect("a number")), (9, 3, 2));
         assert_eq!(row.get_timestamp_millis(2).expect("a time"), 1_719_100_800_120);
         let text = |n| row.get_string(n).expect("a text").as_str();
-        let expected =
-            ["customers#b/3", "Renamed", "customers", "customers#b", "b", "[]", r#"{"name":"Ada"}"#];
+        let expected = [
+            "customers#b/3",
+            "Renamed",
+            "customers",
+            "customers#b",
+            "b",
+            "[]",
+            r#"{"name":"Ada"}"#,
+        ];
         assert_eq!([4, 5, 6, 7, 8, 9, 10].map(text), expected);
         assert!(rows[1].get_string(8).is_err(), "no stream has it");
     }

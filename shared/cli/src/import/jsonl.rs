@@ -296,8 +296,8 @@ impl Line {
 
 /// The event of a line, if its log can take it and this stack can read it.
 fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<SequencedEvent> {
-    ensure!(bytes.ends_with(b"\n"), "the line is cut off");
-    let event = event_of(std::str::from_utf8(bytes)?)?;
+    let line = bytes.strip_suffix(b"\n").context("the line is cut off")?;
+    let event = event_of(std::str::from_utf8(line)?)?;
     let now_ms = Clock::system().now_ms();
     ensure!(
         event.at <= now_ms,

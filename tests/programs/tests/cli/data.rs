@@ -196,7 +196,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     let first = "productId:p1/1";
     let broken = [
         (of(first).to_string(), None),
-        ("{".to_owned(), Some("EOF while parsing an object at line 1 column 2")),
+        ("{".to_owned(), Some("EOF while parsing an object at line 1 column 1")),
         (of("productId:p1/2").to_string(), None),
         (
             of(first).to_string(),
