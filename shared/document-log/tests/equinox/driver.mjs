@@ -24,7 +24,7 @@ import {
   TipOptions,
 } from "@equinox-js/dynamo-store"
 
-const { ENDPOINT: endpoint, TABLE: tableName } = process.env
+const { ENDPOINT: endpoint, TABLE: tableName, CATEGORY = "Basket" } = process.env
 const client = new DynamoStoreClient(
   new DynamoDB({
     endpoint,
@@ -34,7 +34,6 @@ const client = new DynamoStoreClient(
   }),
 )
 
-const CATEGORY = "Basket"
 const initial = { items: {}, closed: false }
 
 function evolve(state, event) {
