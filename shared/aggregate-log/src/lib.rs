@@ -34,7 +34,8 @@ mod verify;
 /// The names of the table's attributes, and of its index.
 pub mod attributes {
     pub use crate::item::{
-        AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, METADATA, PAYLOAD, PUSH_ID, REST, TIMESTAMP, TYPE, VERSION,
+        AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, METADATA, PAYLOAD, PUSH_ID, REST, TIMESTAMP,
+        TYPE, VERSION,
     };
 }
 

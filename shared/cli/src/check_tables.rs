@@ -76,20 +76,26 @@ struct Checked {
 
 impl Checked {
     async fn of(client: &Client, table: &StackTable, name: &str) -> Result<Self> {
-        let describe = || async { client.describe_table().table_name(name).send().await.map_err(Into::into) };
+        let describe =
+            || async { client.describe_table().table_name(name).send().await.map_err(Into::into) };
         let described = Retry::default().run(describe).await;
         let described = described.with_context(|| format!("describing table {name}"))?;
         let described = described.table.context("the answer describes no table")?;
-        let describe = || async { client.describe_time_to_live().table_name(name).send().await.map_err(Into::into) };
+        let describe = || async {
+            client.describe_time_to_live().table_name(name).send().await.map_err(Into::into)
+        };
         let expiry = match table.layout.expires_at {
             None => None,
             Some(_) => {
                 let answer = Retry::default().run(describe).await;
-                answer.with_context(|| format!("describing when items of {name} expire"))?.time_to_live_description
+                answer
+                    .with_context(|| format!("describing when items of {name} expire"))?
+                    .time_to_live_description
             }
         };
         let found = properties_of(&described, expiry.as_ref());
-        let has_stream = table.layout.stream.is_some() && found.get("StreamSpecification").is_some();
+        let has_stream =
+            table.layout.stream.is_some() && found.get("StreamSpecification").is_some();
         Ok(Self {
             id: table.id,
             holds: table.holds,

@@ -64,7 +64,10 @@ fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
         let new = path.with_extension("yaml.new");
         let written = fs::write(&new, &with).and_then(|()| fs::rename(&new, path));
         written.with_context(|| format!("writing {}", path.display()))?;
-        out::lines(&format!("wrote {}; `UPDATE=1 cargo test` lets the roles query its indexes\n", path.display()));
+        out::lines(&format!(
+            "wrote {}; `UPDATE=1 cargo test` lets the roles query its indexes\n",
+            path.display()
+        ));
         text = with;
     }
     for line in &lines {
@@ -111,7 +114,10 @@ mod tests {
             attributes: vec!["data"],
         };
         events.layout.indexes.push(index);
-        let run = |fix| compared(&path, std::slice::from_ref(&events), fix).map(|code| code == ExitCode::SUCCESS);
+        let run = |fix| {
+            compared(&path, std::slice::from_ref(&events), fix)
+                .map(|code| code == ExitCode::SUCCESS)
+        };
         assert!(!run(false).expect("a template"));
         assert_eq!(fs::read_to_string(&path).expect("a file"), bare);
         assert!(run(true).expect("a template"));
@@ -121,7 +127,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("a file"), written);
         fs::write(&path, "[").expect("a file");
         let error = format!("{:#}", run(true).expect_err("it is not YAML"));
-        assert!(error.contains("call this in the folder of the stack: the template is not YAML"), "{error}");
+        assert!(
+            error.contains("call this in the folder of the stack: the template is not YAML"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&path).expect("a file"), "[");
         fs::remove_dir_all(&folder).expect("a folder");
     }

@@ -170,7 +170,9 @@ fn write(path: &Path, state: &State) -> Result<(), NotKept> {
 fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
     let found = dynamo.tables()?;
     let is_of = |name: &&String| {
-        let is_it = |table: &TableResource| table.name == **name || table.instead_of.as_ref() == Some(*name);
+        let is_it = |table: &TableResource| {
+            table.name == **name || table.instead_of.as_ref() == Some(*name)
+        };
         tables.iter().any(is_it)
     };
     // Others may be there as well, which programs have made.
@@ -186,7 +188,9 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
         }
         let kept = dynamo.describe(name)?;
         let way = match instead_of {
-            Some(_) => format!(": start without {id}Name, and `ringfence tables check` says how to mend it"),
+            Some(_) => format!(
+                ": start without {id}Name, and `ringfence tables check` says how to mend it"
+            ),
             None => String::new(),
         };
         let stream = "/StreamSpecification/StreamViewType";
@@ -202,7 +206,9 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
         let [had, has] = [&kept, properties].map(indexes);
         for (index, now) in &has {
             match had.get(index) {
-                None if instead_of.is_some() => bail!("the table {name} lacks the index {index}{way}"),
+                None if instead_of.is_some() => {
+                    bail!("the table {name} lacks the index {index}{way}")
+                }
                 None => changes.push((name, properties, json!({ "Create": now }))),
                 Some(kept) => {
                     for (what, kept, now) in [

@@ -2,7 +2,12 @@ use super::*;
 use crate::embedded::tests::{put, table};
 
 fn tables(properties: Value) -> [TableResource; 1] {
-    [TableResource { id: "Events".to_owned(), name: "events".to_owned(), properties, instead_of: None }]
+    [TableResource {
+        id: "Events".to_owned(),
+        name: "events".to_owned(),
+        properties,
+        instead_of: None,
+    }]
 }
 
 fn model() -> Model {
@@ -72,8 +77,16 @@ async fn a_table_that_a_parameter_names_is_compared_and_never_changed() {
     assert!(dynamo.describe("theirs").expect("a table")["GlobalSecondaryIndexes"].is_array());
     drop(dynamo);
     for (name, properties, said) in [
-        ("none", table(), "the table none, which EventsName names, is not there: a stack finds tables in data that"),
-        ("events", indexed(), "the table events lacks the index backwards: start without EventsName, and `ringfence"),
+        (
+            "none",
+            table(),
+            "the table none, which EventsName names, is not there: a stack finds tables in data that",
+        ),
+        (
+            "events",
+            indexed(),
+            "the table events lacks the index backwards: start without EventsName, and `ringfence",
+        ),
     ] {
         let error = kept.database(&named(name, properties)).await.err().expect("it is refused");
         assert!(error.to_string().starts_with(said), "{error:#}");

@@ -73,7 +73,9 @@ impl TableDefect {
     #[must_use]
     pub fn mend(&self, table: &str) -> String {
         let update = format!("aws dynamodb update-table --table-name {table}");
-        let stream = |view: &str| format!("{update} --stream-specification StreamEnabled=true,StreamViewType={view}");
+        let stream = |view: &str| {
+            format!("{update} --stream-specification StreamEnabled=true,StreamViewType={view}")
+        };
         let again = |name: &str| {
             let delete = json!([{ "Delete": { "IndexName": name } }]);
             format!(
@@ -121,7 +123,9 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
         let shape = of_name(&needed, &index.name);
         match indexes.get(&*index.name) {
             None => {
-                let is_key = |one: &&Value| index.keys.iter().any(|(name, _)| one["AttributeName"] == **name);
+                let is_key = |one: &&Value| {
+                    index.keys.iter().any(|(name, _)| one["AttributeName"] == **name)
+                };
                 let attributes = needed["AttributeDefinitions"].as_array().into_iter().flatten();
                 let attributes = attributes.filter(is_key).cloned().collect();
                 defects.push(TableDefect::NoIndex { index: shape.clone(), attributes });
@@ -139,7 +143,9 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
 }
 
 fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
-    let view = |table: &Value| Some(table.pointer("/StreamSpecification/StreamViewType")?.as_str()?.to_owned());
+    let view = |table: &Value| {
+        Some(table.pointer("/StreamSpecification/StreamViewType")?.as_str()?.to_owned())
+    };
     let needed = view(needed)?;
     let Some(found) = view(found) else { return Some(TableDefect::NoStream { needed }) };
     // What a stream shows besides is not read.
@@ -233,7 +239,8 @@ pub fn properties_of(table: &TableDescription, expiry: Option<&TimeToLiveDescrip
         properties["StreamSpecification"] = json!({ "StreamViewType": view });
     }
     if let Some(attribute) = expires {
-        properties["TimeToLiveSpecification"] = json!({ "AttributeName": attribute, "Enabled": true });
+        properties["TimeToLiveSpecification"] =
+            json!({ "AttributeName": attribute, "Enabled": true });
     }
     properties
 }
@@ -286,7 +293,9 @@ mod tests {
                 format!("{update}stream-specification StreamEnabled=false, and when"),
             ),
             (
-                &|found| drop(found["GlobalSecondaryIndexes"].as_array_mut().map(|all| all.remove(0))),
+                &|found| {
+                    drop(found["GlobalSecondaryIndexes"].as_array_mut().map(|all| all.remove(0)))
+                },
                 format!("it lacks the index {index}"),
                 format!("{update}attribute-definitions '[{{\"AttributeName\""),
             ),
@@ -297,7 +306,8 @@ mod tests {
             ),
             (
                 &|found| {
-                    found["GlobalSecondaryIndexes"][0]["Projection"]["NonKeyAttributes"] = json!(["data"]);
+                    found["GlobalSecondaryIndexes"][0]["Projection"]["NonKeyAttributes"] =
+                        json!(["data"]);
                 },
                 format!("its index {index} lacks event, tags"),
                 format!("{update}global-secondary-index-updates '[{{\"Delete\":"),

@@ -86,7 +86,11 @@ pub fn terraform(tables: &[StackTable]) -> String {
         let _ = write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.0);
         let stream = table.layout.stream.as_ref().map(|_| ("StreamArn", "stream_arn"));
         for (end, attribute) in [("Name", "name")].into_iter().chain(stream) {
-            let _ = write!(module, "\noutput \"{}{end}\" {{\n  value = {place}.{attribute}\n}}\n", table.id);
+            let _ = write!(
+                module,
+                "\noutput \"{}{end}\" {{\n  value = {place}.{attribute}\n}}\n",
+                table.id
+            );
         }
     }
     module
@@ -173,7 +177,9 @@ pub fn cdk(tables: &[StackTable]) -> String {
 /// The keys of all maps as CDK has them.
 fn camel(value: Value) -> Value {
     match value {
-        Value::Object(map) => map.into_iter().map(|(key, value)| (lower(&key), camel(value))).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(key, value)| (lower(&key), camel(value))).collect()
+        }
         Value::Array(items) => items.into_iter().map(camel).collect(),
         scalar => scalar,
     }

@@ -3,7 +3,6 @@
 //! A template is changed as text, so that what a person wrote around it stays.
 
 use ringfence_dynamo::{IndexLayout, TableLayout};
-use serde_json::Value;
 
 use crate::compare::{compare, indexes};
 use crate::{StackTable, TableDefect};
@@ -35,15 +34,23 @@ pub fn differences(text: &str, tables: &[StackTable]) -> Result<Vec<String>, Tab
         }
         lines.extend(compare(layout, found).into_iter().map(|defect| line(id, &defect)));
         let unread = indexes(found).into_keys().filter(|name| layout.index(name).is_none());
-        lines.extend(unread.map(|name| format!("template.yaml: {id} has the index {name}, which nothing reads")));
+        lines.extend(
+            unread.map(|name| {
+                format!("template.yaml: {id} has the index {name}, which nothing reads")
+            }),
+        );
     }
     Ok(lines)
 }
 
 fn line(id: &str, defect: &TableDefect) -> String {
     match defect {
-        TableDefect::NoIndex { .. } => format!("template.yaml: {id}: {defect}; the roles that read by it need it too"),
-        _ => format!("template.yaml: {id}: {defect}: write it as `ringfence schema --cloudformation` prints it"),
+        TableDefect::NoIndex { .. } => {
+            format!("template.yaml: {id}: {defect}; the roles that read by it need it too")
+        }
+        _ => format!(
+            "template.yaml: {id}: {defect}: write it as `ringfence schema --cloudformation` prints it"
+        ),
     }
 }
 
@@ -51,7 +58,9 @@ fn line(id: &str, defect: &TableDefect) -> String {
 /// written in another form than that of a new stack is as it was: a person has to write its index.
 #[must_use]
 pub fn with_indexes(text: &str, tables: &[StackTable]) -> String {
-    let with = |text: String, table: &StackTable| with_indexes_of(&text, table.id, &table.layout).unwrap_or(text);
+    let with = |text: String, table: &StackTable| {
+        with_indexes_of(&text, table.id, &table.layout).unwrap_or(text)
+    };
     tables.iter().fold(text.to_owned(), with)
 }
 
@@ -147,7 +156,9 @@ fn yaml(index: &IndexLayout) -> String {
     let [hash, range] = index.keys.each_ref().map(|(name, _)| name);
     let projection = match index.attributes[..] {
         [] => "ProjectionType: KEYS_ONLY".to_owned(),
-        _ => format!("ProjectionType: INCLUDE, NonKeyAttributes: [{}]", index.attributes.join(", ")),
+        _ => {
+            format!("ProjectionType: INCLUDE, NonKeyAttributes: [{}]", index.attributes.join(", "))
+        }
     };
     format!(
         "{INDEX}{}\n          KeySchema: [{{ AttributeName: {hash}, KeyType: HASH }}, \
@@ -196,8 +207,12 @@ mod tests {
     fn indexes_are_written_with_their_attributes_and_taken_out_again() {
         let one = with_indexes(BARE, &events(&["tag_guestId"]));
         let two = with_indexes(&one, &events(&["tag_guestId", "tag_roomId"]));
-        assert_eq!(differences(&two, &events(&["tag_guestId", "tag_roomId"])).expect("YAML"), [""; 0]);
-        let attributes = two.lines().filter_map(|line| line.strip_prefix(ATTRIBUTE)?.split(',').next());
+        assert_eq!(
+            differences(&two, &events(&["tag_guestId", "tag_roomId"])).expect("YAML"),
+            [""; 0]
+        );
+        let attributes =
+            two.lines().filter_map(|line| line.strip_prefix(ATTRIBUTE)?.split(',').next());
         let expected = ["id", "position", "at", "tag_guestId", "tag_roomId"];
         assert_eq!(attributes.collect::<Vec<_>>(), expected);
         assert_eq!(with_indexes(&two, &events(&["tag_guestId"])), one);
@@ -217,7 +232,10 @@ mod tests {
         let unread = "template.yaml: EventTable has the index tag_guestId, which nothing reads";
         assert_eq!(lines(&with, &[]), [unread]);
         let keys_only = lines(&BARE.replace("NEW_IMAGE", "KEYS_ONLY"), &[]);
-        assert!(keys_only[0].starts_with("template.yaml: EventTable: its stream shows KEYS_ONLY"), "{keys_only:?}");
+        assert!(
+            keys_only[0].starts_with("template.yaml: EventTable: its stream shows KEYS_ONLY"),
+            "{keys_only:?}"
+        );
         let none = lines("Resources: {}", &[]);
         assert_eq!(none, ["template.yaml lacks the table EventTable, of the DCB log"]);
         assert!(matches!(differences("[", &events(&[])), Err(TablesError::Yaml(_))));

@@ -248,7 +248,8 @@ pub(crate) fn check_tables(catalog: &Catalog) {
     }
     let path = stack_root().join("template.yaml");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
-    let mut lines = table_differences(&text, &tables).unwrap_or_else(|error| fail("the template", error));
+    let mut lines =
+        table_differences(&text, &tables).unwrap_or_else(|error| fail("the template", error));
     if lines.iter().any(|line| line.contains("index")) {
         lines.push(mend::HINT.to_owned());
     }

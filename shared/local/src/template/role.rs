@@ -88,12 +88,10 @@ impl Template {
             statement["Action"].to_string().contains("\"dynamodb:") // other services have conditions of their own
         });
         let statements = statements.map(|statement| Statement::new(&self.document, id, statement));
-        let tables = names
-            .iter()
-            .map(|(table, name)| {
-                let arn = arn_of(&self.document, table);
-                Ok(((*name).to_owned(), Table::new(table, arn, &self.table(table)?)))
-            });
+        let tables = names.iter().map(|(table, name)| {
+            let arn = arn_of(&self.document, table);
+            Ok(((*name).to_owned(), Table::new(table, arn, &self.table(table)?)))
+        });
         Ok(Role {
             id: id.to_owned(),
             statements: statements.collect::<Result<_, _>>()?,

@@ -125,7 +125,9 @@ fn a_table_may_be_named_by_a_parameter_that_has_its_arn() {
     let refused = role.allow("Query", &query(Some("by_student"))).expect_err("no grant");
     let fix = "add `- !Sub \"${EventsArn.Value}/index/by_student\"` to the resources of its statement Read";
     assert!(refused.to_string().ends_with(fix), "{refused}");
-    assert!(excess(&[(role, BTreeSet::new())]).iter().any(|one| one.to_string().contains("on Events ")));
+    assert!(
+        excess(&[(role, BTreeSet::new())]).iter().any(|one| one.to_string().contains("on Events "))
+    );
 }
 
 #[test]

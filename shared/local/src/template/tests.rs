@@ -229,7 +229,8 @@ fn a_table_that_a_parameter_names_takes_the_place_of_one() {
     template.set("EventsName=theirs").expect("a parameter");
     let lacking = seen(&template).expect_err("a stream is lacking");
     assert_eq!(lacking.to_string(), "Streams: EventsStreamArn is lacking.");
-    let arn = "arn:aws:dynamodb:eu-central-1:123456789012:table/theirs/stream/2026-11-26T00:00:00.000";
+    let arn =
+        "arn:aws:dynamodb:eu-central-1:123456789012:table/theirs/stream/2026-11-26T00:00:00.000";
     template.set(&format!("EventsStreamArn={arn}")).expect("a parameter");
     assert_eq!(seen(&template).expect("a model"), ("theirs".to_owned(), Some(own)));
 }

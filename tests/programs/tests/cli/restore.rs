@@ -54,13 +54,17 @@ fn run(world: &World, status: i32, arguments: &[&str], others: &[(&str, &str)]) 
 fn rows(world: &World, table: &str) -> BTreeMap<String, Value> {
     let mut rows = items(world, table);
     rows.retain(|row| row["view"]["S"].as_str().unwrap().starts_with("product-demand#"));
-    rows.into_iter().map(|row| (row["id"]["S"].as_str().unwrap().to_owned(), row["row"].clone())).collect()
+    rows.into_iter()
+        .map(|row| (row["id"]["S"].as_str().unwrap().to_owned(), row["row"].clone()))
+        .collect()
 }
 
 /// Everything in the logs is in the index.
 async fn index_all(world: &World, carts: &[&str], products: &[&str]) {
-    let carts = carts.iter().map(|id| Partition::of_document(&StreamName::new("carts", id).unwrap()));
-    let product = |id: &&str| Partition::from(ringfence::BoundaryId::stored(format!("productId:{id}")));
+    let carts =
+        carts.iter().map(|id| Partition::of_document(&StreamName::new("carts", id).unwrap()));
+    let product =
+        |id: &&str| Partition::from(ringfence::BoundaryId::stored(format!("productId:{id}")));
     let ada = Partition::of_aggregate("customers#ada");
     world.index_all(carts.chain(products.iter().map(product)).chain([ada])).await;
 }
@@ -69,7 +73,9 @@ async fn index_all(world: &World, carts: &[&str], products: &[&str]) {
 async fn tables_of_different_times_become_a_stack_again() {
     let world = World::start().await;
     let build = ["replay", "view", "product-demand"];
-    eprintln!("Five tables are in use. What follows another table is restored to an earlier time than that one.");
+    eprintln!(
+        "Five tables are in use. What follows another table is restored to an earlier time than that one."
+    );
     world.demand("p1", "o1").await;
     world.demand("p1", "o2").await;
     customer(&world, "ada", &[1, 2]).await;
@@ -86,7 +92,8 @@ async fn tables_of_different_times_become_a_stack_again() {
     world.demand("p2", "o4").await;
     customer(&world, "ada", &[3]).await;
     cart(&world, "b", 2).await;
-    let [mut events, aggregates, documents] = [EVENTS, AGGREGATES, DOCUMENTS].map(|table| items(&world, table));
+    let [mut events, aggregates, documents] =
+        [EVENTS, AGGREGATES, DOCUMENTS].map(|table| items(&world, table));
     // A restore takes the items of one table within about a second, and not at one moment: these are some earlier fences.
     let is_fence = |item: &Value| item["id"]["S"].as_str().unwrap().starts_with("fence#");
     events.retain(|item| !is_fence(item));
@@ -139,7 +146,10 @@ async fn tables_of_different_times_become_a_stack_again() {
     eprintln!("3. The index gets what the logs have.");
     let behind = run(&world, 1, &["index", "verify"], &[]);
     for partition in ["carts-b: 2", "customers#ada: 1", "productId:p1: 1", "productId:p2: 1"] {
-        assert!(behind.contains(&format!("behind   {partition} events are not indexed\n")), "{behind}");
+        assert!(
+            behind.contains(&format!("behind   {partition} events are not indexed\n")),
+            "{behind}"
+        );
     }
     run(&world, 0, &["index", "repair"], &[]);
     run(&world, 0, &["index", "verify"], &[]);
@@ -148,7 +158,9 @@ async fn tables_of_different_times_become_a_stack_again() {
     run(&world, 0, &build, &[]);
     assert_eq!(rows(&world, "restored-views"), expected);
 
-    eprintln!("If the index is of a later time than a log, only a new one helps, and with it new views.");
+    eprintln!(
+        "If the index is of a later time than a log, only a new one helps, and with it new views."
+    );
     make(&world, "IndexTable", "later-index", &later_index, &[]);
     let later = [("INDEX_TABLE", "later-index")];
     let ahead = run(&world, 1, &["index", "verify"], &later);
