@@ -3,7 +3,6 @@
 //! A template is changed as text, so that what a person wrote around it stays.
 
 use ringfence_dynamo::{IndexLayout, TableLayout};
-use serde_json::Value;
 
 use crate::compare::{compare, indexes};
 use crate::{StackTable, TableDefect};
