@@ -12,7 +12,7 @@ const { LegacyDynamoDBEventStorageAdapter, DynamoDBSingleTableEventStorageAdapte
 
 const dynamoDBClient = new DynamoDBClient({
   endpoint: process.env.ENDPOINT,
-  region: 'eu-west-1',
+  region: process.env.AWS_REGION ?? 'eu-west-1',
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 });
 

@@ -28,7 +28,7 @@ const { ENDPOINT: endpoint, TABLE: tableName, CATEGORY = "Basket" } = process.en
 const client = new DynamoStoreClient(
   new DynamoDB({
     endpoint,
-    region: "eu-west-1",
+    region: process.env.AWS_REGION ?? "eu-west-1",
     credentials: { accessKeyId: "local", secretAccessKey: "local" },
     maxAttempts: 1,
   }),
