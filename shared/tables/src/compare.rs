@@ -269,60 +269,55 @@ mod tests {
     #[test]
     fn each_thing_that_a_table_lacks_is_named_with_its_mend() {
         let index = layout().indexes[0].name.clone();
-        let of = |change: &dyn Fn(&mut Value)| {
+        let check = |change: fn(&mut Value), said: &str, mend: &str| {
             let mut found = layout().properties();
             change(&mut found);
-            let defects = compare(&layout(), &found).into_iter();
-            defects.map(|defect| (defect.to_string(), defect.mend("t"))).collect::<Vec<_>>()
+            let defects = compare(&layout(), &found);
+            assert_eq!(defects.len(), 1, "{defects:?}");
+            assert_eq!(defects[0].to_string(), said);
+            let way = defects[0].mend("t");
+            assert!(way.starts_with(mend), "{said}: {way}");
         };
         let update = "aws dynamodb update-table --table-name t --";
-        for (change, said, mend) in [
-            (
-                (&|found| found["AttributeDefinitions"] = json!([])) as &dyn Fn(&mut Value),
-                "its keys are id (?), position (?), and id (S), position (N) are needed".to_owned(),
-                "the keys of a table never change: name another table".to_owned(),
-            ),
-            (
-                &|found| found["StreamSpecification"] = Value::Null,
-                "it has no stream, and one with NEW_IMAGE is needed".to_owned(),
-                format!("{update}stream-specification StreamEnabled=true,StreamViewType=NEW_IMAGE"),
-            ),
-            (
-                &|found| found["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY"),
-                "its stream shows KEYS_ONLY, and NEW_IMAGE is needed".to_owned(),
-                format!("{update}stream-specification StreamEnabled=false, and when"),
-            ),
-            (
-                &|found| {
-                    drop(found["GlobalSecondaryIndexes"].as_array_mut().map(|all| all.remove(0)))
-                },
-                format!("it lacks the index {index}"),
-                format!("{update}attribute-definitions '[{{\"AttributeName\""),
-            ),
-            (
-                &|found| found["GlobalSecondaryIndexes"][0]["KeySchema"] = json!([]),
-                format!("the keys of its index {index} are , and {index} (S), at (N) are needed"),
-                format!("{update}global-secondary-index-updates '[{{\"Delete\":"),
-            ),
-            (
-                &|found| {
-                    found["GlobalSecondaryIndexes"][0]["Projection"]["NonKeyAttributes"] =
-                        json!(["data"]);
-                },
-                format!("its index {index} lacks event, tags"),
-                format!("{update}global-secondary-index-updates '[{{\"Delete\":"),
-            ),
-            (
-                &|found| found["TimeToLiveSpecification"]["Enabled"] = json!(false),
-                "its items do not expire at expiresAt".to_owned(),
-                "aws dynamodb update-time-to-live --table-name t --".to_owned(),
-            ),
-        ] {
-            let found = of(change);
-            assert_eq!(found.len(), 1, "{found:?}");
-            assert_eq!(found[0].0, said);
-            assert!(found[0].1.starts_with(&mend), "{}: {}", said, found[0].1);
-        }
+        let delete = format!("{update}global-secondary-index-updates '[{{\"Delete\":");
+        check(
+            |found| found["AttributeDefinitions"] = json!([]),
+            "its keys are id (?), position (?), and id (S), position (N) are needed",
+            "the keys of a table never change: name another table",
+        );
+        check(
+            |found| found["StreamSpecification"] = Value::Null,
+            "it has no stream, and one with NEW_IMAGE is needed",
+            &format!("{update}stream-specification StreamEnabled=true,StreamViewType=NEW_IMAGE"),
+        );
+        check(
+            |found| found["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY"),
+            "its stream shows KEYS_ONLY, and NEW_IMAGE is needed",
+            &format!("{update}stream-specification StreamEnabled=false, and when"),
+        );
+        check(
+            |found| found["GlobalSecondaryIndexes"] = json!([]),
+            &format!("it lacks the index {index}"),
+            &format!("{update}attribute-definitions '[{{\"AttributeName\":\"at\""),
+        );
+        check(
+            |found| found["GlobalSecondaryIndexes"][0]["KeySchema"] = json!([]),
+            &format!("the keys of its index {index} are , and {index} (S), at (N) are needed"),
+            &delete,
+        );
+        check(
+            |found| {
+                let projection = &mut found["GlobalSecondaryIndexes"][0]["Projection"];
+                projection["NonKeyAttributes"] = json!(["data"]);
+            },
+            &format!("its index {index} lacks event, tags"),
+            &delete,
+        );
+        check(
+            |found| found["TimeToLiveSpecification"]["Enabled"] = json!(false),
+            "its items do not expire at expiresAt",
+            "aws dynamodb update-time-to-live --table-name t --",
+        );
     }
 
     #[test]
