@@ -1,6 +1,6 @@
 //! The tables of a stack, as they follow from the catalog of its events.
 //!
-//! Each log, the index and the views say what their own table has to be ([`TableLayout`]). Everything else about tables
+//! Each log, the index and the views say what their own table has to be ([`ringfence_dynamo::TableLayout`]). Everything else about tables
 //! is made of these layouts: [`document`] prints them for CloudFormation, Terraform and CDK, [`template`] compares a
 //! template with them and writes the indexes that it lacks, and [`compare`] says what a table lacks that is there.
 //!
@@ -9,33 +9,8 @@
 
 mod compare;
 pub mod document;
+mod needed;
 pub mod template;
 
-use ringfence::Catalog;
-use ringfence_dynamo::TableLayout;
-
 pub use compare::{TableDefect, compare, properties_of};
-
-/// A table that a stack needs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackTable {
-    /// The logical id that it has in templates. Its parameter and its output begin with it, as `EventTableName`.
-    pub id: &'static str,
-    /// What it holds, for people.
-    pub holds: &'static str,
-    /// Its keys, its indexes and its stream.
-    pub layout: TableLayout,
-}
-
-/// The tables of a stack with these events.
-#[must_use]
-pub fn tables_of(catalog: &Catalog) -> [StackTable; 5] {
-    let table = |id, holds, layout| StackTable { id, holds, layout };
-    [
-        table("EventTable", "the DCB log", ringfence_dcb_log::table_layout(catalog)),
-        table("AggregateTable", "the aggregate log", ringfence_aggregate_log::table_layout()),
-        table("DocumentTable", "the document log", ringfence_document_log::table_layout()),
-        table("IndexTable", "the index", ringfence_feed::table_layout()),
-        table("ViewTable", "the views", ringfence_views::table_layout()),
-    ]
-}
+pub use needed::{StackTable, tables_of};
