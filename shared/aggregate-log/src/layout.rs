@@ -16,7 +16,7 @@ pub fn table_layout() -> TableLayout {
     TableLayout {
         keys: [text_key(AGGREGATE_ID), number_key(VERSION)],
         indexes: vec![initial_events],
-        stream: StreamViewType::NewImage,
+        stream: Some(StreamViewType::NewImage),
         expires_at: None,
     }
 }

@@ -31,6 +31,14 @@ mod send;
 mod table;
 mod verify;
 
+/// The names of the table's attributes, and of its index.
+pub mod attributes {
+    pub use crate::item::{
+        AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, METADATA, PAYLOAD, PUSH_ID, REST, TIMESTAMP,
+        TYPE, VERSION,
+    };
+}
+
 pub use adapter::Aggregate;
 pub use error::{AggregateError, VersionConflict};
 pub use event::{

@@ -6,6 +6,7 @@
 mod aggregates;
 pub mod api;
 pub mod boundary;
+mod check_tables;
 pub mod checkpoint;
 pub mod commands;
 mod contract;
@@ -33,6 +34,7 @@ mod read;
 pub mod recorded;
 mod redrive;
 mod replay;
+mod schema;
 mod schemas;
 pub mod send;
 mod service;
@@ -99,6 +101,12 @@ enum OfAll {
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
+    /// Compares the tables of template.yaml with those that the events of the stack need, or prints those for another tool.
+    /// Status 0: they agree, 1: they differ, 2: error.
+    Schema(schema::Arguments),
+    /// Checks tables that are there, which a stack is to use.
+    #[command(subcommand)]
+    Tables(Tables),
     /// Prints what callers can ask of the stack, or which events it sends, as a document for programs.
     Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
@@ -157,6 +165,12 @@ enum OfAll {
 pub trait Own: Subcommand {
     /// Does what a command line asks for, on the stack of these lists; the status of the program.
     fn run(&self, lists: Arc<Lists>) -> impl Future<Output = anyhow::Result<ExitCode>>;
+}
+
+#[derive(Subcommand)]
+enum Tables {
+    /// Says what they lack, and how to mend it. Status 0: nothing, 1: something, 2: error.
+    Check(check_tables::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -258,6 +272,10 @@ impl OfAll {
             Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
+            }
+            Self::Schema(arguments) => ready(schema::schema(arguments, lists)).boxed_local(),
+            Self::Tables(Tables::Check(arguments)) => {
+                check_tables::check(arguments, lists).boxed_local()
             }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),

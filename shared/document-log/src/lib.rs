@@ -14,6 +14,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod append;
+pub mod attributes;
 mod batch;
 mod body;
 mod cache;

@@ -7,8 +7,10 @@ use std::path::Path;
 use ringfence::kit::{assert_same, fail};
 use ringfence::{Catalog, Cause, Lane};
 use ringfence_local::stack_root;
-use ringfence_local::template::{Model, Template};
+use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
+use ringfence_tables::tables_of;
+use ringfence_tables::template::{differences as table_differences, with_indexes};
 use serde_json::Value;
 
 use crate::lanes::{
@@ -47,7 +49,7 @@ pub(crate) fn serving<'m>(
 /// to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_indexes(&stack.catalog);
+    check_tables(&stack.catalog);
     let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
@@ -237,31 +239,19 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
     }
 }
 
-/// Panics unless EventTable has an index for each tag key and composite that needs one, and no others. Under `UPDATE=1`
-/// it writes them before it looks.
-pub(crate) fn check_indexes(catalog: &Catalog) {
-    let needed = catalog.indexes();
+/// Panics unless the tables of the template are those that the catalog needs. Under `UPDATE=1` it writes their indexes
+/// before it looks, as `ringfence schema --fix` does.
+pub(crate) fn check_tables(catalog: &Catalog) {
+    let tables = tables_of(catalog);
     if mend::is_asked() {
-        mend::template(|text| mend::with_indexes(&text, &needed).unwrap_or(text));
+        mend::template(|text| with_indexes(&text, &tables));
     }
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let table = template.table("EventTable").unwrap_or_else(|error| fail("the template", error));
-    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
-    let names = indexes.filter_map(|index| index["IndexName"].as_str()).map(str::to_owned);
-    check_none(&differences(
-        &names.collect(),
-        &needed,
-        |name| {
-            format!(
-                "template.yaml: EventTable lacks the index {name}: {}, and lets the roles query it",
-                mend::HINT
-            )
-        },
-        |name| {
-            format!(
-                "template.yaml: EventTable has the index {name}, which no tag key needs: {}",
-                mend::HINT
-            )
-        },
-    ));
+    let path = stack_root().join("template.yaml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
+    let mut lines =
+        table_differences(&text, &tables).unwrap_or_else(|error| fail("the template", error));
+    if lines.iter().any(|line| line.contains("index")) {
+        lines.push(mend::HINT.to_owned());
+    }
+    check_none(&lines);
 }

@@ -12,7 +12,7 @@ const { LegacyDynamoDBEventStorageAdapter, DynamoDBSingleTableEventStorageAdapte
 
 const dynamoDBClient = new DynamoDBClient({
   endpoint: process.env.ENDPOINT,
-  region: 'eu-west-1',
+  region: process.env.AWS_REGION ?? 'eu-west-1',
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 });
 
@@ -47,7 +47,8 @@ const stores = {
 const images = new ImageParser({ sourceEventStores: [stores.CUSTOMERS, stores.CARDS] });
 
 const operations = {
-  push: ({ store, event, force }) => stores[store].pushEvent(event, { force }),
+  push: ({ store: name, event, force }) =>
+    (stores[name] ?? store(name, single())).pushEvent(event, { force }),
   group: ({ events }) =>
     EventStore.pushEventGroup(...events.map(({ store, event }) => stores[store].groupEvent(event))),
   events: ({ store, id, options }) => stores[store].getEvents(id, options),

@@ -24,17 +24,16 @@ import {
   TipOptions,
 } from "@equinox-js/dynamo-store"
 
-const { ENDPOINT: endpoint, TABLE: tableName } = process.env
+const { ENDPOINT: endpoint, TABLE: tableName, CATEGORY = "Basket" } = process.env
 const client = new DynamoStoreClient(
   new DynamoDB({
     endpoint,
-    region: "eu-west-1",
+    region: process.env.AWS_REGION ?? "eu-west-1",
     credentials: { accessKeyId: "local", secretAccessKey: "local" },
     maxAttempts: 1,
   }),
 )
 
-const CATEGORY = "Basket"
 const initial = { items: {}, closed: false }
 
 function evolve(state, event) {

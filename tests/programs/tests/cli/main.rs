@@ -17,6 +17,7 @@ mod look;
 mod parked;
 mod redrive;
 mod replay;
+mod restore;
 mod schemas;
 mod together;
 mod trace;
