@@ -114,7 +114,7 @@ enum OfAll {
     /// Checks the aggregate log.
     #[command(subcommand)]
     Aggregates(Aggregates),
-    /// Checks the document log.
+    /// Checks and prunes the document log.
     #[command(subcommand)]
     Documents(Documents),
     /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
@@ -159,6 +159,9 @@ enum Aggregates {
 enum Documents {
     /// Checks that the items of each stream belong together. Status 0: all do, 1: some do not, 2: error.
     Verify(documents::Arguments),
+    /// Deletes old events that are in the index, of documents whose state is in a snapshot. Status 0: done, 1: some documents
+    /// need all their events and stay whole, 2: error.
+    Prune(documents::prune::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -261,6 +264,9 @@ impl OfAll {
             }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
+            }
+            Self::Documents(Documents::Prune(arguments)) => {
+                documents::prune::prune(arguments, lists).boxed_local()
             }
             Self::Due(arguments) => due::due(arguments, lists).boxed_local(),
             Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),
