@@ -108,10 +108,10 @@ enum OfAll {
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
-    /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and
+    /// Brings the events of another system into this stack. Status 0: all are there, 1: some can't be imported, and
     /// nothing is written, 2: error.
     Import(import::Arguments),
-    /// Checks the aggregate log.
+    /// Checks the aggregate log, and lists its aggregates.
     #[command(subcommand)]
     Aggregates(Aggregates),
     /// Checks and prunes the document log.
@@ -153,6 +153,8 @@ pub trait Own: Subcommand {
 enum Aggregates {
     /// Looks for gaps and for first events that no list shows. Status 0: all in order, 1: not, 2: error.
     Verify(aggregates::Arguments),
+    /// Lists the aggregates of a context by the times of their first events.
+    List(aggregates::list::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -261,6 +263,9 @@ impl OfAll {
             Self::Import(arguments) => import::import(arguments, lists).boxed_local(),
             Self::Aggregates(Aggregates::Verify(arguments)) => {
                 aggregates::verify(arguments).boxed_local()
+            }
+            Self::Aggregates(Aggregates::List(arguments)) => {
+                aggregates::list::list(arguments).boxed_local()
             }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()

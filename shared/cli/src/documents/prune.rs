@@ -85,17 +85,10 @@ pub(crate) async fn prune(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
 
 /// The context of this name, whose documents can lose events.
 fn context<'l>(name: &str, lists: &'l Lists) -> Result<&'l ContextInfo> {
-    let context = lists.stack.context(name).filter(|context| context.log == LogKind::Documents);
-    let context = context.with_context(|| {
-        let contexts = lists.stack.contexts.iter();
-        let documents = contexts.filter(|context| context.log == LogKind::Documents);
-        let names: Vec<_> = documents.map(|context| context.name).collect();
-        format!("{name} is no context on the document log; they are {}", names.join(", "))
-    })?;
+    let context = lists.context_on(name, LogKind::Documents)?;
     ensure!(
         !context.origins.is_empty(),
-        "the decisions of {name} read all events of a document: give its state an ACCESS with a snapshot, and prune what \
-         was written since"
+        "the decisions of {name} read all events of a document: give its state an ACCESS with a snapshot first"
     );
     Ok(context)
 }
@@ -254,8 +247,10 @@ impl Display for Report {
             write_line!(f, "kept     {deferred} old events in items with later ones")?;
         }
         let events: u64 = pruned.iter().map(|(_, events)| events).sum();
-        let done = if *is_dry_run { "would go" } else { "are gone" };
-        write_line!(f, "{streams} documents: {events} events {done}")
+        match is_dry_run {
+            true => write_line!(f, "{streams} documents: at most {events} events would go"),
+            false => write_line!(f, "{streams} documents: {events} events are gone"),
+        }
     }
 }
 
