@@ -28,6 +28,8 @@ pub const PUSH_ID: &str = "pushId";
 /// The number of events of the same push that follow in the aggregate. The last event does not have it, and the original
 /// neither writes nor reads it.
 pub const REST: &str = "rest";
+/// What first events have in a table of the older layout instead of the store.
+pub const IS_INITIAL_EVENT: &str = "isInitialEvent";
 /// The index of first events.
 pub const INITIAL_EVENTS: &str = "initialEvents";
 
@@ -124,12 +126,6 @@ pub(crate) fn version_of(item: &Item) -> Result<Version, DecodeError> {
     let number = item.get(VERSION).and_then(|value| value.as_n().ok());
     let version = number.and_then(|number| number.parse().ok()).map(Version);
     version.ok_or(DecodeError::Attribute(VERSION))
-}
-
-/// The key of an event's item.
-pub(crate) fn key_of(key: &AggregateKey, version: u64) -> Item {
-    let key = [(AGGREGATE_ID, text(key.to_string())), (VERSION, number(version))];
-    key.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The type of an item's event.

@@ -1,7 +1,9 @@
 //! `ringfence import`: one list of the sources, each with a file of its own.
 
+mod castore_legacy;
 mod jsonl;
 mod logs;
+mod propulsion_index;
 mod reventless;
 
 use std::collections::BTreeMap;
@@ -24,22 +26,28 @@ use crate::tables::{DynamoEndpoint, LogTables};
 #[derive(Args)]
 #[command(after_help = "\
 Checks every event against the types, slices and views of this stack. If one does not fit, the cause and the lines or
-items are named, and nothing is written. Otherwise the events are imported with their times, each once, so the command
-can be broken off and run again.
+items are named, and nothing is written. Otherwise the events are imported with their order and their times, each once,
+so the command can be broken off and run again.
 
 jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. Each event goes into the place that it
 had, so its id stays: docs/data.md.
 
-reventless: a table of another DCB log, which is read strongly. The events go to the ends of their partitions, in the
-order of their positions. Tags that a type does not declare are left out, and counted. All events are held in memory.
-docs/operations.md says what becomes of each attribute.
+reventless: a table of another DCB log. The events go to the ends of their partitions, in the order of their positions.
+Tags that a type does not declare are left out, and counted.
 
-publish-events takes imported events like all others, and rules act on them. docs/operations.md says what to do before
-and after.
+castore-legacy: a table of Castore's older layout, into the aggregate log.
+
+propulsion-index: the order of the events in the index of Propulsion.DynamoStore, into the index.
+
+Tables are read strongly, and their events are held in memory. docs/operations.md says what becomes of each attribute, and
+what is not read. publish-events takes imported events like all others, and rules act on them. docs/operations.md says
+what to do before and after.
 
 Examples:
   ringfence import --from jsonl shop-events --dry-run
-  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events")]
+  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events
+  ringfence import --from castore-legacy shop-customers --context customers --aggregate-table ringfence-prod-aggregates
+  ringfence import --from propulsion-index shop-events-index --stack ringfence-prod")]
 pub(crate) struct Arguments {
     /// What the source is.
     #[arg(long)]
@@ -47,8 +55,14 @@ pub(crate) struct Arguments {
     /// The folder, the file or the table to import from.
     #[arg(value_parser = name)]
     source: String,
+    /// The context whose events the source has, for a source that does not say it: castore-legacy.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     #[command(flatten)]
     tables: LogTables,
+    /// The table of the index, for what goes there: propulsion-index.
+    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
+    index_table: Option<String>,
     #[command(flatten)]
     dynamo: DynamoEndpoint,
     /// Checks the events, and writes nothing.
@@ -65,12 +79,18 @@ enum Origin {
     Jsonl,
     /// The DCB log of Reventless on DynamoDB, into the DCB log.
     Reventless,
+    /// A table of Castore's older layout, which has one event store a table, into the aggregate log.
+    CastoreLegacy,
+    /// The order of events in the index of Propulsion.DynamoStore, into the index.
+    PropulsionIndex,
 }
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let report = match arguments.from {
         Origin::Jsonl => jsonl::import(arguments, lists).await?,
         Origin::Reventless => reventless::import(arguments, lists).await?,
+        Origin::CastoreLegacy => castore_legacy::import(arguments, lists).await?,
+        Origin::PropulsionIndex => propulsion_index::import(arguments, lists).await?,
     };
     let is_well = report.broken.is_empty();
     Ok(arguments.output.end(&Done { report, is_dry_run: arguments.dry_run }, is_well))
@@ -83,6 +103,8 @@ struct Report {
     read: u64,
     /// Tags that their types do not declare, by type and key: how many.
     left_out: BTreeMap<(String, String), u64>,
+    /// Events that the source names, and whose stream has lost them by a prune.
+    gone: u64,
     /// The items that can't be imported, by the cause. If there are any, nothing is written.
     broken: BTreeMap<String, Vec<String>>,
     imports: Imports,
@@ -115,12 +137,16 @@ struct Done {
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { report: Report { read, left_out, broken, imports, units }, is_dry_run } = self;
+        let Self { report: Report { read, left_out, gone, broken, imports, units }, is_dry_run } =
+            self;
         for ((event_type, tag), times) in left_out {
             write_line!(
                 f,
                 "left out  tag {tag}, which {event_type} does not declare: {times} times"
             )?;
+        }
+        if *gone > 0 {
+            write_line!(f, "left out  {gone} events that their streams do not have any more")?;
         }
         for (cause, items) in broken {
             let more = match items.len() - 1 {
@@ -144,7 +170,8 @@ impl Display for Done {
 }
 
 serialize_as!(Done, |Done {
-                         report: Report { read, left_out, broken, imports, units }, ..
+                         report: Report { read, left_out, gone, broken, imports, units },
+                         ..
                      }| {
     let left_out = left_out.iter().map(
         |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
@@ -155,6 +182,7 @@ serialize_as!(Done, |Done {
         "imported": imports.imported,
         "before": imports.before,
         "leftOut": left_out.collect::<Value>(),
+        "gone": gone,
         "broken": broken.collect::<Value>(),
     });
     if let Some(Units { read, write }) = units {

@@ -126,13 +126,13 @@ enum OfAll {
     Export(export::Arguments),
     /// Asks an export in SQL, with a view for each type of events. Status 0: the answer is printed, 2: error.
     Sql(sql::Arguments),
-    /// Puts the events of an export into the logs, or copies those of another log. Status 0: all are there, 1: some can't
-    /// be imported, and nothing is written, 2: error.
+    /// Brings the events of an export, or of another system, into this stack. Status 0: all are there, 1: some can't be
+    /// imported, and nothing is written, 2: error.
     Import(import::Arguments),
-    /// Checks the aggregate log.
+    /// Checks the aggregate log, and lists its aggregates.
     #[command(subcommand)]
     Aggregates(Aggregates),
-    /// Checks the document log.
+    /// Checks and prunes the document log.
     #[command(subcommand)]
     Documents(Documents),
     /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay, or
@@ -177,12 +177,17 @@ enum Tables {
 enum Aggregates {
     /// Looks for gaps and for first events that no list shows. Status 0: all in order, 1: not, 2: error.
     Verify(aggregates::Arguments),
+    /// Lists the aggregates of a context by the times of their first events.
+    List(aggregates::list::Arguments),
 }
 
 #[derive(Subcommand)]
 enum Documents {
     /// Checks that the items of each stream belong together. Status 0: all do, 1: some do not, 2: error.
     Verify(documents::Arguments),
+    /// Deletes old events that are in the index, of documents whose state is in a snapshot. Status 0: done, 1: some documents
+    /// need all their events and stay whole, 2: error.
+    Prune(documents::prune::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -290,8 +295,14 @@ impl OfAll {
             Self::Aggregates(Aggregates::Verify(arguments)) => {
                 aggregates::verify(arguments).boxed_local()
             }
+            Self::Aggregates(Aggregates::List(arguments)) => {
+                aggregates::list::list(arguments).boxed_local()
+            }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
+            }
+            Self::Documents(Documents::Prune(arguments)) => {
+                documents::prune::prune(arguments, lists).boxed_local()
             }
             Self::Due(arguments) => due::due(arguments, lists).boxed_local(),
             Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),

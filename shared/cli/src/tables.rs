@@ -176,6 +176,24 @@ impl StreamTables {
         Ok(())
     }
 
+    /// The table of the aggregate log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn aggregates(&self) -> Result<&str> {
+        let table = self.aggregate_table.as_deref();
+        table.context("name the table of the aggregate log with --aggregate-table or --stack")
+    }
+
+    /// The table of the document log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn documents_table(&self) -> Result<&str> {
+        let table = self.document_table.as_deref();
+        table.context("name the table of the document log with --document-table or --stack")
+    }
+
     /// Those logs of the stack whose tables are named.
     pub fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
         let documents = self.documents(&client);

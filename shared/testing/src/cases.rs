@@ -33,14 +33,14 @@ pub fn table_of(log: LogKind) -> &'static str {
     }
 }
 
-/// How large Tips may grow in the cases on a log: on the document log as usual, and so small that each append but the
-/// first makes a calf. The other logs have none.
+/// How large Tips may grow in the cases on a log: on the document log as the document says, and so small that each append
+/// but the first makes a calf. The other logs have none.
 #[must_use]
-pub fn tips_of(log: LogKind) -> Vec<TipLimits> {
+pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     match log {
-        LogKind::Dcb | LogKind::Aggregates => vec![TipLimits::default()],
-        LogKind::Documents => vec![TipLimits::default(), each],
+        LogKind::Dcb | LogKind::Aggregates => vec![None],
+        LogKind::Documents => vec![None, Some(each)],
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use ringfence::kit::{assert_same, fail};
-use ringfence::{Catalog, Cause, Lane};
+use ringfence::{Catalog, Cause, Lane, LogKind};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
@@ -81,9 +81,18 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
         let unique: BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
-        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(names.iter().all(|name| name.chars().all(kebab)), "{names:?}");
+        // The name of a context is in the table of a log of streams, which other programs may have begun.
+        let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
+        let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
+        assert!(wrong.is_empty(), "these names are not in kebab case: {wrong:?}");
     }
+}
+
+/// Whether a text can be a name: in kebab case, or as a store or a category has it.
+fn is_name(name: &str, is_stored: bool) -> bool {
+    let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let stored = |c: char| is_stored && (c.is_ascii_uppercase() || c == '_');
+    name.chars().all(|c| kebab(c) || stored(c))
 }
 
 fn a_view_reads_types_that_exist(stack: &Stack) {
@@ -254,4 +263,18 @@ pub(crate) fn check_tables(catalog: &Catalog) {
         lines.push(mend::HINT.to_owned());
     }
     check_none(&lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn only_a_context_of_streams_has_the_name_that_a_table_has() {
+        assert!(is_name("add-item", false) && is_name("free-rooms-2", true));
+        for name in ["ShoppingCart", "CUSTOMERS", "loyalty_points"] {
+            assert!(is_name(name, true) && !is_name(name, false), "{name}");
+        }
+        assert!(!is_name("a b", true) && !is_name("a#b", true));
+    }
 }

@@ -239,6 +239,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         name: "carts",
         log: ringfence::LogKind::Aggregates,
         event_types: vec![],
+        origins: Vec::new(),
         slices: vec![],
         dues: vec![],
         views: vec![],

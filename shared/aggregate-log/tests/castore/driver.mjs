@@ -34,11 +34,12 @@ const reducer = (customer = { points: 0 }, { type, payload }) => {
 const store = (eventStoreId, eventStorageAdapter) =>
   new EventStore({ eventStoreId, eventTypes, reducer, eventStorageAdapter });
 
-const single = () =>
-  new DynamoDBSingleTableEventStorageAdapter({ tableName: process.env.TABLE, dynamoDBClient });
+const single = tableName =>
+  new DynamoDBSingleTableEventStorageAdapter({ tableName, dynamoDBClient });
 const stores = {
-  CUSTOMERS: store('CUSTOMERS', single()),
-  CARDS: store('CARDS', single()),
+  CUSTOMERS: store('CUSTOMERS', single(process.env.TABLE)),
+  CARDS: store('CARDS', single(process.env.TABLE)),
+  VOUCHERS: store('VOUCHERS', single(process.env.OTHER)),
   LEGACY: store(
     'CUSTOMERS',
     new LegacyDynamoDBEventStorageAdapter({ tableName: process.env.LEGACY, dynamoDBClient }),

@@ -42,7 +42,10 @@ fn wrong_flags_are_named() {
         ("verify", "--table <TABLE>"),
         ("verify --table t --passes 0", "0 is not in 1.."),
         ("import source --table t", "--from <FROM>"),
-        ("import --from elsewhere source --table t", "[possible values: reventless]"),
+        (
+            "import --from elsewhere source --table t",
+            "[possible values: reventless, castore-legacy, propulsion-index]",
+        ),
         ("import --from reventless --table t", "<SOURCE>"),
         (
             "import --from reventless source",
@@ -50,6 +53,11 @@ fn wrong_flags_are_named() {
         ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
+        ("aggregates list --aggregate-table t", "--context <NAME>"),
+        (
+            "documents prune --context carts --document-table d --index-table i",
+            "--older-than <TIME>",
+        ),
         ("due", "--view-table <VIEW_TABLE>"),
         ("due --view-table v --in soon", "'soon'"),
         ("due --view-table v --in 36501d", "at most 36500d"),
