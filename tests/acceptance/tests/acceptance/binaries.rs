@@ -1,4 +1,4 @@
-//! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
+//! The stack as a user meets it: real processes, over HTTP and by direct invoke.
 
 use std::cell::RefCell;
 use std::fs;
@@ -49,6 +49,15 @@ async fn the_walk_through_the_shop_succeeds() {
     assert!(lines.windows(expected.len()).any(|found| found == expected), "{trace}");
     let checked = run(&["token-check", "ordering/place-order"]);
     assert!(checked.ends_with("\n0 differ\n"), "{checked}");
+}
+
+#[tokio::test]
+async fn a_process_of_no_function_ends_and_names_it() {
+    let program = crate::BUILT.get_or_init(crate::build).await["ringfence-local"].clone();
+    let output = Command::new(program).env("RINGFENCE_FUNCTION", "place-ordre").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: RINGFENCE_FUNCTION=place-ordre: the stack has no such function\n";
+    assert_eq!((output.status.code(), &*said), (Some(1), expected));
 }
 
 #[tokio::test(flavor = "multi_thread")]
