@@ -45,7 +45,7 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     if report.broken.is_empty() && !arguments.dry_run {
         let table = AggregateTable::new(client, table, clock);
         let done = table.import(&source, &|events| show("imported", events)).await?;
-        report.imports = Imports { imported: done.events, before: done.present };
+        report.imports = Imports { imported: done.events, before: done.present, later: 0 };
     }
     Ok(report)
 }

@@ -104,11 +104,11 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
         }
     }
     Runtime::new().unwrap().block_on(async {
-        let built = BUILT.get_or_init(crate::build).await.clone();
-        let program = built[COMMAND_LINE].clone();
+        let programs = BUILT.get_or_init(crate::build).await.clone();
+        let program = programs[COMMAND_LINE].clone();
         let (root, data) = (workspace_root(), data.path().to_owned());
-        let (keep, built) = (Some(kept), Some(built));
-        let options = StackOptions { root, template, data, port: 0, keep, built, auth: false };
+        let keep = Some(kept);
+        let options = StackOptions { root, template, data, port: 0, keep, programs, auth: false };
         let stack = RunningStack::start(&options).await.unwrap();
         let own = |table: &&ringfence_local::template::TableResource| table.instead_of.is_none();
         assert!(stack.tables().iter().find(own).is_none(), "it makes none");
