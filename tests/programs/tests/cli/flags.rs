@@ -44,7 +44,7 @@ fn wrong_flags_are_named() {
         ("import source --table t", "--from <FROM>"),
         (
             "import --from elsewhere source --table t",
-            "[possible values: reventless, castore-legacy, propulsion-index]",
+            "[possible values: jsonl, reventless, castore-legacy, propulsion-index]",
         ),
         ("import --from reventless --table t", "<SOURCE>"),
         (

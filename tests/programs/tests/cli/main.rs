@@ -21,6 +21,7 @@ mod redrive;
 mod replay;
 mod restore;
 mod schemas;
+mod sql;
 mod together;
 mod trace;
 mod world;
