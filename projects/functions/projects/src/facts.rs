@@ -35,6 +35,7 @@ pub fn single() -> Config {
         edges: edges.try_into().expect("few edges"),
         roles: [].into(),
         authority: [].into(),
+        reserved: Reserved::default(),
     }
 }
 
@@ -58,6 +59,15 @@ pub fn multi() -> Config {
         authority: [(id("coder"), coder), (id("guest"), guest)].into(),
         ..single()
     }
+}
+
+/// The same, where only coders may do what a project can reserve.
+#[must_use]
+pub fn reserved() -> Config {
+    let coder = || Some([id("coder")].into());
+    let reserved =
+        Reserved { init: coder(), reopen: coder(), fold_back: coder(), release: coder() };
+    Config { reserved, ..multi() }
 }
 
 /// The same with a gate at the second edge.

@@ -51,6 +51,7 @@ mod project;
 mod ready;
 mod refs;
 mod rejection;
+mod start;
 mod values;
 
 use ringfence::prelude::*;
