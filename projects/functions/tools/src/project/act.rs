@@ -43,7 +43,7 @@ fn is_unknown(answer: &Answer) -> bool {
 /// The agent that gives commands, and where the stack is.
 #[derive(Args)]
 pub(crate) struct Caller {
-    /// The agent that gives the command.
+    /// The agent that gives the command; in single mode it need not be named.
     #[arg(long, env = "RINGFENCE_AGENT", value_name = "NAME")]
     pub(super) agent: Option<AgentId>,
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
@@ -62,7 +62,8 @@ pub(crate) struct Caller {
 #[derive(Args)]
 #[command(after_help = "\
 What the cache knows need not be in the command: `claim`, the current claim of the agent on the edge; `after`, what
-the feature of a claimed edge waits for; `reachable`, what a new dependency waits for.
+the feature of a claimed edge waits for; `reachable`, what a new dependency waits for. In single mode an iteration or a
+convergence on a free edge claims it.
 
 Examples:
   ringfence project do init-project --agent ada --data @shop.json

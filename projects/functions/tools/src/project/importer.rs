@@ -261,8 +261,9 @@ impl<'a> Importer<'a> {
         };
         let (feature, edge) = (self.features.feature(&of.feature), self.edges.edge(of));
         let feature = feature.expect("a claimed edge is one of a feature");
-        let done = ended(of, &primary(), feature, edge, convergence);
-        self.add(done.expect("the edge is claimed"));
+        let claim = edge.latest().expect("the edge is claimed");
+        let claim = (claim.id.clone(), claim.epoch);
+        self.add(ended(of, &primary(), feature, edge, claim, convergence));
     }
 
     fn create(&mut self, feature: FeatureRef, parent: Option<FeatureRef>, line: Option<&Foreign>) {

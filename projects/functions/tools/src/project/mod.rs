@@ -22,6 +22,7 @@ mod pull;
 mod push;
 mod read;
 mod standing;
+mod zoom;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -92,9 +93,13 @@ enum Command {
     /// Lists the holders of edges. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project claims --agent ada")]
     Claims(read::Claims),
-    /// Lists which work answers to which requirement, and at which edges it is missing. Status 0: shown, 2: error.
+    /// Lists which work answers to which requirement, at which edges it is missing, in which releases it is, how far it
+    /// was met when that was last compared, and the events that say so. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project trace --feature REQ-F-AUTH-001")]
     Trace(read::Of),
+    /// Shows the edges of a feature, the iterations of an edge, the events of an iteration, or an event. Status 0: shown, 2:
+    /// error.
+    Zoom(zoom::Zoom),
     /// Lists events, in the order of the index. Status 0: shown, 2: error.
     #[command(
         after_help = "Example:\n  ringfence project log --type iteration_completed --since 2026-11-22T00:00:00Z"
@@ -122,6 +127,7 @@ impl ringfence_cli::Own for Own {
             Command::Ready(of) => read::run_ready(&folder()?, of),
             Command::Claims(arguments) => read::run_claims(&folder()?, arguments),
             Command::Trace(of) => read::run_trace(&folder()?, of),
+            Command::Zoom(arguments) => zoom::run(&folder()?, arguments),
             Command::Log(arguments) => read::run_log(&folder()?, arguments),
         }
     }

@@ -41,7 +41,7 @@ pub(crate) struct Standing {
 
 /// Another version may fold events otherwise. The number after the program's version grows with each change of what
 /// the views fold.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 impl Standing {
     /// # Errors
