@@ -69,7 +69,7 @@ impl Tagged {
         let computed = self
             .computed
             .iter()
-            .map(|ComputedTag { tag, value }| tag.push(&quote!(&(#value)), value.span()));
+            .map(|ComputedTag { tag, value }| tag.push(&quote!((&(#value))), value.span()));
         let of_fields = self.fields.iter().filter_map(|TaggedField { ident, ty, tag, .. }| {
             tag.as_ref().map(|tag| tag.push(&quote!(#ident), ty.span()))
         });

@@ -27,7 +27,7 @@ pub enum Rejection {
     BadConfig { field: String, problem: String },
     #[error("only a caller with the role human may do this")]
     NotAllowed,
-    #[error("in this project only callers with {} may do this", roles(.roles))]
+    #[error("in this project only callers with {} may do this", with_human(.roles))]
     Reserved {
         act: Act,
         /// The roles that may do it, besides `human`.
@@ -194,7 +194,7 @@ fn changes(next_iteration: Option<u32>) -> String {
     next_iteration.map_or_else(String::new, after)
 }
 
-fn roles(roles: &[RoleName]) -> String {
+fn with_human(roles: &[RoleName]) -> String {
     let human = HUMAN.to_owned();
     let roles: Vec<_> = [human].into_iter().chain(roles.iter().map(ToString::to_string)).collect();
     match roles.len() {

@@ -15,6 +15,8 @@ mod foreign;
 mod import;
 mod importer;
 mod line;
+#[cfg(test)]
+mod line_schema;
 mod outbox;
 mod page;
 mod publish;
