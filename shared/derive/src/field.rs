@@ -69,7 +69,7 @@ impl Tagged {
         let computed = self
             .computed
             .iter()
-            .map(|ComputedTag { tag, value }| tag.push(&quote!((&(#value))), value.span()));
+            .map(|ComputedTag { tag, value }| tag.push(&quote!(&(#value)), value.span()));
         let of_fields = self.fields.iter().filter_map(|TaggedField { ident, ty, tag, .. }| {
             tag.as_ref().map(|tag| tag.push(&quote!(#ident), ty.span()))
         });
@@ -288,7 +288,7 @@ impl Tag {
         if self.required {
             quote! { { let __value = #value; #push } }
         } else {
-            quote! { for __value in #value.iter() { #push } }
+            quote! { for __value in (#value).iter() { #push } }
         }
     }
 }
