@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::contract::check_answers;
-use crate::{PROJECTS, SHOP};
+use crate::SHOP;
 
 /// A stack of this repository with a folder of its own.
-async fn start(folder: &str) -> (RunningStack, TempDir) {
+pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
     let data = crate::folder();
     (crate::start(folder, data.path(), None).await, data)
 }
@@ -51,26 +51,20 @@ async fn the_walk_through_the_shop_succeeds() {
     assert!(checked.ends_with("\n0 differ\n"), "{checked}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_walk_through_a_project_succeeds() {
-    let (stack, _folder) = start(PROJECTS).await;
-    projects_tools::walk(&stack).await.unwrap();
-}
-
 /// The event table's name.
 fn event_table(stack: &RunningStack) -> &str {
     &stack.tables().iter().find(|table| table.id == "EventTable").unwrap().name
 }
 
-struct Api {
-    stack: RunningStack,
-    client: reqwest::Client,
+pub(crate) struct Api {
+    pub(crate) stack: RunningStack,
+    pub(crate) client: reqwest::Client,
     /// All answers to commands, for a comparison with the OpenAPI document.
     answers: RefCell<Vec<Value>>,
 }
 
 impl Api {
-    fn of(stack: RunningStack) -> Self {
+    pub(crate) fn of(stack: RunningStack) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { stack, client, answers: RefCell::default() }
     }
@@ -84,6 +78,12 @@ impl Api {
     async fn post_once(&self, path: &str, key: &str, command: &Value) -> (u16, Value) {
         let request = self.request(path).header("idempotency-key", key).body(command.to_string());
         let (status, _, body) = self.send(path, request).await;
+        (status, body)
+    }
+
+    /// Status and body of a command of projects.
+    pub(crate) async fn project(&self, slice: &str, command: &Value) -> (u16, Value) {
+        let (status, _, body) = self.post(&format!("/projects/{slice}"), command.to_string()).await;
         (status, body)
     }
 
