@@ -69,6 +69,7 @@ impl Slice for InitProject {
                 line: "4f9a/1".to_owned(),
                 event_type: "SprintPlanned".to_owned(),
                 data: serde_json::json!({ "days": 14 }),
+                why: Some("no event of a project is of this type".to_owned()),
             }])
             .when(init(multi()))
             .then([initialized(multi())]),

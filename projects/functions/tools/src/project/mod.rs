@@ -24,6 +24,7 @@ mod pull;
 mod push;
 mod read;
 mod standing;
+mod taken;
 mod zoom;
 
 use std::process::ExitCode;
