@@ -287,6 +287,7 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
             let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
             let understood = match function.strip_prefix("projects-").unwrap_or(function) {
                 "fire-deadlines" => answer["fired"].is_u64(),
+                "export-projects" => answer["lines"].is_u64(),
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
                 "project-views" | "ring-readers" | "react-in-order" | "confirm-order"
                 | "notify-partner" => answer.is_null(),

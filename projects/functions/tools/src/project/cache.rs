@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::decide::{Decided, Slices, envelope};
 use super::file_log::FileLog;
 use super::folder::{End, Reading, Writing};
-use super::line::{About, named};
+use projects::line::{About, named};
 use super::outbox::{Outbox, Queued};
 use super::standing::{FEATURES, Standing, agent};
 

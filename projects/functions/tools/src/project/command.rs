@@ -9,7 +9,7 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::line::About;
+use projects::line::About;
 use super::standing::Standing;
 
 /// The slices whose commands name the current claim of their agent.

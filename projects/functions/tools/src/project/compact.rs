@@ -17,7 +17,7 @@ use ringfence_dynamo::Clock;
 
 use super::cache::is_known;
 use super::folder::{EVENTS, Folder, Snapshot, Writing};
-use super::line::{named, to_text};
+use projects::line::{named, to_text};
 use super::outbox::Outbox;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES, VERSION};
 

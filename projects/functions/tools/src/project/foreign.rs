@@ -9,7 +9,7 @@ use projects::{AgentId, EdgeName, EdgeRef, FeatureRef, ProjectId, Sha256};
 use ringfence_dynamo::ms_of_rfc3339;
 use serde_json::{Map, Value};
 
-use super::line::snake_case;
+use projects::line::snake_case;
 
 /// A number that is larger counts milliseconds since 1970, and not seconds.
 const SECONDS_MAX: f64 = 1e11;

@@ -9,7 +9,7 @@ use ringfence_schemas::{Lock, LockedVersion, Shape};
 use serde_json::{Map, Value, json};
 
 use super::folder::Snapshot;
-use super::line::{Line, snake_case, to_text};
+use projects::line::{Line, snake_case, to_text};
 
 const PATH: &str = "docs/api/events.jsonl.json";
 
@@ -83,7 +83,7 @@ fn the_published_schema_is_that_of_the_code_and_admits_a_line_of_each_type() {
     let published = fs::read_to_string(&path).unwrap_or_default();
     assert!(published == text, "{PATH} differs from the code: `UPDATE=1 cargo test` writes it");
 
-    let of = super::line::tests::entry(7, 1);
+    let of = projects::facts::entry(7, 1);
     let project: ProjectId = "shop".parse().unwrap();
     let mut lines = 0;
     for (event_type, locked) in lock.events {

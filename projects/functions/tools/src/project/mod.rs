@@ -9,12 +9,12 @@ mod claim;
 mod command;
 mod compact;
 mod decide;
+mod export;
 mod file_log;
 mod folder;
 mod foreign;
 mod import;
 mod importer;
-mod line;
 #[cfg(test)]
 mod line_schema;
 mod outbox;
@@ -61,9 +61,11 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Copies the new events of the project from the index. This needs the right to read the events of all projects.
-    /// Status 0: all are there, 2: error.
-    #[command(after_help = "Example:\n  ringfence project pull --project shop")]
+    /// Copies the new events of the project from the index, or from an export. The index needs the right to read the
+    /// events of all projects, and an export that of the project's folder. Status 0: all are there, 2: error.
+    #[command(
+        after_help = "Examples:\n  ringfence project pull --project shop\n  ringfence project pull --project shop --export s3://exports"
+    )]
     Pull(pull::Source),
     /// Copies all events of the project again. Commands that wait stay. Status 0: all are there, 2: error, and the
     /// old copy stays.

@@ -19,7 +19,7 @@ use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
 
 use super::folder::Folder;
-use super::pull::reconstruct;
+use super::pull::{Origin, reconstruct};
 
 /// How many partitions are read at once.
 const PARTITIONS: usize = 50;
@@ -74,7 +74,8 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         say!("{imports}");
         return Ok(ExitCode::SUCCESS);
     }
-    let copied = reconstruct(&arguments.index.index(client), &folder).await?;
+    let index = Origin::Index(arguments.index.index(client));
+    let copied = reconstruct(&index, &folder).await?;
     say!("{imports}");
     if copied < events.len() as u64 {
         say!("the index has {copied} of them by now: `ringfence project pull` brings the rest");

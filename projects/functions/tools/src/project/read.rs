@@ -17,7 +17,7 @@ use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};
-use super::line::{Line, snake_case};
+use projects::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES};

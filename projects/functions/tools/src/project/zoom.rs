@@ -10,7 +10,7 @@ use projects::{EdgeName, FeatureId, FeatureRef};
 use serde_json::{Value, json};
 
 use super::folder::Folder;
-use super::line::Line;
+use projects::line::Line;
 use super::read::{brief, print, standing, warn_of_folded, with};
 use super::standing::FEATURES;
 

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::super::cache::Cache;
 use super::super::decide::Slices;
 use super::super::folder::{EVENTS, Reading};
-use super::super::line::{Line, Place};
+use projects::line::{Line, Place};
 use super::super::outbox::Queued;
 use super::*;
 

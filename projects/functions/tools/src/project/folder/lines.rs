@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::line::{Line, Place, summed};
+use projects::line::{Line, Place, summed};
 use super::files::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
 
 /// Where the good lines end.
@@ -231,7 +231,8 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::super::line::{tests::entry, to_text};
+    use projects::facts::entry;
+    use projects::line::to_text;
     use super::super::files::Folder;
     use super::*;
 
