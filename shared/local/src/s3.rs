@@ -49,8 +49,7 @@ async fn list(
     Query(request): Query<ListObjects>,
 ) -> Response {
     if request.list_type.as_deref() != Some("2") {
-        let message =
-            "this machine has only ListObjectsV2 (list-type=2), GetObject, PutObject and DeleteObject";
+        let message = "this machine has only ListObjectsV2 (list-type=2), GetObject, PutObject and DeleteObject";
         return error(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message);
     }
     let mut objects = match buckets.list(&bucket) {

@@ -182,7 +182,8 @@ impl Bucket {
         let url = format!("{}/{key}", self.url);
         let reply = self.http.send_within(ANSWER_TIME, method, &url, &[], body).await;
         let key = key.to_owned();
-        let reply = reply.map_err(|source| ExportError::Http { method, key: key.clone(), source })?;
+        let reply =
+            reply.map_err(|source| ExportError::Http { method, key: key.clone(), source })?;
         let status = reply.status;
         if (200..300).contains(&status) || (method == "GET" && status == 404) {
             return Ok((status, reply.body));

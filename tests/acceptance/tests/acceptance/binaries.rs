@@ -9,8 +9,8 @@ use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::contract::check_answers;
 use crate::SHOP;
+use crate::contract::check_answers;
 
 /// A stack of this repository with a folder of its own.
 pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {

@@ -102,7 +102,10 @@ async fn a_state_machine_shares_work(api: &Api) {
     };
     assert_eq!(tried, ["Claim"; 4]);
     let cause = ended.as_str().unwrap();
-    assert!(cause.contains(r#""code":"EdgeHeld""#) && cause.contains(r#""holder":"bob""#), "{cause}");
+    assert!(
+        cause.contains(r#""code":"EdgeHeld""#) && cause.contains(r#""holder":"bob""#),
+        "{cause}"
+    );
 
     let release = json!({ "edge": whole, "agent": "bob", "claim": "b1", "reason": "enough" });
     assert_eq!(types(api.project("release-edge", &release).await), ["EdgeReleased"]);

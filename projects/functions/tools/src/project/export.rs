@@ -124,7 +124,9 @@ impl<'e> Segments<'e> {
                         entries.map(name).collect::<io::Result<Vec<_>>>().with_context(reading)?
                     }
                     // A project that was never exported, in an export that is there.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_dir() => vec![],
+                    Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_dir() => {
+                        vec![]
+                    }
                     Err(error) => return Err(error).with_context(reading),
                 }
             }

@@ -106,8 +106,8 @@ mod tests {
     use super::super::cache::Cache;
     use super::super::decide::Slices;
     use super::super::folder::{Folder, Reading};
-    use projects::line::About;
     use super::*;
+    use projects::line::About;
 
     fn shop(root: &tempfile::TempDir) -> Folder {
         Folder::at(root.path(), &"shop".parse().unwrap())

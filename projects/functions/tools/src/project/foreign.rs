@@ -245,7 +245,8 @@ mod tests {
         assert_eq!([first.id(), second.id()], [1, 2].map(|n| format!("{}-{n}", first.sha256)));
         assert!(other.id().ends_with("-1") && other.sha256 != first.sha256);
         // Its own id counts, whatever else it says.
-        let ids = ["first", "second"].map(|title| line(&json!({ "event_id": "e-1", "title": title })).id());
+        let ids = ["first", "second"]
+            .map(|title| line(&json!({ "event_id": "e-1", "title": title })).id());
         assert!(ids[0] == ids[1] && ids[0].ends_with("-id"), "{ids:?}");
         let error = Foreign::read("{}\n[]\n").err().unwrap().to_string();
         assert_eq!(error, "line 2 is not a JSON object");

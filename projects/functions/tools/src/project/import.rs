@@ -68,7 +68,9 @@ pub(crate) async fn run(folder: &Folder, Import { file }: &Import) -> Result<Exi
         log.append_all(appends).await?;
     }
     let (there, foreign) = (lines.len() - imported, kept.values().map(Vec::len).sum::<usize>());
-    say!("{imported} lines imported, {foreign} of them kept as they are; {there} were there before");
+    say!(
+        "{imported} lines imported, {foreign} of them kept as they are; {there} were there before"
+    );
     for ((event_type, why), numbers) in kept {
         let shown = numbers.iter().take(SHOWN_MAX).map(ToString::to_string);
         let shown = shown.collect::<Vec<_>>().join(", ");

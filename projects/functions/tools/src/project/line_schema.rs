@@ -2,7 +2,7 @@
 
 use std::{env, fs};
 
-use projects::{Projects, ProjectId};
+use projects::{ProjectId, Projects};
 use ringfence::Context;
 use ringfence_local::stack_root;
 use ringfence_schemas::{Lock, LockedVersion, Shape};
@@ -42,7 +42,8 @@ fn schema(lock: &Lock) -> Value {
     let (mut definitions, mut payloads) = (Map::new(), Vec::new());
     for (event_type, locked) in &lock.events {
         for (version, LockedVersion { shape, .. }) in &locked.versions {
-            let name = if *version == 1 { event_type.clone() } else { format!("{event_type}.{version}") };
+            let name =
+                if *version == 1 { event_type.clone() } else { format!("{event_type}.{version}") };
             definitions.insert(name.clone(), shape.schema());
             payloads.push(payload(event_type, *version, &name));
         }

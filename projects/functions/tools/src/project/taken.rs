@@ -3,10 +3,10 @@
 
 use projects::{
     Artifact, CheckpointCreated, Claim, ClaimExpired, ClaimRejected, Convergence,
-    ConvergenceEscalated, DetectedBy, EdgeConverged, EdgeRef, EdgeReleased, FeatureRef, ForeignRecorded,
-    GapCounts, GapsValidated, IntentId, IntentRaised, IterationCompleted, Kind, Otherwise, ProjectId,
-    ReleaseCreated, ReviewCompleted, ReviewDecision, SpawnCreated, SpawnFoldedBack, SpawnOutcome,
-    Status, ended,
+    ConvergenceEscalated, DetectedBy, EdgeConverged, EdgeRef, EdgeReleased, FeatureRef,
+    ForeignRecorded, GapCounts, GapsValidated, IntentId, IntentRaised, IterationCompleted, Kind,
+    Otherwise, ProjectId, ReleaseCreated, ReviewCompleted, ReviewDecision, SpawnCreated,
+    SpawnFoldedBack, SpawnOutcome, Status, ended,
 };
 use ringfence::NewEvent;
 
@@ -14,7 +14,8 @@ use super::foreign::{Foreign, sha256};
 use super::importer::{Importer, Why};
 
 const NO_FEATURE: &str = "it names no feature of a project, such as REQ-F-AUTH-001";
-const NO_EDGE: &str = "it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code";
+const NO_EDGE: &str =
+    "it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code";
 const NOT_HELD: &str = "nobody holds the edge";
 
 /// What a line becomes.
@@ -160,16 +161,8 @@ impl Importer<'_> {
         let role = line.text(&["role"]).and_then(|role| role.parse().ok());
         let (action, convergence) = (Otherwise::Escalate, Convergence::Standard);
         let edge = of;
-        let escalated = ConvergenceEscalated {
-            edge,
-            agent,
-            claim,
-            run,
-            iteration,
-            role,
-            action,
-            convergence,
-        };
+        let escalated =
+            ConvergenceEscalated { edge, agent, claim, run, iteration, role, action, convergence };
         self.add(escalated);
         Ok(())
     }
@@ -188,7 +181,8 @@ impl Importer<'_> {
             return Err("the edge has no iteration that a person could have looked at".to_owned());
         }
         let agent = self.agent(line);
-        let reviewer = line.text(&["reviewer", "actor"]).map_or_else(|| agent.to_string(), str::to_owned);
+        let reviewer =
+            line.text(&["reviewer", "actor"]).map_or_else(|| agent.to_string(), str::to_owned);
         let feedback = line.text(&["feedback", "comment"]).unwrap_or_default().to_owned();
         let edge = of;
         let reviewed =
@@ -262,7 +256,8 @@ impl Importer<'_> {
 
     fn gaps(&mut self, line: &Foreign) -> Result<(), Why> {
         let count = |names: &[&str]| line.count(names);
-        let full = count(&["full", "full_coverage"]).ok_or("it has no count of what is met in full")?;
+        let full =
+            count(&["full", "full_coverage"]).ok_or("it has no count of what is met in full")?;
         let partial = count(&["partial", "partial_coverage"]).unwrap_or(0);
         let none = count(&["none", "no_coverage", "uncovered"]).unwrap_or(0);
         let sum = full.saturating_add(partial).saturating_add(none);

@@ -194,9 +194,7 @@ fn of_agents() -> Vec<Value> {
         line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         line
     };
-    let on = |feature: &str, agent: &str| {
-        json!({ "feature": format!("REQ-F-{feature}-001"), "edge": "design→code", "agent_id": agent })
-    };
+    let on = |feature: &str, agent: &str| json!({ "feature": format!("REQ-F-{feature}-001"), "edge": "design→code", "agent_id": agent });
     let and = |mut value: Value, more: Value| {
         value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         value
@@ -205,22 +203,34 @@ fn of_agents() -> Vec<Value> {
         line("project_initialized", json!({})),
         line("edge_started", on("AUTH", "ada")),
         line("claim_rejected", on("AUTH", "bob")),
-        line("iteration_completed", and(on("AUTH", "ada"), json!({ "status": "converged", "delta": 0 }))),
+        line(
+            "iteration_completed",
+            and(on("AUTH", "ada"), json!({ "status": "converged", "delta": 0 })),
+        ),
         line("convergence_escalated", and(on("AUTH", "ada"), json!({ "role": "coder" }))),
         line("review_completed", and(on("AUTH", "eve"), json!({ "outcome": "approved" }))),
         line("edge_converged", on("AUTH", "ada")),
         line("edge_started", on("SEARCH", "bob")),
         line("claim_expired", on("SEARCH", "bob")),
         line("edge_started", on("SEARCH", "carl")),
-        line("spawn_created", and(on("SEARCH", "carl"), json!({
-            "data": { "parent": "REQ-F-SEARCH-001", "child": "REQ-F-CHILD-001" },
-        }))),
+        line(
+            "spawn_created",
+            and(
+                on("SEARCH", "carl"),
+                json!({
+                    "data": { "parent": "REQ-F-SEARCH-001", "child": "REQ-F-CHILD-001" },
+                }),
+            ),
+        ),
         line("spawn_folded_back", json!({ "child": "REQ-F-CHILD-001" })),
         line("edge_released", on("SEARCH", "carl")),
         line("checkpoint_created", json!({ "context_hash": "sha256:abc", "message": "first" })),
-        line("gaps_validated", json!({ "data": {
-            "total_req_keys": 3, "full_coverage": 1, "partial_coverage": 1, "no_coverage": 1,
-        }})),
+        line(
+            "gaps_validated",
+            json!({ "data": {
+                "total_req_keys": 3, "full_coverage": 1, "partial_coverage": 1, "no_coverage": 1,
+            }}),
+        ),
         line("intent_raised", json!({ "intent_id": "INT-042", "trigger": "a gap" })),
         line("release_created", json!({ "version": "v1.0.0", "features": ["REQ-F-AUTH-001"] })),
     ];
