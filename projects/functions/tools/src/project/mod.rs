@@ -17,6 +17,7 @@ mod import;
 mod importer;
 #[cfg(test)]
 mod line_schema;
+mod live;
 mod outbox;
 mod page;
 mod publish;
@@ -83,8 +84,8 @@ enum Command {
     Claim(claim::Claim),
     /// Sends the commands that wait, in their order. Status 0: all are sent, 1: some are left or rejected, 2: error.
     Push(push::Push),
-    /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
-    /// and nothing is written.
+    /// Takes the work that another program has recorded into a local project, or into one of a stack. Status 0: all lines
+    /// are there, 2: error. Into a local project nothing is written then.
     Import(import::Import),
     /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
     /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.

@@ -35,7 +35,7 @@ pub(crate) struct Source {
     #[arg(long, env = "RINGFENCE_EXPORT", value_name = "WHERE")]
     export: Option<Export>,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
+    pub(super) dynamo: DynamoEndpoint,
 }
 
 /// What events are copied from.
@@ -56,7 +56,9 @@ impl Source {
         })
     }
 
-    async fn named(&self) -> Result<Origin<'_>> {
+    /// # Errors
+    /// It is not said where the events are.
+    pub(crate) async fn named(&self) -> Result<Origin<'_>> {
         let origin = self.origin().await?;
         origin.context(
             "nothing to copy from: name the index with --index-table or --stack, or an export with --export",

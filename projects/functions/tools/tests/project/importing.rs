@@ -133,7 +133,10 @@ async fn what_was_imported_goes_on_here_and_then_in_a_stack() {
     primary.pulls();
     assert_eq!(primary.types().len(), before.len());
     works(&primary);
-    fails(&imports(&primary, FILE), "is a copy of a stack's project");
+    // Its lines are known there, too.
+    let again = imports(&primary, FILE);
+    again.ends(0);
+    assert!(again.stdout.starts_with("0 lines imported, "), "{}", again.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -312,4 +315,25 @@ async fn work_that_was_done_here_meanwhile_comes_before_the_lines_that_are_new()
     imports(&primary, FILE).ends(0);
     let lines = primary.lines("events.jsonl");
     assert_eq!(members(&lines, "edge_converged", "iteration"), [3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_go_into_a_project_of_a_stack_that_others_work_on() {
+    let world = World::start().await;
+    let eve = world.multi();
+    eve.pulls();
+    let lines = of_agents();
+    // Somebody claims an edge that the file is about, and the copy does not know of it.
+    let bob = world.agent("bob");
+    bob.runs(&["claim", &edge("AUTH", "design_code")]).ends(0);
+    let half = imports(&eve, &text(&lines[..3]));
+    let expected = "3 lines imported, 2 of them kept as they are; 0 were there before\n\
+                    kept edge_started (1): bob holds the edge already; lines 2\n\
+                    kept project_initialized (1): the project has begun already; lines 1\n";
+    assert_eq!((half.status, &*half.stdout), (0, expected), "{}", half.stderr);
+    // What was imported comes into the index as all else does.
+    let attempt = "attempt:shop%2FREQ-F-AUTH-001%2Fdesign_code%2Fbob/1";
+    world.indexes(&[json!({ "event_id": attempt })]).await;
+    eve.pulls();
+    assert_eq!(eve.types().last().unwrap(), "claim_rejected");
 }
