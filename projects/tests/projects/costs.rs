@@ -24,8 +24,8 @@ use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
 use projects::validate_gaps::ValidateGaps;
 use projects::{
-    Config, Convergence, DEPENDENCIES_MAX, EdgeStarted, FeatureCreated, FeatureRef, GRACE_MS, GapCounts, Kind,
-    LEASE_MS, ReviewDecision, Rules, Status,
+    Config, Convergence, DEPENDENCIES_MAX, EdgeStarted, FeatureCreated, FeatureRef, GRACE_MS,
+    GapCounts, Kind, LEASE_MS, ReviewDecision, Rules, Status,
 };
 use ringfence::kit::id;
 use ringfence::{Decisions, List, NewEvent, Slice, events, handle};

@@ -22,6 +22,7 @@ mod layout;
 pub mod letter;
 mod lists;
 pub mod machine;
+pub mod objects;
 #[doc(hidden)]
 pub mod out;
 mod parked;

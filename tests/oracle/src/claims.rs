@@ -83,7 +83,9 @@ pub(crate) fn command(random: &mut Random) -> Command {
         }
         11 => Command::ReleaseEdge(ReleaseEdge { edge, agent, claim: Some(claim), reason }),
         12 => Command::ExpireClaim(ExpireClaim { edge, agent, epoch: 1 + random.below(3) }),
-        13 if random.chance(50) => Command::RenewClaim(RenewClaim { edge, agent, claim: Some(claim) }),
+        13 if random.chance(50) => {
+            Command::RenewClaim(RenewClaim { edge, agent, claim: Some(claim) })
+        }
         13 if random.chance(50) => {
             Command::RequestReview(RequestReview { edge, agent, claim: Some(claim) })
         }

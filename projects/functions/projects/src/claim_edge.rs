@@ -253,9 +253,7 @@ impl Slice for ClaimEdge {
                         hold: Hold::Yours,
                         lease_until_ms: None,
                     }),
-                given(ready())
-                    .when(claim("primary", "c1"))
-                    .then_rejected(Rejection::AgentMissing),
+                given(ready()).when(claim("primary", "c1")).then_rejected(Rejection::AgentMissing),
                 // A feature whose project has changed to multi mode keeps its holder.
                 given(ready())
                     .and(events![EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) }])

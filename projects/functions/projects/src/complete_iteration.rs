@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256 as Hasher};
 use crate::start::{Working, working};
 use crate::{
     AgentId, Artifact, Check, ClaimId, DEPENDENCIES_MAX, EdgeRef, EdgeStarted, EdgeStuck, Edges,
-    FeatureRef, Features, IntentId, IterationCompleted, Projects, Rejection, ReqKey, Sha256, Status,
+    FeatureRef, Features, IntentId, IterationCompleted, Projects, Rejection, ReqKey, Sha256,
+    Status,
 };
 
 /// Reports an attempt.
@@ -294,9 +295,7 @@ impl Slice for CompleteIteration {
                 .then_rejected(Rejection::AlreadyConverged),
             given(events![FeatureCreated { rules: single().rules(), ..created(AUTH) }])
                 .when(alone(1, 0))
-                .then_rejected(Rejection::NotAdmissible {
-                    edges: vec![id("requirements_design")],
-                }),
+                .then_rejected(Rejection::NotAdmissible { edges: vec![id("requirements_design")] }),
             single_ready()
                 .and(events![waits(AUTH, SEARCH), created(SEARCH)])
                 .when(alone(1, 0))

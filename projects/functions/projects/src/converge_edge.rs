@@ -8,8 +8,8 @@ use ringfence::{List, prelude::*};
 use crate::start::{Working, working};
 use crate::{
     AgentId, Claim, ClaimId, Convergence, ConvergenceEscalated, DEPENDENCIES_MAX, Edge,
-    EdgeConverged, EdgeRef, EdgeStarted, Edges, FeatureRef, Features, Gate, Mode, Otherwise, Project,
-    Projects, Rejection, ReviewDecision, RoleName, Status, ended, who,
+    EdgeConverged, EdgeRef, EdgeStarted, Edges, FeatureRef, Features, Gate, Mode, Otherwise,
+    Project, Projects, Rejection, ReviewDecision, RoleName, Status, ended, who,
 };
 
 /// Ends the work on an edge.
@@ -437,33 +437,20 @@ impl Slice for ConvergeEdge {
             };
             let standard = || converge(Convergence::Standard);
             let held = || EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) };
-            let worked =
-                || given(ready_in(single())).and(events![held(), iterated("c1", 1, 0)]);
+            let worked = || given(ready_in(single())).and(events![held(), iterated("c1", 1, 0)]);
             let ended = || EdgeConverged { agent: id("primary"), ..converged(DESIGN_CODE, "c1") };
             let begins = || EdgeStarted { lease_ms: None, ..started("primary", "primary-2", 2) };
-            let spike = FeatureCreated {
-                kind: Kind::Spike,
-                rules: single().rules(),
-                ..created(AUTH)
-            };
+            let spike =
+                FeatureCreated { kind: Kind::Spike, rules: single().rules(), ..created(AUTH) };
             vec![
                 worked().when(standard()).then([Ended::Converged(ended())]),
-                worked()
-                    .and(events![converged(DESIGN_CODE, "c1")])
-                    .when(standard())
-                    .then_nothing(),
+                worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
                 // Nobody holds the edge, so its end is preceded by a claim.
                 worked().and(events![released("primary", "c1")]).when(standard()).then([
                     Ended::Started(begins()),
-                    Ended::Converged(EdgeConverged {
-                        claim: id("primary-2"),
-                        epoch: 2,
-                        ..ended()
-                    }),
+                    Ended::Converged(EdgeConverged { claim: id("primary-2"), epoch: 2, ..ended() }),
                 ]),
-                given(ready_in(single()))
-                    .when(standard())
-                    .then_rejected(Rejection::NotConverged),
+                given(ready_in(single())).when(standard()).then_rejected(Rejection::NotConverged),
                 given(events![initialized(single()), spike])
                     .and(events![converged(REQUIREMENTS_DESIGN, "c0")])
                     .when(converge(Convergence::QuestionAnswered))
@@ -481,7 +468,8 @@ impl Slice for ConvergeEdge {
                             ..ended()
                         }),
                     ]),
-                given(worked_in(multi())).when(ConvergeEdge { agent: id("ada"), ..standard() })
+                given(worked_in(multi()))
+                    .when(ConvergeEdge { agent: id("ada"), ..standard() })
                     .then_rejected(Rejection::ClaimMissing),
                 given(worked_in(multi()))
                     .and(events![converged(DESIGN_CODE, "c1")])

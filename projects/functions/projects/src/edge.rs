@@ -6,7 +6,8 @@ use ringfence::prelude::*;
 
 use crate::{
     AgentId, ClaimId, Convergence, EdgeConverged, EdgeEvent, EdgeRef, Feature, FeatureRef, Lease,
-    Mode, OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status, principal,
+    Mode, OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status,
+    principal,
 };
 
 /// A claim of the edge, of now or of before.

@@ -2,7 +2,8 @@
 //! the other.
 
 use ringfence::kit::{BEGIN_MS, id};
-use ringfence::{NewEvent, events};
+use ringfence::{BoundaryId, NewEvent, SequencedEvent, events};
+use ringfence_feed::Entry;
 
 use crate::*; // facts of most types
 
@@ -297,4 +298,24 @@ pub fn reopened(run: u32) -> EdgeReopened {
         reason: "it does not work".to_owned(),
         reopens_feature: true,
     }
+}
+
+/// The start of an edge as the index has it, with the last claims' epochs before it.
+pub fn entry(checkpoint: i64, slot: u64) -> Entry {
+    let NewEvent { event_type, tags, data } = started("ada", &format!("c{slot}"), slot).into();
+    let metadata = serde_json::json!({ "principal": "ada", "commandId": "é" });
+    let metadata = serde_json::from_value(metadata).expect("it is well-formed");
+    let event = SequencedEvent {
+        partition: BoundaryId::tag("edge", DESIGN_CODE),
+        slot,
+        at: 1_719_100_800_000 + slot,
+        rest: 0,
+        event_type: event_type.into_owned(),
+        context: "projects".to_owned(),
+        tags,
+        version: 1,
+        data,
+        metadata,
+    };
+    Entry { checkpoint: checkpoint.try_into().expect("it is well-formed"), event }
 }

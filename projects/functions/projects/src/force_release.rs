@@ -33,7 +33,8 @@ impl Slice for ForceRelease {
         let Some(claim) = edges.edge(&of).barring(OnExpiry::SignalOnly) else {
             return Ok(vec![]);
         };
-        let (claim, reason, forced_by) = (claim.id.clone(), reason.into(), Some(who(context, &agent)));
+        let (claim, reason, forced_by) =
+            (claim.id.clone(), reason.into(), Some(who(context, &agent)));
         Ok(vec![EdgeReleased { edge: of, agent, claim, reason, forced_by }])
     }
 

@@ -69,6 +69,7 @@ impl Slice for InitProject {
                 line: "4f9a/1".to_owned(),
                 event_type: "SprintPlanned".to_owned(),
                 data: serde_json::json!({ "days": 14 }),
+                why: Some("no event of a project is of this type".to_owned()),
             }])
             .when(init(multi()))
             .then([initialized(multi())]),
@@ -77,18 +78,17 @@ impl Slice for InitProject {
                 .when(init(single()))
                 .then_rejected(Rejection::ProjectExists { project: id("shop") }),
             // The configuration says which of its callers may begin with it.
-            given([]).when(init(strict())).then_rejected(Rejection::Reserved {
-                act: Act::Init,
-                roles: vec![id("guest")],
-            }),
+            given([])
+                .when(init(strict()))
+                .then_rejected(Rejection::Reserved { act: Act::Init, roles: vec![id("guest")] }),
             given([]).when(init(strict())).by("direct:carl").then([initialized(strict())]),
             given([]).when(init(strict())).by("direct:eve").then([initialized(strict())]),
             given([])
                 .when(InitProject { agent: AgentId::default(), ..init(multi()) })
                 .then_rejected(Rejection::AgentMissing),
-            given([]).when(InitProject { agent: AgentId::default(), ..init(single()) }).then([
-                ProjectInitialized { agent: AgentId::default(), ..initialized(single()) },
-            ]),
+            given([])
+                .when(InitProject { agent: AgentId::default(), ..init(single()) })
+                .then([ProjectInitialized { agent: AgentId::default(), ..initialized(single()) }]),
             bad(edges(vec![]), "edges", "must have 1 to 30 edges"),
             bad(edges(vec![edge_rule("a", &[]), edge_rule("a", &[])]), "edges", "has a twice"),
             bad(edges(vec![edge_rule("a", &["b"])]), "edges", "a comes after b, which is missing"),

@@ -7,8 +7,8 @@ use ringfence::rfc3339;
 use serde::Serialize;
 
 use crate::{
-    Act, AgentId, ClaimId, EdgeName, EdgeRef, FeatureRef, HUMAN, Met, ProjectId, Reviewed, RoleName,
-    Sha256, Version,
+    Act, AgentId, ClaimId, EdgeName, EdgeRef, FeatureRef, HUMAN, Met, ProjectId, Reviewed,
+    RoleName, Sha256, Version,
 };
 
 /// Why a command is rejected.

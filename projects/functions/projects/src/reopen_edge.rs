@@ -4,9 +4,7 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{
-    Act, AgentId, EdgeRef, EdgeReopened, Edges, Features, Project, Projects, Rejection,
-};
+use crate::{Act, AgentId, EdgeRef, EdgeReopened, Edges, Features, Project, Projects, Rejection};
 
 /// Opens a converged edge again.
 #[derive(Clone, Debug, PartialEq, Command)]

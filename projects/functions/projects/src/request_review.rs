@@ -45,8 +45,11 @@ impl Slice for RequestReview {
     fn cases() -> Vec<Case<Self>> {
         use crate::facts::{DESIGN_CODE, iterated, review_requested, reviewed, started};
 
-        let ask =
-            |claim| RequestReview { edge: id(DESIGN_CODE), agent: id("ada"), claim: Some(id(claim)) };
+        let ask = |claim| RequestReview {
+            edge: id(DESIGN_CODE),
+            agent: id("ada"),
+            claim: Some(id(claim)),
+        };
         let worked = || given(events![started("ada", "c1", 1), iterated("c1", 1, 1)]);
         vec![
             worked().when(ask("c1")).then([review_requested(1)]),

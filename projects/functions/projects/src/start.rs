@@ -3,8 +3,8 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, ClaimId, Edge, EdgeRef, EdgeStarted, Edges, FeatureRef, Features, Hold, Mode, OnExpiry,
-    Rejection, Rules, principal,
+    AgentId, ClaimId, Edge, EdgeRef, EdgeStarted, Edges, FeatureRef, Features, Hold, Mode,
+    OnExpiry, Rejection, Rules, principal,
 };
 
 /// The claim under which a command works.

@@ -157,13 +157,16 @@ impl Slice for ValidateGaps {
             begun()
                 .when(validate("monday", some()))
                 .then([Validated::Gaps(validated("monday", some())), Validated::Intent(raised())]),
-            begun().and(events![validated("monday", some()), raised()])
+            begun()
+                .and(events![validated("monday", some()), raised()])
                 .when(validate("monday", some()))
                 .then_nothing(),
-            begun().and(events![validated("monday", some()), raised()])
+            begun()
+                .and(events![validated("monday", some()), raised()])
                 .when(validate("tuesday", some()))
                 .then([Validated::Gaps(validated("tuesday", some()))]),
-            begun().and(events![validated("monday", some()), raised(), validated("tuesday", some())])
+            begun()
+                .and(events![validated("monday", some()), raised(), validated("tuesday", some())])
                 .when(validate("monday", some()))
                 .then_nothing(),
             // A set without gaps raises nothing.
@@ -188,9 +191,7 @@ impl Slice for ValidateGaps {
                     Validated::Intent(raised()),
                 ]),
             begun()
-                .when(named(
-                    (0..3).map(|n| requirement(&format!("AUTH-{n}"), Met::None)).collect(),
-                ))
+                .when(named((0..3).map(|n| requirement(&format!("AUTH-{n}"), Met::None)).collect()))
                 .then_rejected(Rejection::TooManyNamed { met: Met::None }),
         ]
     }

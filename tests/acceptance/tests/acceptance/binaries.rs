@@ -9,8 +9,8 @@ use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::contract::check_answers;
 use crate::SHOP;
+use crate::contract::check_answers;
 
 /// A stack of this repository with a folder of its own.
 pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
@@ -287,6 +287,7 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
             let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
             let understood = match function.strip_prefix("projects-").unwrap_or(function) {
                 "fire-deadlines" => answer["fired"].is_u64(),
+                "export-projects" => answer["lines"].is_u64(),
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
                 "project-views" | "ring-readers" | "react-in-order" | "confirm-order"
                 | "notify-partner" => answer.is_null(),

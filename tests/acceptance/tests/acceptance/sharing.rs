@@ -1,7 +1,9 @@
 //! Projects as their users meet them: agents that share work over HTTP, and a state machine that does.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use projects::exchange::SegmentName;
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -16,6 +18,7 @@ async fn the_walk_through_a_project_succeeds_leases_end_and_a_state_machine_shar
     let api = Api::of(stack);
     leases_end(&api).await;
     a_state_machine_shares_work(&api).await;
+    each_project_is_exported_into_its_folder(&api).await;
 }
 
 /// The types of the events of an answer that accepts a command.
@@ -99,7 +102,10 @@ async fn a_state_machine_shares_work(api: &Api) {
     };
     assert_eq!(tried, ["Claim"; 4]);
     let cause = ended.as_str().unwrap();
-    assert!(cause.contains(r#""code":"EdgeHeld""#) && cause.contains(r#""holder":"bob""#), "{cause}");
+    assert!(
+        cause.contains(r#""code":"EdgeHeld""#) && cause.contains(r#""holder":"bob""#),
+        "{cause}"
+    );
 
     let release = json!({ "edge": whole, "agent": "bob", "claim": "b1", "reason": "enough" });
     assert_eq!(types(api.project("release-edge", &release).await), ["EdgeReleased"]);
@@ -116,4 +122,31 @@ async fn a_state_machine_shares_work(api: &Api) {
         "features": ["shared/REQ-F-WHOLE-001", "shared/REQ-F-PART-001", "shared/REQ-F-PART-003"],
     });
     assert_eq!(types(api.project("create-release", &release).await), ["ReleaseCreated"]);
+}
+
+/// The bucket has a folder for each project, and a run goes on where the one before has ended.
+async fn each_project_is_exported_into_its_folder(api: &Api) {
+    let export = async || api.stack.invoke("export-projects", &json!({})).await.unwrap();
+    let exported = export().await;
+    assert!(exported["lines"].as_u64() > Some(30), "{exported}");
+    let buckets = api.stack.buckets();
+    let bucket = buckets.names().iter().find(|name| name.contains("ExportBucket")).unwrap();
+    let keys: Vec<_> = buckets.list(bucket).unwrap().into_iter().map(|it| it.key).collect();
+    let folders: BTreeSet<_> = keys.iter().filter_map(|key| key.split_once('/')).collect();
+    let projects: BTreeSet<_> = folders.iter().map(|(project, _)| *project).collect();
+    assert_eq!(projects, ["lease", "shared", "shop"].into());
+    for (project, name) in folders {
+        let segment = buckets.get(bucket, &format!("{project}/{name}")).unwrap();
+        let segment = String::from_utf8(segment).unwrap();
+        assert!(SegmentName::parse(name).unwrap().is_of(&segment), "{name}");
+        let of = format!("\"project\":\"{project}\"");
+        assert!(segment.lines().all(|line| line.contains(&of)), "{name}");
+    }
+    // The next run goes on behind the cursor. The index may get an event after its command is answered.
+    begin(api, "late", &[]).await;
+    let is_late = |key: &str| key.starts_with("late/");
+    while !buckets.list(bucket).unwrap().iter().any(|it| is_late(&it.key)) {
+        export().await;
+        sleep(Duration::from_millis(100)).await;
+    }
 }

@@ -106,8 +106,7 @@ impl View for ProjectTrace {
         match event {
             Consumed::IterationCompleted { edge, run, iteration, artifact, .. } => {
                 let artifact = artifact.clone();
-                let stage =
-                    Stage { run: *run, iteration: *iteration, converged: false, artifact };
+                let stage = Stage { run: *run, iteration: *iteration, converged: false, artifact };
                 row.edges(edge).insert(edge.name.clone(), stage);
             }
             Consumed::EdgeConverged { edge, run, iteration, .. } => {

@@ -9,8 +9,8 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::line::About;
 use super::standing::Standing;
+use projects::line::About;
 
 /// The slices whose commands name the current claim of their agent.
 const WORKING: [&str; 6] = [

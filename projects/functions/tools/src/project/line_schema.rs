@@ -2,14 +2,14 @@
 
 use std::{env, fs};
 
-use projects::{Projects, ProjectId};
+use projects::{ProjectId, Projects};
 use ringfence::Context;
 use ringfence_local::stack_root;
 use ringfence_schemas::{Lock, LockedVersion, Shape};
 use serde_json::{Map, Value, json};
 
 use super::folder::Snapshot;
-use super::line::{Line, snake_case, to_text};
+use projects::line::{Line, snake_case, to_text};
 
 const PATH: &str = "docs/api/events.jsonl.json";
 
@@ -42,7 +42,8 @@ fn schema(lock: &Lock) -> Value {
     let (mut definitions, mut payloads) = (Map::new(), Vec::new());
     for (event_type, locked) in &lock.events {
         for (version, LockedVersion { shape, .. }) in &locked.versions {
-            let name = if *version == 1 { event_type.clone() } else { format!("{event_type}.{version}") };
+            let name =
+                if *version == 1 { event_type.clone() } else { format!("{event_type}.{version}") };
             definitions.insert(name.clone(), shape.schema());
             payloads.push(payload(event_type, *version, &name));
         }
@@ -83,7 +84,7 @@ fn the_published_schema_is_that_of_the_code_and_admits_a_line_of_each_type() {
     let published = fs::read_to_string(&path).unwrap_or_default();
     assert!(published == text, "{PATH} differs from the code: `UPDATE=1 cargo test` writes it");
 
-    let of = super::line::tests::entry(7, 1);
+    let of = projects::facts::entry(7, 1);
     let project: ProjectId = "shop".parse().unwrap();
     let mut lines = 0;
     for (event_type, locked) in lock.events {

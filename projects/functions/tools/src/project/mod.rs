@@ -9,14 +9,15 @@ mod claim;
 mod command;
 mod compact;
 mod decide;
+mod export;
 mod file_log;
 mod folder;
 mod foreign;
 mod import;
 mod importer;
-mod line;
 #[cfg(test)]
 mod line_schema;
+mod live;
 mod outbox;
 mod page;
 mod publish;
@@ -24,6 +25,7 @@ mod pull;
 mod push;
 mod read;
 mod standing;
+mod taken;
 mod zoom;
 
 use std::process::ExitCode;
@@ -60,9 +62,11 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Copies the new events of the project from the index. This needs the right to read the events of all projects.
-    /// Status 0: all are there, 2: error.
-    #[command(after_help = "Example:\n  ringfence project pull --project shop")]
+    /// Copies the new events of the project from the index, or from an export. The index needs the right to read the
+    /// events of all projects, and an export that of the project's folder. Status 0: all are there, 2: error.
+    #[command(
+        after_help = "Examples:\n  ringfence project pull --project shop\n  ringfence project pull --project shop --export s3://exports"
+    )]
     Pull(pull::Source),
     /// Copies all events of the project again. Commands that wait stay. Status 0: all are there, 2: error, and the
     /// old copy stays.
@@ -80,8 +84,8 @@ enum Command {
     Claim(claim::Claim),
     /// Sends the commands that wait, in their order. Status 0: all are sent, 1: some are left or rejected, 2: error.
     Push(push::Push),
-    /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
-    /// and nothing is written.
+    /// Takes the work that another program has recorded into a local project, or into one of a stack. Status 0: all lines
+    /// are there, 2: error. Into a local project nothing is written then.
     Import(import::Import),
     /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
     /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.

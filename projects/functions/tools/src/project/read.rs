@@ -17,10 +17,10 @@ use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};
-use super::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES};
+use projects::line::{Line, snake_case};
 
 /// From this age on, in milliseconds, an answer comes with a warning.
 const OLD_MS: u64 = 3_600_000;
@@ -155,8 +155,7 @@ pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
 /// The type of a line that tells of a release. It names features, and no requirements.
 const RELEASED: &str = "release_created";
 /// The types of lines that a requirement's trace shows.
-const TRACED: [&str; 4] =
-    ["iteration_completed", "edge_converged", "gaps_validated", RELEASED];
+const TRACED: [&str; 4] = ["iteration_completed", "edge_converged", "gaps_validated", RELEASED];
 
 /// Whether a line names a requirement.
 fn names(line: &Line, requirement: &str) -> bool {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading, Snapshot};
-use super::line::Line;
+use projects::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
 pub(crate) type Part = fn(&mut Standing, &Current<'_>) -> Result<(), ViewError>;

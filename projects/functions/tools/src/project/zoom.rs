@@ -10,9 +10,9 @@ use projects::{EdgeName, FeatureId, FeatureRef};
 use serde_json::{Value, json};
 
 use super::folder::Folder;
-use super::line::Line;
 use super::read::{brief, print, standing, warn_of_folded, with};
 use super::standing::FEATURES;
+use projects::line::Line;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -70,7 +70,8 @@ pub(crate) fn run(folder: &Folder, Zoom { at }: &Zoom) -> Result<ExitCode> {
             (&line.feature, &line.edge) == (&Some(feature.clone()), &Some(edge.clone()))
         }
     };
-    let standing = standing(folder, &[FEATURES], |line| lines.extend(is_at(&line).then_some(line)))?;
+    let standing =
+        standing(folder, &[FEATURES], |line| lines.extend(is_at(&line).then_some(line)))?;
     let shown = match at {
         At::Event(_) => lines.iter().map(|line| json!(line)).collect(),
         At::Feature(feature) => {
@@ -124,7 +125,9 @@ fn is_iteration(line: &Line) -> bool {
 fn attempt(run: u64, iteration: u64, line: &Line) -> Value {
     let checks = line.data["checks"].as_array().map_or(0, Vec::len);
     let mut shown = brief(line);
-    for (name, value) in [("run", json!(run)), ("iteration", json!(iteration)), ("checks", json!(checks))] {
+    for (name, value) in
+        [("run", json!(run)), ("iteration", json!(iteration)), ("checks", json!(checks))]
+    {
         shown[name] = value;
     }
     for name in ["status", "delta", "artifact", "reqKeys"] {

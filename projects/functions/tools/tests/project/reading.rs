@@ -86,11 +86,16 @@ async fn a_requirement_is_traced_to_its_releases_gaps_and_events_and_a_project_i
     assert_eq!(trace[0]["releases"], json!({ "1.0.0": ["REQ-F-AUTH-001"] }));
     assert_eq!(trace[0]["gap"]["met"], "full");
     let types = |trace: &Value| members(trace["events"].as_array().unwrap(), "event_type");
-    let expected =
-        ["iteration_completed", "edge_converged", "gaps_validated", "release_created"];
+    let expected = ["iteration_completed", "edge_converged", "gaps_validated", "release_created"];
     assert_eq!(types(&trace[0]), expected);
-    assert_eq!((&trace[1]["gap"]["met"], types(&trace[1])), (&json!("none"), vec![json!("gaps_validated")]));
-    assert_eq!(members(&read(&ada, &["trace", "--feature", "REQ-F-AUTH-001"]), "requirement"), ["SIGN-IN"]);
+    assert_eq!(
+        (&trace[1]["gap"]["met"], types(&trace[1])),
+        (&json!("none"), vec![json!("gaps_validated")])
+    );
+    assert_eq!(
+        members(&read(&ada, &["trace", "--feature", "REQ-F-AUTH-001"]), "requirement"),
+        ["SIGN-IN"]
+    );
 
     let zoom = |at: &str| read(&ada, &["zoom", at]);
     let edges = zoom("REQ-F-AUTH-001");
