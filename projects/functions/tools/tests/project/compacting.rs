@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
