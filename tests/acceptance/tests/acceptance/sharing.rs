@@ -30,9 +30,9 @@ fn types((status, answer): (u16, Value)) -> Vec<String> {
 }
 
 /// A project in multi mode, with these features of one edge.
-async fn begin(api: &Api, project: &str, features: &[&str]) {
+async fn begin(api: &Api, project: &str, lease_ms: u64, features: &[&str]) {
     let config = json!({
-        "mode": "multi", "leaseMs": 2_000, "edges": [{ "edge": "design_code" }],
+        "mode": "multi", "leaseMs": lease_ms, "edges": [{ "edge": "design_code" }],
         "roles": { "eve": "human", "ada": "coder", "bob": "coder", "carl": "coder" },
         "authority": { "coder": { "edges": ["design_code"] } },
     });
@@ -48,7 +48,7 @@ async fn begin(api: &Api, project: &str, features: &[&str]) {
 
 /// A lease of two seconds: another agent takes the edge over, and the claim that nobody else wants ends by itself.
 async fn leases_end(api: &Api) {
-    begin(api, "lease", &["REQ-F-TAKEN-001", "REQ-F-LEFT-001"]).await;
+    begin(api, "lease", 2_000, &["REQ-F-TAKEN-001", "REQ-F-LEFT-001"]).await;
     let edge = |name: &str| format!("lease/REQ-F-{name}-001/design_code");
     let claim = |name: &str, agent: &str| json!({ "edge": edge(name), "agent": agent, "claim": format!("{agent}-1") });
     for name in ["TAKEN", "LEFT"] {
@@ -82,7 +82,7 @@ async fn leases_end(api: &Api) {
 
 /// An agent claims an edge, spawns three children, others do their work, and it folds them back.
 async fn a_state_machine_shares_work(api: &Api) {
-    begin(api, "shared", &["REQ-F-WHOLE-001"]).await;
+    begin(api, "shared", 3_600_000, &["REQ-F-WHOLE-001"]).await;
     let template = crate::template_of(PROJECTS).model("").unwrap();
     let functions = template.functions.iter().map(|it| (it.id.clone(), json!(it.binary)));
     let functions: Value = functions.collect::<serde_json::Map<_, _>>().into();
@@ -143,7 +143,7 @@ async fn each_project_is_exported_into_its_folder(api: &Api) {
         assert!(segment.lines().all(|line| line.contains(&of)), "{name}");
     }
     // The next run goes on behind the cursor. The index may get an event after its command is answered.
-    begin(api, "late", &[]).await;
+    begin(api, "late", 3_600_000, &[]).await;
     let is_late = |key: &str| key.starts_with("late/");
     while !buckets.list(bucket).unwrap().iter().any(|it| is_late(&it.key)) {
         export().await;

@@ -44,7 +44,7 @@ project can go on meanwhile.
 
 Examples:
   ringfence project import events.jsonl --project shop
-  ringfence project import events.jsonl --stack ringfence-prod")]
+  ringfence --stack ringfence-prod project import events.jsonl")]
 pub(crate) struct Import {
     /// The file.
     file: PathBuf,

@@ -33,7 +33,7 @@ it stays the log: work goes on here, and the next publishing brings what is new.
 
 Examples:
   ringfence project publish --project shop --table ringfence-prod-events --index-table ringfence-prod-index
-  ringfence project publish --stay-local --stack ringfence-prod")]
+  ringfence --stack ringfence-prod project publish --stay-local")]
 pub(crate) struct Publish {
     /// The project stays local, so only this file goes on. Publish again to bring what is new.
     #[arg(long)]

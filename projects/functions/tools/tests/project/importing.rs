@@ -312,7 +312,8 @@ async fn work_that_was_done_here_meanwhile_comes_before_the_lines_that_are_new()
     let half: String = FILE.split_inclusive('\n').take(7).collect();
     imports(&primary, &half).ends(0);
     primary.does("complete-iteration", &iteration(&edge("AUTH", "design_code"), 3)).ends(0);
-    imports(&primary, FILE).ends(0);
+    let nine: String = FILE.split_inclusive('\n').take(9).collect();
+    imports(&primary, &nine).ends(0);
     let lines = primary.lines("events.jsonl");
     assert_eq!(members(&lines, "edge_converged", "iteration"), [3]);
 }
