@@ -12,10 +12,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-pub(crate) use self::arguments::Arguments;
-use self::arguments::Origin;
-use self::report::Done;
 use crate::Lists;
+pub(crate) use arguments::Arguments;
+use arguments::Origin;
+use report::Done;
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let report = match arguments.from {

@@ -1,4 +1,4 @@
-//! What `ringfence import` is asked for.
+//! The flags of `ringfence import`, and the list of the sources.
 
 use clap::{Args, ValueEnum};
 
@@ -16,14 +16,15 @@ jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. E
 had, so its id stays: docs/data.md.
 
 reventless: a table of another DCB log. The events go to the ends of their partitions, in the order of their positions.
-Tags that a type does not declare are left out, and counted. All events are held in memory.
+Tags that a type does not declare are left out, and counted.
 
 castore-legacy: a table of Castore's older layout, into the aggregate log.
 
 propulsion-index: the order of the events in the index of Propulsion.DynamoStore, into the index.
 
-Tables are read strongly. docs/operations.md says what becomes of each attribute, what is not read, and what to do before
-and after: publish-events takes imported events like all others, and rules act on them.
+Tables are read strongly, and their events are held in memory. docs/operations.md says what becomes of each attribute, and
+what is not read. publish-events takes imported events like all others, and rules act on them. docs/operations.md says
+what to do before and after.
 
 Examples:
   ringfence import --from jsonl shop-events --dry-run

@@ -1,4 +1,4 @@
-//! What an import has found, and what became of it.
+//! What an import found, and what became of it.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
