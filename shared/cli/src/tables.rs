@@ -87,6 +87,18 @@ pub struct LogTables {
     pub streams: StreamTables,
 }
 
+impl LogTables {
+    /// That of the DCB log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn events(&self) -> Result<EventTable> {
+        let table =
+            self.table.clone().context("name the table of the DCB log with --table or --stack")?;
+        Ok(EventTable { table })
+    }
+}
+
 /// Those logs of a stack whose tables are named, to be read.
 pub struct StackLogs {
     /// The client that reads them.
@@ -162,6 +174,24 @@ impl StreamTables {
             Layout::Documents.check(client, table).await?;
         }
         Ok(())
+    }
+
+    /// The table of the aggregate log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn aggregates(&self) -> Result<&str> {
+        let table = self.aggregate_table.as_deref();
+        table.context("name the table of the aggregate log with --aggregate-table or --stack")
+    }
+
+    /// The table of the document log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn documents_table(&self) -> Result<&str> {
+        let table = self.document_table.as_deref();
+        table.context("name the table of the document log with --document-table or --stack")
     }
 
     /// Those logs of the stack whose tables are named.

@@ -19,7 +19,7 @@ use crate::{
     functions::FUNCTION,
     notices::Notice,
     stack::{Console, RunningStack, StackOptions},
-    template::{FunctionResource, Template},
+    template::{FunctionResource, Route, Template},
     workspace::{stack_root, workspace_root},
 };
 
@@ -145,13 +145,12 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
-            describe(&stack, &console, &files, options.keep.as_deref());
+            describe(&stack, &console, &files, &options);
             if auth {
                 println!(
-                    "\nThe API asks for tokens: requests have the header \"Authorization: Bearer $API_TOKEN\". The variables\n\
-                     above have the operator's. Another one:"
+                    "\nThe API asks for tokens. The variables above have one of an operator, $API_TOKEN, with the scopes of all\n\
+                     routes. `cargo ringfence token` makes others."
                 );
-                println!("  cargo ringfence token --sub ada --scope <scope>");
             }
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
@@ -171,7 +170,7 @@ fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
     Ok(functions.map(|function| (function.binary, this.clone())).collect())
 }
 
-fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Path>) {
+fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackOptions) {
     println!(
         "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
     );
@@ -190,7 +189,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
         stack.services()
     );
     println!("Mails       {} (a file for each)", stack.mails().display());
-    let kept = kept.map(|folder| format!("kept in {}", folder.display()));
+    let kept = options.keep.as_deref().map(|folder| format!("kept in {}", folder.display()));
     let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
     println!("DynamoDB    {} ({kept})", stack.dynamo());
     for table in stack.tables() {
@@ -205,7 +204,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
     }
     if let Some((route, function)) = stack.example() {
         println!("\nA command, in another shell:");
-        println!("  curl {}{} -d @events/{}/direct.json", stack.api(), route.path, function.binary);
+        println!("  {}", command_line(stack.api(), route, &function.binary, options.auth));
     }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
     println!("  set -a; . {}; set +a", files.shell.display());
@@ -219,6 +218,19 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
     if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
         println!("    --data-file events/{binary}/direct.json");
+    }
+}
+
+/// How to send the sample of a function to its route, with a token if the API asks for one.
+fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
+    let request = format!("curl {api}{} -d @events/{binary}/direct.json", route.path);
+    match route.token_scopes.as_deref().filter(|_| auth) {
+        None => request,
+        Some(scopes) => {
+            let scope = scopes.first().map(|scope| format!(" --scope {scope}")).unwrap_or_default();
+            let token = format!("cargo ringfence token --sub ada{scope}");
+            format!("{request} \\\n    -H \"Authorization: Bearer $({token})\"")
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
@@ -25,7 +25,7 @@ use crate::{
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::{Kept, emptied},
+    kept::{Kept, emptied, lacking},
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port,
@@ -376,6 +376,7 @@ async fn database(kept: Option<&Kept>, tables: &[TableResource]) -> Result<Embed
     }
     let dynamo = Embedded::hidden().await?;
     for table in tables {
+        ensure!(table.instead_of.is_none(), "{}", lacking(&table.id, &table.name));
         dynamo.create_table(&table.properties, &table.name)?;
     }
     Ok(dynamo)

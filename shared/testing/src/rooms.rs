@@ -243,6 +243,7 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
         name: "rooms",
         log: ringfence::LogKind::Dcb,
         event_types: vec![],
+        origins: Vec::new(),
         slices: vec![],
         dues: vec![],
         views: vec![],

@@ -6,6 +6,7 @@ mod binaries;
 mod console;
 mod contract;
 mod newcomer;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
