@@ -25,6 +25,7 @@ pub mod letter;
 mod line;
 mod lists;
 pub mod machine;
+pub mod objects;
 #[doc(hidden)]
 pub mod out;
 mod parked;

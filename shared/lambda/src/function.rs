@@ -84,7 +84,11 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
         let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
         let payload = Payload::of(payload);
-        let http = matches!(payload, Payload::Http(_));
+        let caller = match payload {
+            Payload::Http(_) => Caller::Http,
+            _ if payload.fails_on_problem() => Caller::Fails,
+            _ => Caller::Direct,
+        };
         let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
             Ok(Invocation::Event(event, commands)) if !commands.is_empty() => {
                 return self.react(&event, commands, lambda, line).await;
@@ -103,13 +107,13 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
                 line.outcome = problem.kind;
                 line.cause = Some(problem.detail().to_owned());
-                Ok(answer_to_caller(Err(problem), http))
+                caller.answer(Err(problem))
             }
             Ok(Invocation::Command(Ok(command), surroundings)) => {
                 let parent = surroundings.traceparent;
                 let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
                 let answer = self.command(&command, &envelope, parent, lambda, &mut line).await;
-                Ok(answer_to_caller(answer, http))
+                caller.answer(answer)
             }
             Err(problem) => {
                 line.outcome = problem.kind;
@@ -117,7 +121,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 if matches!(payload, Payload::Bus(_)) {
                     Err(problem.diagnostic())
                 } else {
-                    Ok(answer_to_caller(Err(problem), http))
+                    caller.answer(Err(problem))
                 }
             }
         };
@@ -272,6 +276,20 @@ fn logged(text: &str) -> String {
     bounded(text, LOGGED_BYTES_MAX)
 }
 
-fn answer_to_caller(answer: Result<Value, Problem>, is_http: bool) -> Value {
-    if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) }
+/// Who waits for an answer.
+enum Caller {
+    Http,
+    Direct,
+    /// A direct caller to whom a problem is an error, such as a state machine.
+    Fails,
+}
+
+impl Caller {
+    fn answer(&self, answer: Result<Value, Problem>) -> Result<Value, Diagnostic> {
+        match self {
+            Self::Http => Ok(http(answer)),
+            Self::Direct => Ok(answer.unwrap_or_else(Problem::document)),
+            Self::Fails => answer.map_err(Problem::error),
+        }
+    }
 }
