@@ -69,7 +69,8 @@ pub type FunctionByName = fn(&str) -> Option<ExitCode>;
 /// `function` runs it.
 #[must_use]
 pub fn run(function: FunctionByName, walk: Walk, console: Console) -> ExitCode {
-    let Ok(name) = env::var(FUNCTION) else { return run_command(walk, console) };
+    let Some(name) = env::var_os(FUNCTION) else { return run_command(walk, console) };
+    let name = name.to_string_lossy();
     function(&name).unwrap_or_else(|| {
         eprintln!("error: {FUNCTION}={name}: the stack has no such function");
         ExitCode::FAILURE
