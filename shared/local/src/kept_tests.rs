@@ -58,7 +58,7 @@ async fn data_outlive_the_stack_and_streams_go_on_where_they_were() {
 #[tokio::test]
 async fn queues_and_positions_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
-    let queues = |kept| crate::queues::Queues::of(["dead".to_owned()], Some(kept));
+    let queues = |kept| crate::queues::Queues::of(&[QueueResource::named("dead".to_owned())], Some(kept));
     let kept = open(folder.path()).expect("data");
     let attributes = BTreeMap::from([("cause".to_owned(), "a limit".to_owned())]);
     queues(kept).send_with("dead", "lost".to_owned(), attributes.clone()).expect("a queue");
@@ -66,7 +66,7 @@ async fn queues_and_positions_are_kept() {
     let again = queues(kept.clone());
     let messages = again.messages().remove("dead").expect("a queue");
     assert_eq!((&*messages[0].body, &messages[0].attributes), ("lost", &attributes));
-    let received = again.receive("dead", 1, std::time::Duration::ZERO).expect("a queue");
+    let received = again.receive("dead", 1, None).expect("a queue");
     assert!(again.delete("dead", &received[0].receipt_handle).expect("a queue"));
     assert!(kept.queues()["dead"].is_empty());
 }
@@ -94,7 +94,12 @@ async fn data_of_another_template_or_a_newer_format_are_refused_with_the_ways_ou
     }
     kept.keep_queues(BTreeMap::from([(
         "other".to_owned(),
-        vec![Message { message_id: "1".into(), body: "b".into(), attributes: BTreeMap::new() }],
+        vec![Message {
+                message_id: "1".into(),
+                body: "b".into(),
+                attributes: BTreeMap::new(),
+                group: None,
+            }],
     )]));
     refused(
         open(folder.path()).err().expect("it is refused"),

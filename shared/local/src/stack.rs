@@ -29,6 +29,7 @@ use crate::{
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port, programs,
+    queue_poller::QueuePoller,
     queues::{Message, Queues},
     sam, schedule,
     services::{self, Services},
@@ -127,7 +128,7 @@ impl RunningStack {
         let functions = Functions::start(definitions, &programs, &common, &logs).await?;
         let functions = Arc::new(functions);
 
-        let queues = Queues::of(model.queues.iter().cloned(), kept.clone());
+        let queues = Queues::of(&model.queues, kept.clone());
         let buckets = match &kept {
             Some(kept) => kept.buckets(),
             None => emptied(folder.join("buckets"))?,
@@ -177,6 +178,15 @@ impl RunningStack {
                     notices.trouble(&error);
                 }
             });
+        }
+        for mapping in &model.queue_mappings {
+            let poller = QueuePoller {
+                mapping: mapping.clone(),
+                queues: queues.clone(),
+                functions: functions.clone(),
+                notices: notices.clone(),
+            };
+            tasks.spawn(poller.run());
         }
         Ok(Self {
             folder,

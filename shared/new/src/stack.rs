@@ -32,7 +32,7 @@ pub(crate) enum Auth {
 }
 
 /// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
-const LIBRARIES: [&str; 20] = [
+const LIBRARIES: [&str; 21] = [
     "aggregate-log",
     "automations",
     "cli",
@@ -46,6 +46,7 @@ const LIBRARIES: [&str; 20] = [
     "function",
     "lambda",
     "local",
+    "queue",
     "reactors",
     "spans",
     "stack",
