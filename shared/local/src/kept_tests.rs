@@ -1,12 +1,15 @@
 use super::*;
-use crate::embedded::tests::{put, table};
+use crate::{
+    embedded::tests::{put, table},
+    template::QueueResource,
+};
 
 fn tables(properties: Value) -> [TableResource; 1] {
     [TableResource { id: "Events".to_owned(), name: "events".to_owned(), properties }]
 }
 
 fn model() -> Model {
-    Model { queues: vec!["dead".to_owned()], ..Model::default() }
+    Model { queues: vec![QueueResource::named("dead".to_owned())], ..Model::default() }
 }
 
 fn open(folder: &Path) -> Result<Kept> {

@@ -11,7 +11,6 @@ use ringfence_automations::{Ordered, lanes};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_dynamo::Clock;
 use ringfence_lambda::Hosted;
 use ringfence_local::template::Template;
 use ringfence_reactors::ReactorTable;
