@@ -75,7 +75,8 @@ impl Automation {
         let unknown =
             || format!("{} names the table of {}, which is not known", slice.table, slice.name);
         let (_, table) = table.ok_or_else(unknown)?;
-        let functions = (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone(), Clock::system()));
+        let functions =
+            (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone(), Clock::system()));
         Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
     }
 }

@@ -61,7 +61,8 @@ async fn data_outlive_the_stack_and_streams_go_on_where_they_were() {
 #[tokio::test]
 async fn queues_and_positions_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
-    let queues = |kept| crate::queues::Queues::of(&[QueueResource::named("dead".to_owned())], Some(kept));
+    let queues =
+        |kept| crate::queues::Queues::of(&[QueueResource::named("dead".to_owned())], Some(kept));
     let kept = open(folder.path()).expect("data");
     let attributes = BTreeMap::from([("cause".to_owned(), "a limit".to_owned())]);
     queues(kept).send_with("dead", "lost".to_owned(), attributes.clone()).expect("a queue");
@@ -98,11 +99,11 @@ async fn data_of_another_template_or_a_newer_format_are_refused_with_the_ways_ou
     kept.keep_queues(BTreeMap::from([(
         "other".to_owned(),
         vec![Message {
-                message_id: "1".into(),
-                body: "b".into(),
-                attributes: BTreeMap::new(),
-                group: None,
-            }],
+            message_id: "1".into(),
+            body: "b".into(),
+            attributes: BTreeMap::new(),
+            group: None,
+        }],
     )]));
     refused(
         open(folder.path()).err().expect("it is refused"),

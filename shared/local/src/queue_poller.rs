@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::invoke::InvokeError;
-    use crate::queues::Order;
+    use crate::queues::MessageOrder;
     use crate::template::QueueResource;
 
     /// Fails as a whole on a batch that has `crash`, names `bad` as failed, and keeps what it was given.
@@ -132,7 +132,8 @@ mod tests {
         for (n, (body, group)) in
             [("good", "a"), ("bad", "b"), ("crash", "c")].into_iter().enumerate()
         {
-            let order = Order { group: Some(group.into()), deduplication: Some(n.to_string()) };
+            let order =
+                MessageOrder { group: Some(group.into()), deduplication: Some(n.to_string()) };
             queues.put("orders", body.into(), BTreeMap::new(), order).expect("a queue");
         }
         let mapping = QueueMapping {

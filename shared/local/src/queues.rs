@@ -60,7 +60,7 @@ pub enum SendError {
 
 /// The group of a message, and what tells it from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct MessageOrder {
     /// The group, whose messages come one after another.
     pub group: Option<String>,
     /// The deduplication id.
@@ -200,7 +200,7 @@ impl Queues {
         body: String,
         attributes: BTreeMap<String, String>,
     ) -> Result<String, SendError> {
-        self.put(queue, body, attributes, Order::default())
+        self.put(queue, body, attributes, MessageOrder::default())
     }
 
     /// Adds a message with attributes, and with what a FIFO queue needs. If the queue has had a message with the same
@@ -213,7 +213,7 @@ impl Queues {
         queue: &str,
         body: String,
         attributes: BTreeMap<String, String>,
-        order: Order,
+        order: MessageOrder,
     ) -> Result<String, SendError> {
         let message_id = clock::id();
         let message = |group| Message { message_id: message_id.clone(), body, attributes, group };
@@ -299,11 +299,7 @@ impl Queues {
     }
 
     /// As [`Self::on`], and keeps the messages.
-    fn change<T>(
-        &self,
-        queue: &str,
-        act: impl FnOnce(&mut Queue) -> T,
-    ) -> Result<T, UnknownQueue> {
+    fn change<T>(&self, queue: &str, act: impl FnOnce(&mut Queue) -> T) -> Result<T, UnknownQueue> {
         let acted = self.on(queue, act)?;
         if let Some(kept) = &self.kept {
             let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);

@@ -37,8 +37,8 @@ fn in_order() -> Queues {
     Queues::of_template(&[orders, fifo("dead")])
 }
 
-fn order(group: &str, id: &str) -> Order {
-    Order { group: Some(group.to_owned()), deduplication: Some(id.to_owned()) }
+fn order(group: &str, id: &str) -> MessageOrder {
+    MessageOrder { group: Some(group.to_owned()), deduplication: Some(id.to_owned()) }
 }
 
 #[tokio::test(start_paused = true)]
@@ -79,8 +79,8 @@ async fn a_group_comes_in_order_and_waits_for_its_hidden_message_and_a_duplicate
 async fn a_fifo_queue_names_what_a_message_lacks() {
     let queues = in_order();
     for (order, lacking) in [
-        (Order::default(), "MessageGroupId"),
-        (Order { deduplication: None, ..order("a", "1") }, "MessageDeduplicationId"),
+        (MessageOrder::default(), "MessageGroupId"),
+        (MessageOrder { deduplication: None, ..order("a", "1") }, "MessageDeduplicationId"),
     ] {
         let refused = queues.put("orders", "x".to_owned(), BTreeMap::new(), order);
         let refused = refused.expect_err("refused").to_string();

@@ -20,7 +20,7 @@ use crate::{
     environment::Environment,
     invoke::Invoke,
     mails::{self, Mails},
-    queues::{Order, Queues, Received, SendError, UnknownQueue},
+    queues::{MessageOrder, Queues, Received, SendError, UnknownQueue},
     s3,
 };
 
@@ -158,7 +158,7 @@ fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     }
     let SendMessage { queue_url, message_body, message_group_id, message_deduplication_id } =
         request;
-    let order = Order { group: message_group_id, deduplication: message_deduplication_id };
+    let order = MessageOrder { group: message_group_id, deduplication: message_deduplication_id };
     let sent = services.queues.put(&queue_url, message_body, BTreeMap::new(), order);
     let id = sent.map_err(|error| match error {
         SendError::Unknown(error) => no_queue(error),

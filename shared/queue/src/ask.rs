@@ -3,12 +3,10 @@
 
 use ringfence::{KeyReused, Principal, chain};
 use ringfence_dynamo::Clock;
-use ringfence_function::{
-    Issuers, MESSAGE_BYTES_MAX, Problem, http, make_claims_texts, principal,
-};
+use ringfence_function::{Issuers, MESSAGE_BYTES_MAX, Problem, http, make_claims_texts, principal};
 use serde_json::Value;
 
-use crate::answers::{AnswersError, CommandAnswer, CommandAnswers};
+use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
 use crate::commands::OpenSlice;
 use crate::run::say;
 use crate::sqs::{CommandQueue, body};
@@ -32,7 +30,8 @@ impl Asked<'_> {
             false => self.take(&request).await,
         };
         let is_pending = answered.as_ref().is_ok_and(|answer| !answer.state.is_answered());
-        let location = answered.as_ref().map(|answer| format!("/commands/{}", answer.command_id));
+        let location =
+            answered.as_ref().map(|answer| format!("/commands/{}", in_path(&answer.command_id)));
         let location = location.ok();
         let mut answer = http(answered.map(|answer| answer.document()));
         if is_pending && !is_get {
@@ -70,12 +69,17 @@ impl Asked<'_> {
         if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
             return Err(Problem::key_reused(&KeyReused { key: queued.command_id }));
         }
-        let answer = known.unwrap_or(pending);
+        let mut answer = known.unwrap_or(pending);
         if answer.state.is_answered() {
             return Ok(answer);
         }
         // If it was given up, it has all its tries again.
         queued.tries = answer.tries;
+        if answer.state == CommandState::Failed {
+            answer.state = CommandState::Pending;
+            let kept = self.answers.keep(&answer, now_ms).await;
+            kept.map_err(|error| self.failed(&error))?;
+        }
         self.queue.send(&queued).await.map_err(|error| {
             say(self.request_id, &chain(&*error));
             let detail = "the command is not in the queue; send it again, with its Idempotency-Key if it has one";
@@ -115,6 +119,16 @@ impl Asked<'_> {
 /// views.
 fn may_see(asks: Option<&Principal>, found: &CommandAnswer) -> bool {
     asks.is_none_or(|asks| found.principal == Some(asks.to_string()))
+}
+
+/// An id, which is visible ASCII, as a part of a path.
+fn in_path(id: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let each = |byte: u8| match plain(byte) {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    id.bytes().map(each).collect()
 }
 
 fn not_found() -> Problem {

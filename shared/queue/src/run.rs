@@ -133,6 +133,7 @@ impl Batch<'_> {
         answer.problem = Some(problem.document());
         let tries = answer.tries.saturating_sub(queued.tries);
         let is_last = tries >= TRIES_MAX;
+        answer.state = CommandState::Pending;
         if is_last {
             answer.state = CommandState::Failed;
             let letter = json!({
@@ -155,7 +156,10 @@ impl Batch<'_> {
     async fn give_up(&self, message: &Delivered<'_>, letter: &Value) -> Result<(), u16> {
         let kept = self.queue.keep(letter, message.id, message.group).await;
         kept.map_err(|error| {
-            say(self.request_id, &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)));
+            say(
+                self.request_id,
+                &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
+            );
             pause(1)
         })
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
-use ringfence_dynamo::{Clock, sdk_config};
+use ringfence_dynamo::{Clock, Meter, sdk_config};
 use ringfence_function::{Call, Issuers, Service, Variables, delivered, records};
 use serde_json::Value;
 
@@ -83,6 +83,12 @@ impl Service for RunCommands {
 }
 
 impl RunCommands {
+    /// What its requests for the answers of commands cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        self.answers.meter()
+    }
+
     /// The function with these slices. The tables of the logs are named by their variables, such as `EVENT_TABLE`.
     ///
     /// # Errors

@@ -59,12 +59,24 @@ fn group_id(group: &str) -> String {
     if is_plain && !group.is_empty() { group.to_owned() } else { hex(group) }
 }
 
+/// Puts a command into the queue at a URL. Within five minutes, the command of an id is put there once.
+///
+/// # Errors
+/// SQS does not take it.
+pub fn queue_command(
+    client: &aws_sdk_sqs::Client,
+    queue_url: &str,
+    queued: &QueuedCommand,
+) -> BoxFuture<'static, Result<(), QueueError>> {
+    let send = client.send_message().queue_url(queue_url);
+    let send = send.message_body(body(queued)).message_group_id(group_id(&queued.group));
+    let send = send.message_deduplication_id(&queued.command_id);
+    async move { send.send().await.map(drop).map_err(Into::into) }.boxed()
+}
+
 impl CommandQueue for SqsCommandQueue {
     fn send(&self, queued: &QueuedCommand) -> BoxFuture<'_, Result<(), QueueError>> {
-        let send = self.client.send_message().queue_url(&self.commands);
-        let send = send.message_body(body(queued)).message_group_id(group_id(&queued.group));
-        let send = send.message_deduplication_id(&queued.command_id);
-        async move { send.send().await.map(drop).map_err(Into::into) }.boxed()
+        queue_command(&self.client, &self.commands, queued)
     }
 
     fn keep(

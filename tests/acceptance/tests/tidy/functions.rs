@@ -31,7 +31,11 @@ fn the_page_of_slices_lists_the_functions() {
             let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
             let schedules = model.schedules.iter().filter(|it| it.target.function == function.name);
             let schedules = schedules.map(|schedule| format!("`{}`", schedule.expression));
-            streams.chain(routes).chain(schedules).collect::<Vec<_>>().join(", ")
+            let queues = model.queue_mappings.iter().filter(|it| it.function == function.name);
+            let queues = queues.filter_map(|it| it.queue.rsplit('-').next());
+            let queues = queues.map(|queue| format!("the queue `{queue}`"));
+            let woken = streams.chain(queues).chain(routes).chain(schedules);
+            woken.collect::<Vec<_>>().join(", ")
         };
         let others = others.iter().map(|function| row(function, &woken(function)));
         check_table(page, "slices", "slice | path | what it does", slices.collect());

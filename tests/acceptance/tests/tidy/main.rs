@@ -55,12 +55,13 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// What serves all of a stack: the logical id, and the file that says what it does.
-const SERVING: [(&str, &str); 5] = [
+const SERVING: [(&str, &str); 6] = [
     ("PublishEvents", "shared/topic/src/lib.rs"),
     ("IndexEvents", "shared/feed/src/index_events.rs"),
     ("ProjectViews", "shared/views/src/project_views.rs"),
     ("QueryViews", "shared/views/src/query_views.rs"),
     ("FireDeadlines", "shared/deadlines/src/fire_deadlines.rs"),
+    ("RunCommands", "shared/queue/src/run_commands.rs"),
 ];
 
 /// The slices of a stack, what serves all of it, and the other functions of contexts.

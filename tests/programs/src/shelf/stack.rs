@@ -6,6 +6,7 @@ use ringfence::Snapshots;
 use ringfence::prelude::*;
 use ringfence_deadlines::{Deadlines, FireDeadlines};
 use ringfence_feed::index_events::IndexEvents;
+use ringfence_queue::{QueuedSlices, RunCommands};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_topic::PublishEvents;
 use ringfence_views::{View, project_views::ProjectViews, query_views::QueryViews};
@@ -199,6 +200,9 @@ pub(in super::super) fn run(function: Option<&str>) -> ExitCode {
         Some("starter-project-views") => ringfence_function::run::<ProjectViews>(stack().folded()),
         Some("starter-fire-deadlines") => {
             ringfence_function::run::<FireDeadlines>(Deadlines::of::<All>())
+        }
+        Some("starter-run-commands") => {
+            ringfence_function::run::<RunCommands>(QueuedSlices::of::<All>())
         }
         Some("starter-query-views") => ringfence_function::run::<QueryViews>(stack().views()),
         _ => ringfence_cli::run::<All, ringfence_console::ConsoleCommand>(),
