@@ -47,6 +47,7 @@ const LIBRARIES: [&str; 21] = [
     "lambda",
     "local",
     "program",
+    "queue",
     "reactors",
     "spans",
     "stack",

@@ -11,7 +11,7 @@ use ringfence_automations::{Ordered, lanes};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_lambda::Reacting;
+use ringfence_lambda::Hosted;
 use ringfence_local::template::Template;
 use ringfence_reactors::ReactorTable;
 use ringfence_testing::Dynamo;
@@ -59,7 +59,8 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let dynamo = Dynamo::with(&template, &tables);
     let [placed, cancelled] = order(&dynamo).await;
     let by_bus =
-        Reacting::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into()).unwrap();
+        Hosted::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into(), Clock::system())
+            .unwrap();
     for event in [&cancelled, &placed] {
         by_bus.react(event).await.unwrap();
     }

@@ -118,7 +118,7 @@ fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
 }
 
 /// What follows from the slices and the other functions of a stack. Each has a rule of its own.
-const OWN: [&str; 7] = [
+const OWN: [&str; 8] = [
     "CommandsFail",
     "Dashboard",
     "DcbLogRole",
@@ -126,6 +126,7 @@ const OWN: [&str; 7] = [
     "FunctionsFail",
     "MappingsStopped",
     "PublishEventsRole",
+    "RunCommandsRole",
 ];
 
 /// A template without what differs from stack to stack: names of programs and sources, indexes of tags, functions of
