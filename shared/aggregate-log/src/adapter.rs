@@ -6,9 +6,7 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence::{Catalog, Reads, SequencedEvent, State, StoreError};
 
 use crate::event::whole;
-use crate::item::{EVENT_STORE_ID, text};
-use crate::key::check_store;
-use crate::list::{self, Of};
+use crate::list;
 use crate::push::{Prepared, check};
 use crate::{
     AggregateError, AggregateEvent, AggregateKey, AggregatePage, AggregateTable, ListOptions,
@@ -68,7 +66,8 @@ impl AggregateTable {
         place: PushPlace,
         event: NewAggregateEvent,
     ) -> Result<AggregateEvent, AggregateError> {
-        let pushed = self.push(&[Push { key: key.clone(), place, events: vec![event] }]).await?;
+        let push = Push { key: key.clone(), place, events: vec![event] };
+        let pushed = pushed(&[(self, &push)]).await?;
         Ok(pushed.into_iter().next().expect("one event was pushed"))
     }
 
@@ -84,7 +83,7 @@ impl AggregateTable {
         &self,
         group: Vec<Push>,
     ) -> Result<Vec<AggregateEvent>, AggregateError> {
-        self.push(&group).await
+        pushed(&group.iter().map(|push| (self, push)).collect::<Vec<_>>()).await
     }
 
     /// One page of a store's aggregates, by the time of their first events. A new aggregate may appear late. Needs
@@ -97,8 +96,8 @@ impl AggregateTable {
         store: &str,
         list: &ListOptions,
     ) -> Result<AggregatePage, AggregateError> {
-        check_store(store)?;
-        list::page(self, Of { name: EVENT_STORE_ID, value: text(store) }, list).await
+        self.stores.check(store)?;
+        list::page(self, self.stores.first_events(store), list).await
     }
 
     async fn newest(&self, key: &AggregateKey) -> Result<Version, AggregateError> {
@@ -113,30 +112,42 @@ impl AggregateTable {
         };
         push.place.first(&push.key, newest)
     }
+}
 
-    async fn push(&self, group: &[Push]) -> Result<Vec<AggregateEvent>, AggregateError> {
-        check(group)?;
-        let mut attempts = self.retry.start();
-        loop {
-            let firsts = join_all(group.iter().map(|push| self.first(push))).await;
-            // The error is of the first in the group that is refused, not of the first to answer.
-            let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
-            let (now_ms, push_id) = (self.clock.now_ms(), self.clock.uuid().simple().to_string());
-            let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
-            let conflict = match self.send(&prepared).await {
-                Err(AggregateError::Conflict(conflict)) => conflict,
-                sent => return sent.and_then(|()| prepared.events()),
-            };
-            // No decision rests on the end of an aggregate, so its end by now will do as well.
-            let anywhere =
-                group.iter().any(|push| push.key == conflict.key && push.place == PushPlace::End);
-            if !anywhere {
-                return Err(AggregateError::Conflict(conflict));
-            }
-            if !attempts.again().await {
-                let (attempts, over) = (attempts.made(), Some(conflict.into()));
-                return Err(StoreError::Contention { attempts, over }.into());
-            }
+/// Adds all of the events or none, with one timestamp, each push to the table beside it. A table may have either layout. All
+/// tables are in one account and one Region. The first one's clock gives the time, and its client sends the transaction,
+/// which its meter counts. Otherwise as [`AggregateTable::push_event_group`].
+///
+/// # Errors
+/// As [`AggregateTable::push_event_group`].
+pub async fn push_to_tables(
+    group: &[(&AggregateTable, Push)],
+) -> Result<Vec<AggregateEvent>, AggregateError> {
+    pushed(&group.iter().map(|(table, push)| (*table, push)).collect::<Vec<_>>()).await
+}
+
+async fn pushed(group: &[(&AggregateTable, &Push)]) -> Result<Vec<AggregateEvent>, AggregateError> {
+    check(group)?;
+    let (sender, _) = group[0];
+    let mut attempts = sender.retry.start();
+    loop {
+        let firsts = join_all(group.iter().map(|(table, push)| table.first(push))).await;
+        // The error is of the first in the group that is refused, not of the first to answer.
+        let firsts = firsts.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let (now_ms, push_id) = (sender.clock.now_ms(), sender.clock.uuid().simple().to_string());
+        let prepared = Prepared::new(group, &firsts, now_ms, push_id)?;
+        let conflict = match sender.send(&prepared).await {
+            Err(AggregateError::Conflict(conflict)) => conflict,
+            sent => return sent.and_then(|()| prepared.events()),
+        };
+        // No decision rests on the end of an aggregate, so its end by now will do as well.
+        let is_at_end = |push: &Push| push.key == conflict.key && push.place == PushPlace::End;
+        if !group.iter().any(|(_, push)| is_at_end(push)) {
+            return Err(AggregateError::Conflict(conflict));
+        }
+        if !attempts.again().await {
+            let (attempts, over) = (attempts.made(), Some(conflict.into()));
+            return Err(StoreError::Contention { attempts, over }.into());
         }
     }
 }

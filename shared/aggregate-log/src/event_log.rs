@@ -14,7 +14,7 @@ use ringfence_dynamo::{Action, Clock, Intent, Item, Retry};
 use serde_json::Value;
 
 use crate::event::whole;
-use crate::item::{self, key_of};
+use crate::item;
 use crate::merge::merged;
 use crate::push::{Entry, Prepared, Verdict};
 use crate::table::READING_ITEMS;
@@ -118,7 +118,7 @@ impl AggregateLog {
         &self,
         draft: &Draft<'_>,
         ends: &Ends,
-    ) -> Result<(Prepared, Vec<SequencedEvent>), LogError> {
+    ) -> Result<(Prepared<'_>, Vec<SequencedEvent>), LogError> {
         let Draft { effect, envelope, seen } = draft;
         let (now_ms, own_ms) = (self.clock.now_ms(), self.last_ms.load(Ordering::Acquire));
         let cause_ms = self.clock.follow(envelope.cause_ms);
@@ -137,7 +137,7 @@ impl AggregateLog {
             let schema = self.catalog.schema(&event.event_type);
             let stored = stored(event, schema, envelope, at);
             let (key, rest) = (key(partition)?, target.events - *put);
-            prepared.add(key, last + *put, false, rest, &stored, at)?;
+            prepared.add((&self.table, key), last + *put, false, rest, &stored, at)?;
             let NewEvent { event_type, tags, data } = event.clone();
             in_slots.push(SequencedEvent {
                 partition: partition.clone(),
@@ -153,7 +153,7 @@ impl AggregateLog {
             });
         }
         for (partition, slot) in checks {
-            prepared.check(key(partition)?, slot + 1);
+            prepared.check((&self.table, key(partition)?), slot + 1);
         }
         prepared.limited()?;
         Ok((prepared, in_slots))
@@ -233,7 +233,8 @@ impl AggregateLog {
         let Effect { checks, .. } = Effect::look(&self.catalog, seen)?;
         let next = checks.iter().map(|(partition, slot)| Ok((key(partition)?, slot + 1)));
         let next: Vec<(AggregateKey, u64)> = next.collect::<Result<_, LogError>>()?;
-        let keys: Vec<Item> = next.iter().map(|(key, version)| key_of(key, *version)).collect();
+        let keys = next.iter().map(|(key, version)| self.table.stores.key_of(key, *version));
+        let keys: Vec<Item> = keys.collect();
         let is_whole = seen.iter().all(|(id, _)| seen.prefix(id).is_some_and(|it| it.rest == 0));
         let found = match &keys[..] {
             [key] if is_whole => {

@@ -53,7 +53,7 @@ impl AggregateTable {
         key: &AggregateKey,
         range: Range,
     ) -> impl Stream<Item = Result<Item, AggregateError>> + Send + use<> {
-        read::items(self.clone(), key.to_string(), range)
+        read::items(self.clone(), key.clone(), range)
     }
 
     /// Every item of the table, strongly consistent. Reads the whole table.

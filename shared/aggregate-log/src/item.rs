@@ -9,25 +9,29 @@ use crate::{
 };
 
 /// Partition key: `<store>#<aggregate>`.
-pub(crate) const AGGREGATE_ID: &str = "aggregateId";
+pub const AGGREGATE_ID: &str = "aggregateId";
 /// Sort key, from 1.
-pub(crate) const VERSION: &str = "version";
+pub const VERSION: &str = "version";
 /// Type name.
-const TYPE: &str = "type";
+pub const TYPE: &str = "type";
 /// RFC 3339, UTC, milliseconds; sort key of the index.
-pub(crate) const TIMESTAMP: &str = "timestamp";
-const PAYLOAD: &str = "payload";
-const METADATA: &str = "metadata";
+pub const TIMESTAMP: &str = "timestamp";
+/// The payload, if the event has one.
+pub const PAYLOAD: &str = "payload";
+/// The metadata, if the event has some.
+pub const METADATA: &str = "metadata";
 /// The store, on first events alone: partition key of the index.
-pub(crate) const EVENT_STORE_ID: &str = "eventStoreId";
+pub const EVENT_STORE_ID: &str = "eventStoreId";
 /// Names the push that wrote the item, so that a writer whose answer was lost recognises its own
 /// event. The original neither writes nor reads it.
-const PUSH_ID: &str = "pushId";
+pub const PUSH_ID: &str = "pushId";
 /// The number of events of the same push that follow in the aggregate. The last event does not have it, and the original
 /// neither writes nor reads it.
-const REST: &str = "rest";
+pub const REST: &str = "rest";
+/// What first events have in a table of the older layout instead of the store.
+pub const IS_INITIAL_EVENT: &str = "isInitialEvent";
 /// The index of first events.
-pub(crate) const INITIAL_EVENTS: &str = "initialEvents";
+pub const INITIAL_EVENTS: &str = "initialEvents";
 
 /// Types that the original keeps for its messages.
 const RESERVED_TYPES: [&str; 2] = ["__REPLAYED__", "__AGGREGATE_EXISTS__"];
@@ -122,12 +126,6 @@ pub(crate) fn version_of(item: &Item) -> Result<Version, DecodeError> {
     let number = item.get(VERSION).and_then(|value| value.as_n().ok());
     let version = number.and_then(|number| number.parse().ok()).map(Version);
     version.ok_or(DecodeError::Attribute(VERSION))
-}
-
-/// The key of an event's item.
-pub(crate) fn key_of(key: &AggregateKey, version: u64) -> Item {
-    let key = [(AGGREGATE_ID, text(key.to_string())), (VERSION, number(version))];
-    key.map(|(name, value)| (name.to_owned(), value)).into()
 }
 
 /// The type of an item's event.

@@ -1,9 +1,18 @@
-//! The layout of the aggregates' table.
+//! The two layouts of a table: that of any stores, and the older one of a single store.
+//!
+//! In the older one the partition key is the bare id of the aggregate, and first events have `isInitialEvent` = 1, by which
+//! the index `initialEvents` lists them. No item has the name of the store, so the table is given it. All other code sees
+//! items of the first layout: those of the older one are changed as they are read and as they are written.
 
-use aws_sdk_dynamodb::types::StreamViewType;
-use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
+use aws_sdk_dynamodb::types::{AttributeValue, StreamViewType};
+use ringfence_dynamo::{IndexLayout, Item, TableLayout, number_key, text_key};
 
-use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION};
+use crate::item::{
+    AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, IS_INITIAL_EVENT, TIMESTAMP, VERSION, number,
+    text,
+};
+use crate::key::check_store;
+use crate::{AggregateError, AggregateKey};
 
 /// The table for the aggregates of any stores, with the index that lists the aggregates of a store.
 #[must_use]
@@ -16,7 +25,89 @@ pub fn table_layout() -> TableLayout {
     TableLayout {
         keys: [text_key(AGGREGATE_ID), number_key(VERSION)],
         indexes: vec![initial_events],
-        stream: StreamViewType::NewImage,
+        stream: Some(StreamViewType::NewImage),
         expires_at: None,
+    }
+}
+
+/// The table of a store in the older layout.
+#[must_use]
+pub fn legacy_table_layout() -> TableLayout {
+    let mut layout = table_layout();
+    layout.indexes[0].keys[0] = number_key(IS_INITIAL_EVENT);
+    layout
+}
+
+/// Whose first events to list: the name and the value of the index's partition key.
+pub(crate) struct Of {
+    pub(crate) name: &'static str,
+    pub(crate) value: AttributeValue,
+}
+
+/// Which stores a table has.
+#[derive(Clone, Debug)]
+pub(crate) enum Stores {
+    /// Any; a partition key begins with the store.
+    Any,
+    /// This one alone, in the older layout.
+    One(String),
+}
+
+impl Stores {
+    /// Fails if the table can't have the aggregates of a store.
+    pub(crate) fn check(&self, store: &str) -> Result<(), AggregateError> {
+        match self {
+            Self::Any => Ok(check_store(store)?),
+            Self::One(own) if own == store => Ok(()),
+            Self::One(own) => {
+                let why = format!("the table has the aggregates of {own}, and none of {store}");
+                Err(AggregateError::Invalid(why))
+            }
+        }
+    }
+
+    /// The partition key of an aggregate.
+    pub(crate) fn partition(&self, key: &AggregateKey) -> AttributeValue {
+        match self {
+            Self::Any => text(key.to_string()),
+            Self::One(_) => text(key.id()),
+        }
+    }
+
+    /// The key of an event's item.
+    pub(crate) fn key_of(&self, key: &AggregateKey, version: u64) -> Item {
+        let key = [(AGGREGATE_ID, self.partition(key)), (VERSION, number(version))];
+        key.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// The first events of a store, by the key of the index.
+    pub(crate) fn first_events(&self, store: &str) -> Of {
+        match self {
+            Self::Any => Of { name: EVENT_STORE_ID, value: text(store) },
+            Self::One(_) => Of { name: IS_INITIAL_EVENT, value: number(1) },
+        }
+    }
+
+    /// An item as a table for any stores has it.
+    pub(crate) fn read(&self, mut item: Item) -> Item {
+        let Self::One(store) = self else { return item };
+        if let Some(AttributeValue::S(id)) = item.get_mut(AGGREGATE_ID) {
+            *id = format!("{store}#{id}");
+        }
+        if item.remove(IS_INITIAL_EVENT).is_some() {
+            item.insert(EVENT_STORE_ID.to_owned(), text(store));
+        }
+        item
+    }
+
+    /// The item of an event of this aggregate as the table has it.
+    pub(crate) fn written(&self, key: &AggregateKey, mut item: Item) -> Item {
+        if let Self::One(_) = self {
+            item.insert(AGGREGATE_ID.to_owned(), self.partition(key));
+            if item.remove(EVENT_STORE_ID).is_some() {
+                item.insert(IS_INITIAL_EVENT.to_owned(), number(1));
+            }
+        }
+        item
     }
 }

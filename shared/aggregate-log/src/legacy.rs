@@ -1,31 +1,16 @@
-//! The original's older layout, one table a store: read and imported, never written.
-//!
-//! Its partition key is the bare id of the aggregate; first events have `isInitialEvent` = 1, by
-//! which the index `initialEvents` lists them.
+//! Copying a table into another one. A table of the older layout, one store a table, becomes one for any stores so.
 
-use aws_sdk_dynamodb::Client;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_dynamo::{Clock, Item};
+use futures::stream::TryStreamExt;
+use ringfence_dynamo::Item;
 
-use crate::item::{AGGREGATE_ID, EVENT_STORE_ID, decode_named, number, text, text_of, version_of};
-use crate::list::{self, IS_INITIAL_EVENT, Of};
+use crate::item::{EVENT_STORE_ID, decode_named, text};
 use crate::push::{Entry, Prepared};
-use crate::{
-    AggregateError, AggregateEvent, AggregateKey, AggregatePage, AggregateTable, DecodeError,
-    ListOptions, Range, read, scan,
-};
+use crate::{AggregateError, AggregateKey, AggregateTable, Range, read, scan};
 
-/// Aggregates that are imported at the same time.
+/// Events that are imported at the same time.
 const IMPORTS_MAX: usize = 16;
 
-/// The table of one store.
-#[derive(Clone, Debug)]
-pub struct LegacyTable {
-    table: AggregateTable,
-    store: String,
-}
-
-/// The result of an import: what became of the events of a legacy table.
+/// The result of an import: what became of the events of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LegacyImport {
     /// Events that were put.
@@ -34,123 +19,54 @@ pub struct LegacyImport {
     pub present: u64,
 }
 
-impl LegacyTable {
-    /// The table `name`, which holds the events of `store`.
+impl AggregateTable {
+    /// Puts every event of the table `from` into this one as it is: version, timestamp, payload and metadata. If it fails,
+    /// it can be run again, and goes on where events are missing. Nothing else should write to either table meanwhile.
+    /// `progress` gets the number of events that were copied or were there.
     ///
     /// # Errors
-    /// [`AggregateError::Key`] if `store` can't name a store.
-    pub fn new(
-        client: Client,
-        name: impl Into<String>,
-        store: impl Into<String>,
-    ) -> Result<Self, AggregateError> {
-        let store = store.into();
-        crate::key::check_store(&store)?;
-        Ok(Self { table: AggregateTable::new(client, name, Clock::system()), store })
-    }
-
-    /// Puts every event into `to` as it is: version, timestamp, payload and metadata. If it fails, it can
-    /// be run again, and goes on where events are missing. Nothing else should write to either table
-    /// meanwhile.
-    ///
-    /// # Errors
-    /// [`AggregateError::Conflict`] if `to` has another event in the place of one; otherwise the failure
+    /// [`AggregateError::Conflict`] if this table has another event in the place of one; otherwise the failure
     /// of a request.
-    pub async fn import(&self, to: &AggregateTable) -> Result<LegacyImport, AggregateError> {
-        let put = |item| async move {
-            let entry = self.entry(item)?;
-            to.put_once(entry).await
-        };
-        let puts = scan::items(&self.table).map_ok(put).try_buffer_unordered(IMPORTS_MAX);
+    pub async fn import(
+        &self,
+        from: &Self,
+        progress: &(dyn Fn(u64) + Send + Sync),
+    ) -> Result<LegacyImport, AggregateError> {
+        let puts = scan::items(from).map_ok(|item| self.put_once(item));
+        let puts = puts.try_buffer_unordered(IMPORTS_MAX);
         puts.try_fold(LegacyImport::default(), async |sum, is_new| {
             let (events, present) = (u64::from(is_new), u64::from(!is_new));
-            Ok(LegacyImport { events: sum.events + events, present: sum.present + present })
+            let sum = LegacyImport { events: sum.events + events, present: sum.present + present };
+            progress(sum.events + sum.present);
+            Ok(sum)
         })
         .await
     }
 
-    /// The item in the layout of one table for all stores.
-    fn entry(&self, item: Item) -> Result<Entry, AggregateError> {
-        let item = self.prefixed(item)?;
-        let event = decode_named(item.clone())?;
-        Ok(Entry {
-            key: event.key,
-            version: event.version.number(),
-            forced: false,
-            item: Some(item),
-        })
-    }
-
-    fn prefixed(&self, mut item: Item) -> Result<Item, AggregateError> {
-        let name = crate::item::name_of(&item);
-        let undecodable = |error: DecodeError| AggregateError::undecodable(name, error);
-        let read = || Ok((text_of(&item, AGGREGATE_ID)?.to_owned(), version_of(&item)?));
-        let (id, version) = read().map_err(undecodable)?;
-        let key = AggregateKey::new(&self.store, id)?;
-        item.remove(IS_INITIAL_EVENT);
-        item.insert(AGGREGATE_ID.to_owned(), text(key.to_string()));
-        if version.number() == 1 {
-            item.insert(EVENT_STORE_ID.to_owned(), text(&self.store));
-        }
-        Ok(item)
-    }
-}
-
-impl AggregateTable {
     /// Puts an item without an id of a push. Returns false if it is there already.
-    async fn put_once(&self, entry: Entry) -> Result<bool, AggregateError> {
-        let (key, version, item) = (entry.key.clone(), entry.version, entry.item.clone());
+    async fn put_once(&self, mut item: Item) -> Result<bool, AggregateError> {
+        let event = decode_named(item.clone())?;
+        let (key, version) = (AggregateKey::new(event.key.store(), event.key.id())?, event.version);
+        self.stores.check(key.store())?;
+        // Lists have each aggregate once, also if the other writer has left that out.
+        item.remove(EVENT_STORE_ID);
+        if version.number() == 1 {
+            item.insert(EVENT_STORE_ID.to_owned(), text(key.store()));
+        }
+        let (version, forced) = (version.number(), false);
+        let entry = Entry { table: self, key, version, forced, item: Some(item.clone()) };
         let prepared = Prepared { push_id: String::new(), entries: vec![entry] };
-        match self.send(&prepared).await {
-            Ok(()) => Ok(true),
-            Err(AggregateError::Conflict(conflict)) => {
-                let range = Range {
-                    min_version: Some(version),
-                    max_version: Some(version),
-                    ..Range::default()
-                };
-                let found =
-                    read::items(self.clone(), key.to_string(), range).try_collect::<Vec<_>>();
-                match found.await?.as_slice() {
-                    [found] if Some(found) == item.as_ref() => Ok(false),
-                    _ => Err(AggregateError::Conflict(conflict)),
-                }
-            }
-            Err(error) => Err(error),
+        let conflict = match self.send(&prepared).await {
+            Ok(()) => return Ok(true),
+            Err(AggregateError::Conflict(conflict)) => conflict,
+            Err(error) => return Err(error),
+        };
+        let (min_version, max_version) = (Some(version), Some(version));
+        let range = Range { min_version, max_version, ..Range::default() };
+        let found = read::items(self.clone(), conflict.key.clone(), range);
+        match found.try_collect::<Vec<_>>().await?.as_slice() {
+            [found] if *found == item => Ok(false),
+            _ => Err(AggregateError::Conflict(conflict)),
         }
-    }
-}
-
-impl LegacyTable {
-    /// As [`AggregateTable::get_events`].
-    pub fn get_events(
-        &self,
-        key: &AggregateKey,
-        range: Range,
-    ) -> BoxStream<'_, Result<AggregateEvent, AggregateError>> {
-        if key.store() != self.store {
-            let why = format!("{key} is not in the table of {}", self.store);
-            let refused = Err(AggregateError::Invalid(why));
-            return futures::stream::once(std::future::ready(refused)).boxed();
-        }
-        read::items(self.table.clone(), key.id().to_owned(), range)
-            .map(|item| item.and_then(|item| self.prefixed(item)).and_then(decode_named))
-            .boxed()
-    }
-
-    /// As [`AggregateTable::list_aggregate_ids`].
-    ///
-    /// # Errors
-    /// As [`AggregateTable::list_aggregate_ids`], and a store that is not in the table.
-    pub async fn list_aggregate_ids(
-        &self,
-        store: &str,
-        list: &ListOptions,
-    ) -> Result<AggregatePage, AggregateError> {
-        if store != self.store {
-            let why = format!("{store} is not in the table of {}", self.store);
-            return Err(AggregateError::Invalid(why));
-        }
-        list::page(&self.table, Of { name: IS_INITIAL_EVENT, value: number(1) }, list).await
     }
 }

@@ -8,7 +8,8 @@
 //!
 //! docs/aggregate-log.md has layout, costs and what differs from the original.
 //!
-//! Architecture invariant: only the modules `item` and `list` name the attributes of the table.
+//! Architecture invariant: only the modules `item` and `list` name the attributes of the table, and only `layout` knows that
+//! there are two layouts.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod adapter;
@@ -31,7 +32,15 @@ mod send;
 mod table;
 mod verify;
 
-pub use adapter::Aggregate;
+/// The names of the table's attributes, and of its index.
+pub mod attributes {
+    pub use crate::item::{
+        AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, IS_INITIAL_EVENT, METADATA, PAYLOAD, PUSH_ID,
+        REST, TIMESTAMP, TYPE, VERSION,
+    };
+}
+
+pub use adapter::{Aggregate, push_to_tables};
 pub use error::{AggregateError, VersionConflict};
 pub use event::{
     AggregateEvent, AggregatePage, ListOptions, ListedAggregate, NewAggregateEvent, Push,
@@ -41,8 +50,8 @@ pub use event_log::AggregateLog;
 pub use image::event_of_image;
 pub use item::{DecodeError, name_of};
 pub use key::{AggregateKey, KeyError};
-pub use layout::table_layout;
-pub use legacy::{LegacyImport, LegacyTable};
+pub use layout::{legacy_table_layout, table_layout};
+pub use legacy::LegacyImport;
 pub use limits::{GROUP_BYTES_MAX, GROUP_EVENTS_MAX, VERSION_MAX};
 pub use table::AggregateTable;
 pub use verify::{AggregateDefect, AggregateReport};

@@ -7,16 +7,13 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 use serde::{Deserialize, Serialize};
 
-use crate::item::{AGGREGATE_ID, INITIAL_EVENTS, TIMESTAMP, VERSION, name_of, text, text_of};
+use crate::item::{
+    AGGREGATE_ID, INITIAL_EVENTS, IS_INITIAL_EVENT, TIMESTAMP, VERSION, name_of, text, text_of,
+};
+use crate::layout::Of;
 use crate::{
     AggregateError, AggregateKey, AggregatePage, AggregateTable, ListOptions, ListedAggregate,
 };
-
-/// Whose first events to list: the name and the value of the index's partition key.
-pub(crate) struct Of {
-    pub(crate) name: &'static str,
-    pub(crate) value: AttributeValue,
-}
 
 /// A page token, in the JSON of the original: either writer continues a list that the other began.
 #[derive(Clone, Default, Serialize, Deserialize)]
@@ -69,9 +66,6 @@ impl Attribute {
         }
     }
 }
-
-/// The attribute that a legacy table has in its index instead of the store.
-pub(crate) const IS_INITIAL_EVENT: &str = "isInitialEvent";
 
 impl Key {
     pub(crate) fn of(item: &Item) -> Option<Self> {

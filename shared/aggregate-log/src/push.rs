@@ -8,25 +8,29 @@ use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
 use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
 use crate::{
-    AggregateError, AggregateEvent, AggregateKey, NewAggregateEvent, Push, PushPlace, Version,
-    limits,
+    AggregateError, AggregateEvent, AggregateKey, AggregateTable, NewAggregateEvent, Push,
+    PushPlace, Version, limits,
 };
 
 /// One version that has to be free.
-pub(crate) struct Entry {
+pub(crate) struct Entry<'a> {
+    pub(crate) table: &'a AggregateTable,
     pub(crate) key: AggregateKey,
     pub(crate) version: u64,
     /// Replaces whatever is there.
     pub(crate) forced: bool,
-    /// The event to put; `None` only checks.
+    /// The event to put, as a table for any stores has it; `None` only checks.
     pub(crate) item: Option<Item>,
 }
 
+/// An aggregate, and the table that has it.
+type Home<'a> = (&'a AggregateTable, AggregateKey);
+
 /// A group with its versions, to be sent as it is until its outcome is known.
-pub(crate) struct Prepared {
+pub(crate) struct Prepared<'a> {
     /// Names this push in its items.
     pub(crate) push_id: String,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry<'a>>,
 }
 
 /// What an answer says about a push.
@@ -37,7 +41,7 @@ pub(crate) enum Verdict {
     Conflicts(Vec<VersionConflict>),
 }
 
-impl Prepared {
+impl<'a> Prepared<'a> {
     /// A push without events.
     pub(crate) fn begin(push_id: String) -> Self {
         Self { push_id, entries: Vec::new() }
@@ -46,23 +50,24 @@ impl Prepared {
     /// Adds an event at `at_ms`, in milliseconds since 1970. After it, `rest` events of the same aggregate follow.
     pub(crate) fn add(
         &mut self,
-        key: AggregateKey,
+        (table, key): Home<'a>,
         version: u64,
         forced: bool,
         rest: u64,
         event: &NewAggregateEvent,
         at_ms: u64,
     ) -> Result<(), AggregateError> {
+        table.stores.check(key.store())?;
         limits::version(&key.to_string(), version)?;
         let item = encode(&key, version, event, &rfc3339(at_ms), &self.push_id, rest)?;
         ringfence::limits::event(&event.event_type, item_bytes(&item))?;
-        self.entries.push(Entry { key, version, forced, item: Some(item) });
+        self.entries.push(Entry { table, key, version, forced, item: Some(item) });
         Ok(())
     }
 
     /// Requires that a version is free.
-    pub(crate) fn check(&mut self, key: AggregateKey, version: u64) {
-        self.entries.push(Entry { key, version, forced: false, item: None });
+    pub(crate) fn check(&mut self, (table, key): Home<'a>, version: u64) {
+        self.entries.push(Entry { table, key, version, forced: false, item: None });
     }
 
     /// Refuses what is too large for a transaction.
@@ -78,19 +83,19 @@ impl Prepared {
 
     /// The items of the group; `firsts` are the versions of each push's first event.
     pub(crate) fn new(
-        group: &[Push],
+        group: &[(&'a AggregateTable, &Push)],
         firsts: &[u64],
         now_ms: u64,
         push_id: String,
     ) -> Result<Self, AggregateError> {
         let at_ms = timestamp_ms(group)?.unwrap_or(now_ms);
         let mut prepared = Self::begin(push_id);
-        for (push, first) in group.iter().zip(firsts) {
+        for ((table, push), first) in group.iter().zip(firsts) {
             let forced = matches!(push.place, PushPlace::Forced(_));
             let rest = (0..push.events.len() as u64).rev();
             for ((event, offset), rest) in push.events.iter().zip(0..).zip(rest) {
                 let version = first.saturating_add(offset);
-                prepared.add(push.key.clone(), version, forced, rest, event, at_ms)?;
+                prepared.add((table, push.key.clone()), version, forced, rest, event, at_ms)?;
             }
         }
         prepared.limited()?;
@@ -138,13 +143,13 @@ impl Prepared {
 }
 
 /// Refuses what can't be a group, before any request.
-pub(crate) fn check(group: &[Push]) -> Result<(), AggregateError> {
+pub(crate) fn check(group: &[(&AggregateTable, &Push)]) -> Result<(), AggregateError> {
     let refuse = |why: String| Err(AggregateError::Invalid(why));
-    if group.is_empty() || group.iter().any(|push| push.events.is_empty()) {
+    if group.is_empty() || group.iter().any(|(_, push)| push.events.is_empty()) {
         return refuse("a push has at least one event".to_owned());
     }
     let mut keys = BTreeSet::new();
-    for Push { key, place, .. } in group {
+    for (_, Push { key, place, .. }) in group {
         if !keys.insert(key) {
             return refuse(format!("{key} is in the group twice; push its events together"));
         }
@@ -152,13 +157,13 @@ pub(crate) fn check(group: &[Push]) -> Result<(), AggregateError> {
             return refuse(format!("{key}: the first version is 1"));
         }
     }
-    limits::group(group.iter().map(|push| push.events.len()).sum(), 0)?;
+    limits::group(group.iter().map(|(_, push)| push.events.len()).sum(), 0)?;
     timestamp_ms(group).map(drop)
 }
 
 /// The one timestamp that the events of a group name, if any of them does.
-fn timestamp_ms(group: &[Push]) -> Result<Option<u64>, AggregateError> {
-    let events = group.iter().flat_map(|push| &push.events);
+fn timestamp_ms(group: &[(&AggregateTable, &Push)]) -> Result<Option<u64>, AggregateError> {
+    let events = group.iter().flat_map(|(_, push)| &push.events);
     let named: BTreeSet<u64> = events.filter_map(|event| event.timestamp_ms).collect();
     if named.len() > 1 {
         let named: Vec<_> = named.into_iter().map(rfc3339).collect();

@@ -20,12 +20,13 @@
 //! true for what is decided on it, because no writer of this crate puts an event into a gap that it has read over.
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence::StoreError;
 use ringfence_dynamo::Item;
 
 use crate::gaps::Gap;
-use crate::item::{self, AGGREGATE_ID, VERSION, key_of, number, text};
+use crate::item::{self, AGGREGATE_ID, VERSION, number};
 use crate::limits::{GROUP_EVENTS_MAX, VERSION_MAX};
 use crate::table::READING_ITEMS;
 use crate::{AggregateError, AggregateEvent, AggregateKey, AggregateTable, Range};
@@ -48,7 +49,7 @@ pub(crate) fn events(
     key: AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
-    let items = items(table.clone(), key.to_string(), range).boxed();
+    let items = items(table.clone(), key.clone(), range).boxed();
     let next = range.min_version.unwrap_or(1).max(1);
     let begin = Reading { items, next, left: range.limit };
     try_unfold((begin, table, key), move |(mut state, table, key)| async move {
@@ -83,7 +84,7 @@ async fn look(
 ) -> Result<Vec<Item>, AggregateError> {
     let before = after.saturating_sub(BEFORE_MAX).max(first + 1);
     let versions = std::iter::once(*first).chain(before..=*after);
-    let keys: Vec<Item> = versions.map(|version| key_of(key, version)).collect();
+    let keys: Vec<Item> = versions.map(|version| table.stores.key_of(key, version)).collect();
     let found = table.get_together(&keys).await?;
     if found.last().is_none_or(Option::is_none) {
         let source = format!("{key} {after} was there, and is not in a later answer").into();
@@ -92,26 +93,29 @@ async fn look(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The items of `partition` whose versions are in `range`. Each page is asked for no more items than are
+/// The items of `key` whose versions are in `range`. Each page is asked for no more items than are
 /// still needed, so that a limit also bounds what is read and paid for.
 pub(crate) fn items(
     table: AggregateTable,
-    partition: String,
+    key: AggregateKey,
     range: Range,
 ) -> impl Stream<Item = Result<Item, AggregateError>> + Send {
     let begin = (!range.is_empty()).then_some((range, None));
-    try_unfold((begin, table, partition), move |(state, table, partition)| async move {
+    try_unfold((begin, table, key), move |(state, table, key)| async move {
         let Some((range, start)) = state else { return Ok(None) };
-        let query =
-            || table.dynamo.query(|query| of_range(query, &partition, range, start.clone()));
+        table.stores.check(key.store())?;
+        let partition = table.stores.partition(&key);
+        let of_key = |query| of_range(query, partition.clone(), range, start.clone());
+        let query = || table.dynamo.query(of_key);
         let page = table.retry.run(query).await;
         let page = page.map_err(|gave_up| gave_up.during("reading events"))?;
-        let items = page.items.unwrap_or_default();
+        let items = page.items.unwrap_or_default().into_iter();
+        let items: Vec<Item> = items.map(|item| table.stores.read(item)).collect();
         let read = u32::try_from(items.len()).unwrap_or(u32::MAX);
         let range = Range { limit: range.limit.map(|limit| limit.saturating_sub(read)), ..range };
         let next = page.last_evaluated_key.filter(|_| range.limit != Some(0));
         let next = next.map(|key| (range, Some(key)));
-        Ok::<_, AggregateError>(Some((items, (next, table, partition))))
+        Ok::<_, AggregateError>(Some((items, (next, table, key))))
     })
     .map_ok(|items| iter(items).map(Ok))
     .try_flatten()
@@ -119,7 +123,7 @@ pub(crate) fn items(
 
 fn of_range(
     query: QueryInputBuilder,
-    partition: &str,
+    partition: AttributeValue,
     range: Range,
     start: Option<Item>,
 ) -> QueryInputBuilder {
@@ -127,7 +131,7 @@ fn of_range(
         .consistent_read(true)
         .scan_index_forward(!range.reverse)
         .expression_attribute_names("#id", AGGREGATE_ID)
-        .expression_attribute_values(":id", text(partition))
+        .expression_attribute_values(":id", partition)
         .set_limit(range.limit.map(|limit| i32::try_from(limit).unwrap_or(i32::MAX)))
         .set_exclusive_start_key(start);
     match (range.min_version, range.max_version) {

@@ -18,7 +18,9 @@ pub(crate) fn items(
         let page = table.retry.run(scan).await;
         let page = page.map_err(|gave_up| gave_up.during("scanning the table"))?;
         let next = page.last_evaluated_key.map(Some);
-        Ok::<_, AggregateError>(Some((page.items.unwrap_or_default(), next)))
+        let items = page.items.unwrap_or_default().into_iter();
+        let items: Vec<Item> = items.map(|item| table.stores.read(item)).collect();
+        Ok::<_, AggregateError>(Some((items, next)))
     })
     .map_ok(|items| iter(items).map(Ok))
     .try_flatten()

@@ -5,13 +5,13 @@ use aws_sdk_dynamodb::types::{
 };
 use ringfence_dynamo::{GaveUp, Item};
 
-use crate::item::{VERSION, key_of};
+use crate::item::VERSION;
 use crate::push::{Entry, Prepared, Verdict};
 use crate::{AggregateError, AggregateTable};
 
 impl AggregateTable {
     /// Sends until the outcome is known.
-    pub(crate) async fn send(&self, prepared: &Prepared) -> Result<(), AggregateError> {
+    pub(crate) async fn send(&self, prepared: &Prepared<'_>) -> Result<(), AggregateError> {
         match self.judged(prepared).await? {
             Verdict::Committed => Ok(()),
             Verdict::Conflicts(mut conflicts) => {
@@ -20,17 +20,14 @@ impl AggregateTable {
         }
     }
 
-    /// Sends until the outcome is known. A taken version is a verdict here, and no error.
-    pub(crate) async fn judged(&self, prepared: &Prepared) -> Result<Verdict, AggregateError> {
-        let table = self.dynamo.name();
+    /// Sends until the outcome is known, to the tables that the entries name. A taken version is a verdict here, and no error.
+    pub(crate) async fn judged(&self, prepared: &Prepared<'_>) -> Result<Verdict, AggregateError> {
         let send = || async move {
             match prepared.entries.as_slice() {
                 // A single event needs no transaction, which would cost twice as much.
-                [entry @ Entry { item: Some(item), .. }] => {
-                    self.dynamo.put(entry.put(table, item)).await
-                }
+                [entry @ Entry { item: Some(item), .. }] => self.dynamo.put(entry.put(item)).await,
                 entries => {
-                    let actions = entries.iter().map(|entry| entry.action(table)).collect();
+                    let actions = entries.iter().map(Entry::action).collect();
                     self.dynamo.transact(actions, &prepared.push_id).await
                 }
             }
@@ -55,15 +52,15 @@ impl AggregateTable {
     }
 }
 
-impl Entry {
-    fn action(&self, table: &str) -> TransactWriteItem {
+impl Entry<'_> {
+    fn action(&self) -> TransactWriteItem {
         let action = TransactWriteItem::builder();
         match &self.item {
-            Some(item) => action.put(self.put(table, item)).build(),
+            Some(item) => action.put(self.put(item)).build(),
             None => {
                 let check = ConditionCheck::builder()
-                    .table_name(table)
-                    .set_key(Some(key_of(&self.key, self.version)))
+                    .table_name(self.table.dynamo.name())
+                    .set_key(Some(self.table.stores.key_of(&self.key, self.version)))
                     .condition_expression(IS_FREE)
                     .expression_attribute_names("#version", VERSION)
                     .return_values_on_condition_check_failure(
@@ -75,8 +72,9 @@ impl Entry {
         }
     }
 
-    fn put(&self, table: &str, item: &Item) -> Put {
-        let put = Put::builder().table_name(table).set_item(Some(item.clone()));
+    fn put(&self, item: &Item) -> Put {
+        let item = self.table.stores.written(&self.key, item.clone());
+        let put = Put::builder().table_name(self.table.dynamo.name()).set_item(Some(item));
         let put = match self.forced {
             true => put,
             false => put

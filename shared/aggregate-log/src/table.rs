@@ -1,4 +1,4 @@
-//! A table in Castore's single-table layout, and what all requests to it share.
+//! A table in one of Castore's layouts, and what all requests to it share.
 
 use aws_sdk_dynamodb::Client;
 use ringfence::StoreError;
@@ -6,6 +6,8 @@ use ringfence_dynamo::{Clock, Item, Meter, Retry};
 
 use crate::AggregateError;
 use crate::gaps::Gaps;
+use crate::key::check_store;
+use crate::layout::Stores;
 
 /// What failed, in the error of a request for items by their keys.
 pub(crate) const READING_ITEMS: &str = "reading items";
@@ -17,6 +19,7 @@ pub struct AggregateTable {
     pub(crate) clock: Clock,
     pub(crate) retry: Retry,
     pub(crate) gaps: Gaps,
+    pub(crate) stores: Stores,
 }
 
 impl AggregateTable {
@@ -25,7 +28,22 @@ impl AggregateTable {
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
         let dynamo = ringfence_dynamo::Table::new(client, name);
-        Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new() }
+        Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new(), stores: Stores::Any }
+    }
+
+    /// The events of `store` in the table `name`, which has Castore's older layout: one store a table.
+    ///
+    /// # Errors
+    /// [`AggregateError::Key`] if `store` can't name a store.
+    pub fn legacy(
+        client: Client,
+        name: impl Into<String>,
+        store: impl Into<String>,
+        clock: Clock,
+    ) -> Result<Self, AggregateError> {
+        let store = store.into();
+        check_store(&store)?;
+        Ok(Self { stores: Stores::One(store), ..Self::new(client, name, clock) })
     }
 
     /// The same, but it tries as often and as long as `retry` says. A deadline is set here.
@@ -51,6 +69,6 @@ impl AggregateTable {
             let source = format!("{} answers to {} keys", found.len(), keys.len()).into();
             return Err(StoreError::Failed { operation: READING_ITEMS, source }.into());
         }
-        Ok(found)
+        Ok(found.into_iter().map(|item| item.map(|item| self.stores.read(item))).collect())
     }
 }

@@ -96,8 +96,7 @@ impl AggregateTable {
     /// What is wrong with one aggregate.
     async fn wrong(&self, key: &AggregateKey) -> Result<Vec<AggregateDefect>, AggregateError> {
         let (mut wrong, mut run) = (Vec::new(), None);
-        let mut items =
-            std::pin::pin!(read::items(self.clone(), key.to_string(), Range::default()));
+        let mut items = std::pin::pin!(read::items(self.clone(), key.clone(), Range::default()));
         while let Some(item) = items.try_next().await? {
             // The scan itself reports items that are not events.
             if let Ok(next) = Run::of(&item) {

@@ -1,5 +1,7 @@
 //! `ringfence aggregates`.
 
+pub(crate) mod list;
+
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 

@@ -38,6 +38,8 @@ pub struct Answer {
     pub status: u16,
     /// The body.
     pub document: Value,
+    /// Why the API did not let the caller in: its header `www-authenticate`.
+    pub challenge: Option<String>,
 }
 
 impl Answer {
@@ -124,9 +126,10 @@ impl Api {
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
         let reply = answer.with_context(|| format!("{url}: no answer"))?;
         let status = reply.status;
+        let challenge = reply.header("www-authenticate").map(str::to_owned);
         let document = serde_json::from_slice(&reply.body);
         let document = document.with_context(|| format!("{url}: {status} without JSON"))?;
-        Ok(Answer { status, document })
+        Ok(Answer { status, document, challenge })
     }
 }
 
@@ -255,7 +258,8 @@ mod tests {
 
     #[test]
     fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
-        let code = |status, document| format!("{:?}", Answer { status, document }.code());
+        let answer = |status, document| Answer { status, document, challenge: None };
+        let code = |status, document| format!("{:?}", answer(status, document).code());
         let [accepted, rejected, failed] =
             [0, 1, crate::out::FAILED].map(|code| format!("{:?}", ExitCode::from(code)));
         assert_eq!(code(200, json!({ "accepted": true, "events": [] })), accepted);

@@ -139,7 +139,17 @@ impl Subject {
     }
 }
 
-fn tag(text: &str) -> Result<Tag> {
+/// Reads a partition of the DCB log, with events of all types.
+pub(crate) fn partition_plan(lists: &Lists, boundary: BoundaryId) -> Plan {
+    let types = lists.stack.catalog.schemas().map(|schema| schema.name.clone());
+    let types: BTreeSet<_> = types.collect();
+    let clauses = vec![Clause { tags: Vec::new(), types: types.clone() }];
+    let (access, fenced, after) = (Access::Partition, false, 0);
+    Plan { clauses, reads: vec![Read { boundary, access, types, fenced, after }] }
+}
+
+/// A tag, as a person writes it.
+pub(crate) fn tag(text: &str) -> Result<Tag> {
     let (key, value) = text.split_once(':').with_context(|| {
         format!("{text:?} is not a tag: a tag is KEY:VALUE, such as orderId:ord-1")
     })?;
@@ -159,14 +169,7 @@ pub async fn look(
 ) -> Result<Look> {
     let mut look = match Subject::of(names)? {
         Subject::Query(item) => of_query(lists, logs, item, limit).await?,
-        Subject::Partition(id) => {
-            let types = lists.stack.catalog.schemas().map(|schema| schema.name.clone());
-            let types: BTreeSet<_> = types.collect();
-            let (access, fenced, after) = (Access::Partition, false, 0);
-            let clauses = vec![Clause { tags: Vec::new(), types: types.clone() }];
-            let reads = vec![Read { boundary: id, access, types, fenced, after }];
-            of_plan(lists, logs, Plan { clauses, reads }, limit).await?
-        }
+        Subject::Partition(id) => of_plan(lists, logs, partition_plan(lists, id), limit).await?,
         Subject::Aggregate(key) => of_aggregate(lists, logs, &key, limit).await?,
         Subject::Document(stream) => of_document(lists, logs, &stream, limit).await?,
     };
@@ -318,5 +321,5 @@ impl Display for Look {
 }
 
 fn events<S: Serializer>(events: &[SequencedEvent], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(events.iter().map(crate::tail::of_event))
+    serializer.collect_seq(events.iter().map(crate::line::of_event))
 }

@@ -1,5 +1,7 @@
 //! `ringfence documents`.
 
+pub(crate) mod prune;
+
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 

@@ -25,7 +25,8 @@ const AHEAD_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 #[derive(Args)]
 #[command(after_help = "\
 It does what the function fire-deadlines does once a minute, with the decisions of this build. A command that both send
-takes effect once. `--in` is for a stack on this machine: decisions and events have the later time too, so a test need not
+takes effect once. The function waits up to an hour before it sends a command again that cleared nothing; this does not
+wait, so use it when the cause is mended. `--in` is for a stack on this machine: decisions and events have the later time too, so a test need not
 wait.
 
 Examples:
@@ -69,9 +70,9 @@ pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode
     let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].into_iter();
     let tables = tables.filter_map(|log| Some((log, logs.table(log).ok()?.to_owned()))).collect();
     let sweep = Sweep::new(&lists.deadlines, &tables, &views.view_table, &client, &clock);
-    let swept = sweep.map_err(|error| anyhow!(error))?.all(TIME).await;
+    let swept = sweep.map_err(|error| anyhow!(error))?.without_pauses().all(TIME).await;
     ensure!(swept.failures.is_empty(), "{}", swept.failures.join("; "));
-    let is_well = swept.left + swept.paused == 0;
+    let is_well = swept.left == 0 && !swept.unfinished;
     Ok(output.end(&Report(swept), is_well))
 }
 
@@ -79,14 +80,18 @@ struct Report(Swept);
 
 impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self(Swept { fired, left, paused, causes, .. }) = self;
+        let Self(Swept { fired, left, causes, unfinished, .. }) = self;
         for cause in causes {
             write_line!(f, "{cause}")?;
         }
-        write_line!(f, "{fired} took effect, {left} left, {paused} paused")
+        if *unfinished {
+            let seconds = TIME.as_secs();
+            write_line!(f, "{seconds} seconds were over before the last row: run it again")?;
+        }
+        write_line!(f, "{fired} took effect, {left} left")
     }
 }
 
-serialize_as!(Report, |Report(Swept { fired, left, paused, causes, .. })| {
-    json!({ "fired": fired, "left": left, "paused": paused, "causes": causes })
+serialize_as!(Report, |Report(Swept { fired, left, causes, unfinished, .. })| {
+    json!({ "fired": fired, "left": left, "causes": causes, "unfinished": unfinished })
 });

@@ -1,48 +1,68 @@
-//! `ringfence import`.
+//! `ringfence import`: one list of the sources, each with a file of its own.
+
+mod castore_legacy;
+mod jsonl;
+mod logs;
+mod propulsion_index;
+mod reventless;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result};
 use clap::{Args, ValueEnum};
-use ringfence::{Envelope, Tag};
-use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Clock, Item, Retry, Table};
+use ringfence::SequencedEvent;
+use ringfence_dynamo::Units;
 use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
-use crate::progress;
-use crate::recorded::{ForeignEvent, Imports};
-use crate::reventless;
+use crate::recorded::Imports;
 use crate::stack::name;
-use crate::tables::{DynamoEndpoint, EventTable};
+use crate::tables::{DynamoEndpoint, LogTables};
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the source strongly, and checks every event against the types, slices and views of this stack. If one does not
-fit, the cause and the items are named, and nothing is written. Otherwise the events are imported one after another,
-in the order of their positions and with their times. Each is imported once, so the command can be broken off and run
-again. Tags that a type does not declare are left out, and counted. All events are held in memory.
+Checks every event against the types, slices and views of this stack. If one does not fit, the cause and the lines or
+items are named, and nothing is written. Otherwise the events are imported with their order and their times, each once,
+so the command can be broken off and run again.
 
-publish-events takes imported events like all others, and rules act on them. docs/operations.md says what to do before
-and after, and what becomes of each attribute.
+jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. Each event goes into the place that it
+had, so its id stays: docs/data.md.
+
+reventless: a table of another DCB log. The events go to the ends of their partitions, in the order of their positions.
+Tags that a type does not declare are left out, and counted.
+
+castore-legacy: a table of Castore's older layout, into the aggregate log.
+
+propulsion-index: the order of the events in the index of Propulsion.DynamoStore, into the index.
+
+Tables are read strongly, and their events are held in memory. docs/operations.md says what becomes of each attribute, and
+what is not read. publish-events takes imported events like all others, and rules act on them. docs/operations.md says
+what to do before and after.
 
 Examples:
-  ringfence import --from reventless shop-dcb-events --dry-run
-  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events")]
+  ringfence import --from jsonl shop-events --dry-run
+  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events
+  ringfence import --from castore-legacy shop-customers --context customers --aggregate-table ringfence-prod-aggregates
+  ringfence import --from propulsion-index shop-events-index --stack ringfence-prod")]
 pub(crate) struct Arguments {
-    /// The layout of the source.
+    /// What the source is.
     #[arg(long)]
     from: Origin,
-    /// The table to import from.
+    /// The folder, the file or the table to import from.
     #[arg(value_parser = name)]
     source: String,
+    /// The context whose events the source has, for a source that does not say it: castore-legacy.
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
     #[command(flatten)]
-    table: EventTable,
+    tables: LogTables,
+    /// The table of the index, for what goes there: propulsion-index.
+    #[arg(long, env = "INDEX_TABLE", value_parser = name)]
+    index_table: Option<String>,
     #[command(flatten)]
     dynamo: DynamoEndpoint,
     /// Checks the events, and writes nothing.
@@ -52,122 +72,81 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
+/// What can be imported from.
 #[derive(Clone, Copy, ValueEnum)]
 enum Origin {
-    /// The DCB log of Reventless on DynamoDB.
+    /// An export to jsonl, or a file of such lines, into the logs of this stack.
+    Jsonl,
+    /// The DCB log of Reventless on DynamoDB, into the DCB log.
     Reventless,
-}
-
-/// What the source has.
-#[derive(Default)]
-struct Found {
-    /// How many events it has.
-    read: usize,
-    /// Those that can be imported, in the order in which they are imported.
-    events: Vec<ForeignEvent>,
-    /// Tags that their types do not declare, by type and key: how many.
-    left_out: BTreeMap<(String, String), u64>,
-    /// The items that can't be imported, by the cause.
-    broken: BTreeMap<String, Vec<String>>,
+    /// A table of Castore's older layout, which has one event store a table, into the aggregate log.
+    CastoreLegacy,
+    /// The order of events in the index of Propulsion.DynamoStore, into the index.
+    PropulsionIndex,
 }
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await?;
-    arguments.table.check(&client).await?;
-    let layout = match arguments.from {
-        Origin::Reventless => Layout::Reventless,
+    let report = match arguments.from {
+        Origin::Jsonl => jsonl::import(arguments, lists).await?,
+        Origin::Reventless => reventless::import(arguments, lists).await?,
+        Origin::CastoreLegacy => castore_legacy::import(arguments, lists).await?,
+        Origin::PropulsionIndex => propulsion_index::import(arguments, lists).await?,
     };
-    layout.check(&client, &arguments.source).await?;
-    let clock = Clock::fixed(0);
-    let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
-    let source = Table::new(client, &arguments.source);
-    let mut found = Found::read(&source, lists, &log, &clock).await?;
-    let mut imports = Imports::default();
-    let events = std::mem::take(&mut found.events);
-    if found.broken.is_empty() && !arguments.dry_run {
-        imports.import(events, &log, &clock).await?;
-    }
-    let is_well = found.broken.is_empty();
-    let done = Done { found, imports, is_dry_run: arguments.dry_run };
-    Ok(arguments.output.end(&done, is_well))
+    let is_well = report.broken.is_empty();
+    Ok(arguments.output.end(&Done { report, is_dry_run: arguments.dry_run }, is_well))
 }
 
-impl Found {
-    async fn read(source: &Table, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<Self> {
-        let mut found = Self::default();
-        let mut start = None;
-        loop {
-            let scan = || {
-                let start = start.clone();
-                source.scan(|scan| {
-                    reventless::events(scan).consistent_read(true).set_exclusive_start_key(start)
-                })
-            };
-            let page = Retry::default().run(scan).await;
-            let page = page.with_context(|| format!("reading table {}", source.name()))?;
-            for item in page.items.unwrap_or_default() {
-                found.add(item, lists, log, clock);
-            }
-            progress::show(format_args!("{} events read", found.read));
-            start = page.last_evaluated_key;
-            if start.is_none() {
-                break;
-            }
-        }
-        progress::clear();
-        found.events.sort_unstable_by(|a, b| a.id.cmp(&b.id));
-        found.broken.values_mut().for_each(|items| items.sort_unstable());
-        for pair in found.events.windows(2) {
-            if let [ForeignEvent { id, .. }, next] = pair
-                && *id == next.id
-            {
-                let cause = "two events have this position, and only one of them would be imported";
-                found.broken.entry(cause.to_owned()).or_default().push(id.clone());
-            }
-        }
-        Ok(found)
-    }
-
-    fn add(&mut self, item: Item, lists: &Lists, log: &DcbLog, clock: &Clock) {
-        self.read += 1;
-        let name = reventless::name(&item);
-        let checked = reventless::recorded(item).and_then(|mut recorded| {
-            self.leave_out(&mut recorded, lists);
-            check(&recorded, lists, log, clock)?;
-            Ok(recorded)
-        });
-        match checked {
-            Ok(recorded) => self.events.push(recorded),
-            Err(cause) => self.broken.entry(format!("{cause:#}")).or_default().push(name),
-        }
-    }
-
-    /// An event of this stack has the tags that its type declares.
-    fn leave_out(&mut self, ForeignEvent { event, .. }: &mut ForeignEvent, lists: &Lists) {
-        let Some(schema) = lists.stack.catalog.schema(&event.event_type) else { return };
-        let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
-        for tag in event.tags.extract_if(.., |tag| !is_declared(tag)) {
-            let key = (event.event_type.to_string(), tag.key.into_owned());
-            *self.left_out.entry(key).or_default() += 1;
-        }
-    }
-}
-
-/// What became of the source's events.
-struct Done {
-    found: Found,
+/// What a source has, and what became of it.
+#[derive(Default)]
+struct Report {
+    /// How many events it has.
+    read: u64,
+    /// Tags that their types do not declare, by type and key: how many.
+    left_out: BTreeMap<(String, String), u64>,
+    /// Events that the source names, and whose stream has lost them by a prune.
+    gone: u64,
+    /// The items that can't be imported, by the cause. If there are any, nothing is written.
+    broken: BTreeMap<String, Vec<String>>,
     imports: Imports,
+    /// What the requests to the logs consumed, if that was counted.
+    units: Option<Units>,
+}
+
+impl Report {
+    /// Notes that an item can't be imported.
+    fn refuse(&mut self, cause: &Error, item: String) {
+        self.broken.entry(format!("{cause:#}")).or_default().push(item);
+    }
+}
+
+/// Fails if a slice or view of this stack can't read the event.
+fn check_readers(event: &SequencedEvent, lists: &Lists) -> Result<()> {
+    match lists.readers.unreadable(&lists.stack.catalogs, event).into_iter().next() {
+        None => Ok(()),
+        Some(Unreadable { reader, why, .. }) => {
+            Err(Error::from(why).context(format!("{reader} can't read {}", event.event_type)))
+        }
+    }
+}
+
+/// The end of an import.
+struct Done {
+    report: Report,
     is_dry_run: bool,
 }
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { found: Found { read, left_out, broken, .. }, imports, is_dry_run } = self;
+        let Self { report: Report { read, left_out, gone, broken, imports, units }, is_dry_run } =
+            self;
         for ((event_type, tag), times) in left_out {
             write_line!(
                 f,
                 "left out  tag {tag}, which {event_type} does not declare: {times} times"
             )?;
+        }
+        if *gone > 0 {
+            write_line!(f, "left out  {gone} events that their streams do not have any more")?;
         }
         for (cause, items) in broken {
             let more = match items.len() - 1 {
@@ -177,6 +156,9 @@ impl Display for Done {
             write_line!(f, "broken    {}{more}: {cause}", items[0])?;
         }
         let items: usize = broken.values().map(Vec::len).sum();
+        if let Some(Units { read, write }) = units.filter(|units| *units != Units::default()) {
+            write_line!(f, "units     {read} read, {write} write")?;
+        }
         match (items, is_dry_run) {
             (0, false) => write_line!(f, "{imports}"),
             (0, true) => write_line!(f, "{read} events can be imported"),
@@ -187,31 +169,26 @@ impl Display for Done {
     }
 }
 
-serialize_as!(Done, |Done { found: Found { read, left_out, broken, .. }, imports, .. }| {
+serialize_as!(Done, |Done {
+                         report: Report { read, left_out, gone, broken, imports, units },
+                         ..
+                     }| {
     let left_out = left_out.iter().map(
         |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
     );
     let broken = broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
-    json!({
+    let mut json = json!({
         "events": read,
         "imported": imports.imported,
         "before": imports.before,
         "leftOut": left_out.collect::<Value>(),
+        "gone": gone,
         "broken": broken.collect::<Value>(),
-    })
-});
-
-/// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
-fn check(recorded: &ForeignEvent, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
-    let ForeignEvent { id, ms, event, metadata } = recorded;
-    recorded.check_time(Clock::system().now_ms())?;
-    clock.set(*ms);
-    let envelope = Envelope { metadata: metadata.clone(), ..Envelope::default() };
-    let event = log.importable(id, event.clone(), &envelope)?;
-    match lists.readers.unreadable(&lists.stack.catalogs, &event).into_iter().next() {
-        None => Ok(()),
-        Some(Unreadable { reader, why, .. }) => {
-            Err(Error::from(why).context(format!("{reader} can't read {}", event.event_type)))
-        }
+    });
+    if let Some(Units { read, write }) = units {
+        json["later"] = imports.later.into();
+        json["readUnits"] = json!(read);
+        json["writeUnits"] = json!(write);
     }
-}
+    json
+});

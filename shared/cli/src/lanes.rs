@@ -3,11 +3,11 @@
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
-use ringfence::{BoundaryId, rfc3339, visible};
+use ringfence::{rfc3339, visible};
 use ringfence_dynamo::Clock;
-use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
+use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 use ringfence_stack::Stack;
 use serde_json::{Value, json};
 
@@ -62,33 +62,39 @@ pub(crate) struct Show {
 #[derive(Args)]
 #[command(after_help = "\
 The reactor does it within a minute: it is the one writer of its lanes. The event that failed is handled again, and then
-all that came meanwhile. If the effect may have happened already, look at the far side first.
+all that came meanwhile. If the effect may have happened already, look at the far side first. If the lane waits for another
+event by then, nothing is done.
 
-Example:
-  ringfence parked retry-lane confirm-order orderId:ord-1")]
+Examples:
+  ringfence parked retry-lane confirm-order orderId:ord-1/2
+  ringfence parked retry-lane confirm-order --all")]
 pub(crate) struct Retry {
     #[command(flatten)]
     tables: Tables,
     /// The reactor or ordered automation.
     reactor: String,
-    /// The lane, as `ringfence parked lanes` shows it.
-    lane: String,
+    /// The event that failed, as `ringfence parked lanes` shows it.
+    #[arg(required_unless_present = "all")]
+    event: Option<String>,
+    /// Every lane of the reactor that waits for a person.
+    #[arg(long, conflicts_with = "event")]
+    all: bool,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
 The event that failed is passed over, with all of its effects. What came meanwhile is handled. The reason stays in the
-table.
+table. If the lane waits for another event by then, nothing is done.
 
 Example:
-  ringfence parked skip-lane confirm-order orderId:ord-1 --why 'the customer was called'")]
+  ringfence parked skip-lane confirm-order orderId:ord-1/2 --why 'the customer was called'")]
 pub(crate) struct Skip {
     #[command(flatten)]
     tables: Tables,
     /// The reactor or ordered automation.
     reactor: String,
-    /// The lane, as `ringfence parked lanes` shows it.
-    lane: String,
+    /// The event that failed, as `ringfence parked lanes` shows it.
+    event: String,
     /// Why the event is passed over.
     #[arg(long)]
     why: String,
@@ -138,24 +144,53 @@ pub(crate) async fn show(arguments: &Show, lists: &Lists) -> Result<ExitCode> {
 }
 
 pub(crate) async fn retry(arguments: &Retry, lists: &Lists) -> Result<ExitCode> {
-    let Retry { tables, reactor, lane } = arguments;
-    ask(tables, reactor, lane, &Unpark::Retry, lists).await
+    let Retry { tables, reactor, event, all: _ } = arguments;
+    let Some(event) = event else { return retry_all(tables, reactor, lists).await };
+    ask(tables, reactor, event, &Unpark::Retry, lists).await
 }
 
 pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
-    let Skip { tables, reactor, lane, why } = arguments;
-    ask(tables, reactor, lane, &Unpark::Skip(why.clone()), lists).await
+    let Skip { tables, reactor, event, why } = arguments;
+    ask(tables, reactor, event, &Unpark::Skip(why.clone()), lists).await
+}
+
+/// Retries each lane that waits for a person.
+async fn retry_all(tables: &Tables, reactor: &str, lists: &Lists) -> Result<ExitCode> {
+    ensure_reader(reactor, lists)?;
+    let table = tables.table().await?;
+    let mut asked = 0;
+    let lanes = table.parked(reactor).await?;
+    for lane in lanes.iter().filter(|lane| lane.next_ms.is_none() && lane.asked.is_none()) {
+        match table.ask(reactor, &lane.lane, &lane.event, &Unpark::Retry).await {
+            Ok(()) => asked += 1,
+            // It was done meanwhile.
+            Err(ReactorError::NotParked { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match asked {
+        0 => remark!("no lane of {reactor} waits for a person"),
+        1 => remark!("the next run of {reactor} retries one lane, within a minute"),
+        _ => remark!("the next run of {reactor} retries {asked} lanes, within a minute"),
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn ask(
     tables: &Tables,
     reactor: &str,
-    lane: &str,
+    event: &str,
     ask: &Unpark,
     lists: &Lists,
 ) -> Result<ExitCode> {
     ensure_reader(reactor, lists)?;
-    tables.table().await?.ask(reactor, &BoundaryId::stored(lane), ask).await?;
+    let table = tables.table().await?;
+    let lanes = table.parked(reactor).await?;
+    let lane = lanes.into_iter().find(|lane| lane.event == event);
+    let lane = lane.with_context(|| {
+        format!("no lane of {reactor} waits for event {event}: `ringfence parked lanes {reactor}` shows the events")
+    })?;
+    table.ask(reactor, &lane.lane, event, ask).await?;
     remark!("the next run of {reactor} does it, within a minute");
     Ok(ExitCode::SUCCESS)
 }

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{KeyType, TableDescription};
-use ringfence_dynamo::Retry;
+use ringfence::{Consistency, Envelope};
+use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
+use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, Index};
 
 /// The index of first events, whose key tells the two layouts of Castore apart.
@@ -21,6 +23,7 @@ pub(crate) enum Layout {
     AggregatesOfOneStore,
     Documents,
     Index,
+    PropulsionIndex,
     Views,
 }
 
@@ -31,10 +34,11 @@ impl Layout {
             Self::Reventless => "a table of Reventless' DCB log; see `ringfence import`",
             Self::Aggregates => "the table of an aggregate log; see `ringfence aggregates verify`",
             Self::AggregatesOfOneStore => {
-                "a table of Castore's older layout, which has one store a table; import it first"
+                "a table of Castore's older layout, which has one store a table; see `ringfence import`"
             }
             Self::Documents => "the table of a document log; see `ringfence documents verify`",
             Self::Index => "an index of all events; see `ringfence index verify`",
+            Self::PropulsionIndex => "an index of Propulsion; see `ringfence import`",
             Self::Views => "a table of views",
         }
     }
@@ -55,6 +59,26 @@ impl Layout {
 
     /// Fails, and says what the table is, if it is not of this layout.
     pub(crate) async fn check(self, client: &Client, table: &str) -> Result<()> {
+        Self::of(client, table).await?.is(self, table)
+    }
+
+    /// Fails, and says what the table is, if it is not for an index. A new one is empty, and has the keys of a document
+    /// table.
+    pub(crate) async fn check_index(client: &Client, table: &str) -> Result<()> {
+        match Self::of(client, table).await? {
+            Self::Documents => Ok(()),
+            found => found.is(Self::Index, table),
+        }
+    }
+
+    /// Fails, and says what the table is, if this is not the layout that is wanted.
+    pub(crate) fn is(self, wanted: Self, table: &str) -> Result<()> {
+        ensure!(self == wanted, "{table} is {}", self.describe());
+        Ok(())
+    }
+
+    /// The layout of a table.
+    pub(crate) async fn of(client: &Client, table: &str) -> Result<Self> {
         let describe =
             || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
         let described = Retry::default().run(describe).await;
@@ -62,17 +86,24 @@ impl Layout {
         let described = described.table.context("the answer describes no table")?;
         let keys = keys(&described, None);
         let found = Self::of_keys(&keys, &self::keys(&described, Some(INITIAL_EVENTS)));
-        // An index has the keys of a document table, and also an item that says where it ends.
-        let found = match found {
-            Some(Self::Documents) if has_index(client, table).await? => Some(Self::Index),
-            found => found,
-        };
+        // Both indexes have the keys of a document table.
         match found {
-            Some(found) if found == self => Ok(()),
-            Some(found) => bail!("{table} is {}", found.describe()),
+            Some(Self::Documents) if is_of_propulsion(client, table).await? => {
+                Ok(Self::PropulsionIndex)
+            }
+            Some(Self::Documents) if has_index(client, table).await? => Ok(Self::Index),
+            Some(found) => Ok(found),
             None => bail!("{table} has the keys {keys}, which no log has"),
         }
     }
+}
+
+/// Propulsion's index has a document for each epoch.
+async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
+    let log = DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system());
+    let (epoch, envelope) = (StreamName::new("$AppendsEpoch", "0_0")?, Envelope::default());
+    let tip = log.tip(&epoch, Consistency::Strong, &envelope).await;
+    Ok(tip.with_context(|| format!("looking for an index in {table}"))?.is_some())
 }
 
 async fn has_index(client: &Client, table: &str) -> Result<bool> {

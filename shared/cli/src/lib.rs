@@ -7,12 +7,14 @@ mod aggregates;
 mod answer;
 pub mod api;
 pub mod boundary;
+mod check_tables;
 pub mod checkpoint;
 pub mod commands;
 mod contract;
 mod documents;
 mod due;
 pub mod explain;
+mod export;
 mod fences;
 pub mod flow;
 mod import;
@@ -21,20 +23,24 @@ pub mod kept;
 pub mod lanes;
 mod layout;
 pub mod letter;
+mod line;
 mod lists;
 pub mod machine;
+pub mod objects;
 #[doc(hidden)]
 pub mod out;
 mod parked;
 pub mod place;
 mod progress;
+mod read;
 pub mod recorded;
 mod redrive;
 mod replay;
-mod reventless;
+mod schema;
 mod schemas;
 pub mod send;
 mod service;
+mod sql;
 pub mod stack;
 pub mod stats;
 pub mod tables;
@@ -100,6 +106,12 @@ enum OfAll {
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
+    /// Compares the tables of template.yaml with those that the events of the stack need, or prints those for another tool.
+    /// Status 0: they agree, 1: they differ, 2: error.
+    Schema(schema::Arguments),
+    /// Checks tables that are there, which a stack is to use.
+    #[command(subcommand)]
+    Tables(Tables),
     /// Prints what callers can ask of the stack, or which events it sends, as a document for programs.
     Api(contract::Arguments),
     /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
@@ -113,17 +125,23 @@ enum OfAll {
     Verify(fences::Arguments),
     /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
     Repair(fences::Arguments),
-    /// Copies the events of another DCB log into this one. Status 0: all are there, 1: some can't be imported, and
-    /// nothing is written, 2: error.
+    /// Prints the events of a query of the DCB log, or of one partition of any log.
+    Read(read::Arguments),
+    /// Writes the events of the index into files, in its order. It goes on where it was.
+    Export(export::Arguments),
+    /// Asks an export in SQL, with a view for each type of events. Status 0: the answer is printed, 2: error.
+    Sql(sql::Arguments),
+    /// Brings the events of an export, or of another system, into this stack. Status 0: all are there, 1: some can't be
+    /// imported, and nothing is written, 2: error.
     Import(import::Arguments),
-    /// Checks the aggregate log.
+    /// Checks the aggregate log, and lists its aggregates.
     #[command(subcommand)]
     Aggregates(Aggregates),
-    /// Checks the document log.
+    /// Checks and prunes the document log.
     #[command(subcommand)]
     Documents(Documents),
-    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay,
-    /// 2: error.
+    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay, or
+    /// the time was over, 2: error.
     Due(due::Arguments),
     /// Prints the events of the index, from any checkpoint on, in their order.
     Tail(tail::Arguments),
@@ -155,15 +173,26 @@ pub trait Own: Subcommand {
 }
 
 #[derive(Subcommand)]
+enum Tables {
+    /// Says what they lack, and how to mend it. Status 0: nothing, 1: something, 2: error.
+    Check(check_tables::Arguments),
+}
+
+#[derive(Subcommand)]
 enum Aggregates {
     /// Looks for gaps and for first events that no list shows. Status 0: all in order, 1: not, 2: error.
     Verify(aggregates::Arguments),
+    /// Lists the aggregates of a context by the times of their first events.
+    List(aggregates::list::Arguments),
 }
 
 #[derive(Subcommand)]
 enum Documents {
     /// Checks that the items of each stream belong together. Status 0: all do, 1: some do not, 2: error.
     Verify(documents::Arguments),
+    /// Deletes old events that are in the index, of documents whose state is in a snapshot. Status 0: done, 1: some documents
+    /// need all their events and stay whole, 2: error.
+    Prune(documents::prune::Arguments),
 }
 
 #[derive(Subcommand)]
@@ -212,7 +241,7 @@ enum Parked {
     /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
     /// lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
-    /// Has a parked lane handled again, from the event that failed.
+    /// Has a parked lane handled again, or all of a reactor, from the event that failed.
     RetryLane(lanes::Retry),
     /// Has a parked lane go on after the event that failed.
     SkipLane(lanes::Skip),
@@ -255,18 +284,31 @@ impl OfAll {
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
+            Self::Schema(arguments) => ready(schema::schema(arguments, lists)).boxed_local(),
+            Self::Tables(Tables::Check(arguments)) => {
+                check_tables::check(arguments, lists).boxed_local()
+            }
             Self::Api(arguments) => ready(contract::print(arguments, lists)).boxed_local(),
             Self::Boundary(arguments) => boundary::boundary(arguments, lists).boxed_local(),
             Self::Trace(arguments) => trace::trace(arguments, lists).boxed_local(),
             Self::Stats(arguments) => stats::stats(arguments).boxed_local(),
             Self::Verify(arguments) => fences::verify(arguments, lists).boxed_local(),
             Self::Repair(arguments) => fences::repair(arguments, lists).boxed_local(),
+            Self::Read(arguments) => read::read(arguments, lists).boxed_local(),
+            Self::Export(arguments) => export::export(arguments, lists).boxed_local(),
+            Self::Sql(arguments) => ready(sql::sql(arguments, lists)).boxed_local(),
             Self::Import(arguments) => import::import(arguments, lists).boxed_local(),
             Self::Aggregates(Aggregates::Verify(arguments)) => {
                 aggregates::verify(arguments).boxed_local()
             }
+            Self::Aggregates(Aggregates::List(arguments)) => {
+                aggregates::list::list(arguments).boxed_local()
+            }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()
+            }
+            Self::Documents(Documents::Prune(arguments)) => {
+                documents::prune::prune(arguments, lists).boxed_local()
             }
             Self::Due(arguments) => due::due(arguments, lists).boxed_local(),
             Self::Tail(arguments) => tail::tail(arguments, lists).boxed_local(),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-use ringfence::{CatalogError, Current, SequencedEvent};
+use anyhow::{Context, Result};
+use ringfence::{CatalogError, Current, LogKind, SequencedEvent};
 use ringfence_deadlines::Deadlines;
 use ringfence_schemas::{Contract, Lock, Readers, present};
-use ringfence_stack::{Members, Stack};
+use ringfence_stack::{ContextInfo, Members, Stack};
 
 use crate::explain::Slices;
+use crate::tables::log_name;
 
 /// What the commands need of the lists of a stack. It has code of each slice and view, so functions of a stack use
 /// [`Stack`] alone.
@@ -48,6 +49,20 @@ impl Lists {
     /// Two contexts contradict each other.
     pub fn contract(&self) -> Result<Contract> {
         Ok((self.contract)()?)
+    }
+
+    /// The context of this name, which is on this log.
+    ///
+    /// # Errors
+    /// No context of the log has the name.
+    pub(crate) fn context_on(&self, name: &str, log: LogKind) -> Result<&ContextInfo> {
+        let context = self.stack.context(name).filter(|context| context.log == log);
+        context.with_context(|| {
+            let contexts = self.stack.contexts.iter().filter(|context| context.log == log);
+            let names: Vec<_> = contexts.map(|context| context.name).collect();
+            let (log, names) = (log_name(log), names.join(", "));
+            format!("{name} is no context on the {log} log; its contexts are: {names}")
+        })
     }
 
     /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not

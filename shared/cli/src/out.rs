@@ -1,10 +1,10 @@
 //! What the command prints. Texts of others, such as payloads and causes, neither control the terminal nor break a line
-//! or turn it around.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "nothing else prints")]
+//! or turn it around. If nobody reads the output any more, as with `| head`, a command goes on with its work and says
+//! nothing.
 
 use std::fmt::Display;
-use std::io::{self, Write, stdout};
-use std::process::ExitCode;
+use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::process::{ExitCode, exit};
 
 use clap::Args;
 use ringfence::{visible, visible_lines};
@@ -27,7 +27,7 @@ impl Output {
     /// Shows a report: as people read it, or as programs do.
     pub fn show(self, report: &(impl Display + Serialize)) {
         progress::clear();
-        print!("{}", self.text(report));
+        print(&self.text(report));
     }
 
     /// Shows a report at the end of a command. The status is 0 if all is well, and otherwise 1.
@@ -97,15 +97,29 @@ macro_rules! remark {
 
 #[doc(hidden)]
 pub fn line(text: &str) {
-    println!("{}", visible(text));
+    print(&format!("{}\n", visible(text)));
 }
 
 /// Prints lines of output.
 pub(crate) fn lines(text: &str) {
-    print!("{}", visible_lines(text));
+    print(&visible_lines(text));
 }
 
 #[doc(hidden)]
 pub fn remark(text: &str) {
-    eprintln!("{}", visible_lines(text));
+    // There is no other place to say that it can't be said.
+    drop(writeln!(stderr(), "{}", visible_lines(text)));
+}
+
+/// Writes to the standard output. Ends the program if that fails, as on a full disk, unless nobody reads it.
+fn print(text: &str) {
+    let mut out = stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            remark(&format!("error: the output can't be written: {error}"));
+            exit(FAILED.into());
+        }
+        _ => {}
+    }
 }

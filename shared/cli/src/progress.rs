@@ -1,14 +1,13 @@
 //! Progress: one line of a terminal, which is overwritten. Elsewhere nothing is shown.
-#![allow(clippy::print_stderr, reason = "it is overwritten")]
 
 use std::fmt::Display;
-use std::io::{IsTerminal, stderr};
+use std::io::{IsTerminal, Write, stderr};
 
 use ringfence::visible;
 
 pub(crate) fn show(done: impl Display) {
     if stderr().is_terminal() {
-        eprint!("\r\x1b[K{}", visible(&done.to_string()));
+        drop(write!(stderr(), "\r\x1b[K{}", visible(&done.to_string())));
     }
 }
 

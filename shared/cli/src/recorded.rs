@@ -41,6 +41,8 @@ pub struct Imports {
     pub imported: u64,
     /// How many an earlier import had brought.
     pub before: u64,
+    /// How many events of an export got a later time, because the log has later events in one of their boundaries.
+    pub later: u64,
 }
 
 impl Imports {
@@ -82,6 +84,14 @@ impl Imports {
 
 impl Display for Imports {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        write!(f, "{} imported, {} were there before", self.imported, self.before)
+        let Self { imported, before, later } = self;
+        write!(f, "{imported} imported, {before} were there before")?;
+        match later {
+            0 => Ok(()),
+            later => write!(
+                f,
+                "; {later} have a later time, because the log has later events beside them"
+            ),
+        }
     }
 }

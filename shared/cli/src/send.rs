@@ -10,8 +10,8 @@ use clap::Args;
 use ringfence_new::near;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
-use crate::api::{self, Api, IDEMPOTENCY_KEY};
-use crate::say;
+use crate::api::{self, Answer, Api, IDEMPOTENCY_KEY};
+use crate::{remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -49,7 +49,40 @@ pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCod
     let api = Api::at(api, token.as_deref()).await?;
     let answer = api.post(&path, &text(data)?, &key.collect::<Vec<_>>()).await?;
     say!("{}", answer.document);
+    if let Some(why) = refused(&answer, scopes(slice, stack), token.is_some()) {
+        remark!("{why}");
+    }
     Ok(answer.code())
+}
+
+/// The scopes that a slice asks for.
+pub(crate) fn scopes(slice: &str, stack: &Stack) -> &'static [&'static str] {
+    let mut slices = stack.slices();
+    let found = slices.find(|(context, of)| slice == format!("{}/{}", context.name, of.name));
+    found.map_or(&[], |(_, slice)| slice.scopes)
+}
+
+/// Why an API, and not the slice, has refused a command. API Gateway says it in a header, or not at all.
+fn refused(answer: &Answer, scopes: &[&str], has_token: bool) -> Option<String> {
+    let way = "`ringfence token` makes one for a stack on this machine";
+    match (answer.status, has_token) {
+        _ if answer.is_of_stack() => None,
+        (401, false) => Some(format!("the API asks for a token: give --token or API_TOKEN; {way}")),
+        (401, true) => {
+            let why = answer.challenge.as_deref().unwrap_or("it does not say why");
+            Some(format!("the API does not take the token: {why}"))
+        }
+        (403, true) => {
+            let of_these = format!("one of these scopes: {}", scopes.join(" "));
+            let needed = if scopes.is_empty() { "the scopes of its route" } else { &*of_these };
+            Some(format!("the API does not let this token in: it needs {needed}"))
+        }
+        (403, false) => Some(
+            "the API does not let these credentials in: they need execute-api:Invoke on the route"
+                .to_owned(),
+        ),
+        _ => None,
+    }
 }
 
 /// What `--data` gives: the text itself, `@<file>` or `@-`.
@@ -76,4 +109,28 @@ pub(crate) fn check(slice: &str, stack: &Stack) -> Result<()> {
     let known: BTreeSet<_> = known.iter().map(String::as_str).collect();
     ensure!(known.contains(slice), "no context has the slice {slice}{}", near(slice, &known));
     Ok(())
+}
+
+#[test]
+fn the_reason_of_an_api_that_lets_nobody_in_is_said() {
+    let answer = |status, challenge: Option<&str>| Answer {
+        status,
+        document: serde_json::json!({ "message": "Unauthorized" }),
+        challenge: challenge.map(str::to_owned),
+    };
+    for (status, challenge, has_token, why) in [
+        (401, None, false, "the API asks for a token: give --token or API_TOKEN"),
+        (
+            401,
+            Some("Bearer error=\"x\""),
+            true,
+            "the API does not take the token: Bearer error=\"x\"",
+        ),
+        (403, None, true, "it needs one of these scopes: a/write b/write"),
+        (403, None, false, "they need execute-api:Invoke"),
+    ] {
+        let said = refused(&answer(status, challenge), &["a/write", "b/write"], has_token);
+        assert!(said.is_some_and(|said| said.contains(why)), "{status}");
+    }
+    assert_eq!(refused(&answer(500, None), &[], true), None);
 }

@@ -52,6 +52,12 @@ pub struct EventTable {
 }
 
 impl EventTable {
+    /// The table of this name.
+    #[must_use]
+    pub fn named(table: String) -> Self {
+        Self { table }
+    }
+
     /// Checks that the table is one of a DCB log.
     ///
     /// # Errors
@@ -85,6 +91,18 @@ pub struct LogTables {
     #[command(flatten)]
     /// Those of the logs of single streams.
     pub streams: StreamTables,
+}
+
+impl LogTables {
+    /// That of the DCB log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn events(&self) -> Result<EventTable> {
+        let table =
+            self.table.clone().context("name the table of the DCB log with --table or --stack")?;
+        Ok(EventTable { table })
+    }
 }
 
 /// Those logs of a stack whose tables are named, to be read.
@@ -162,6 +180,24 @@ impl StreamTables {
             Layout::Documents.check(client, table).await?;
         }
         Ok(())
+    }
+
+    /// The table of the aggregate log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn aggregates(&self) -> Result<&str> {
+        let table = self.aggregate_table.as_deref();
+        table.context("name the table of the aggregate log with --aggregate-table or --stack")
+    }
+
+    /// The table of the document log.
+    ///
+    /// # Errors
+    /// It is not named.
+    pub(crate) fn documents_table(&self) -> Result<&str> {
+        let table = self.document_table.as_deref();
+        table.context("name the table of the document log with --document-table or --stack")
     }
 
     /// Those logs of the stack whose tables are named.

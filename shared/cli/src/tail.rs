@@ -9,9 +9,9 @@ use clap::Args;
 use futures::StreamExt;
 use ringfence::SequencedEvent;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
-use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::line::of_entry;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
@@ -159,30 +159,7 @@ impl Display for Printed {
     }
 }
 
-serialize_as!(Printed, |Printed(Entry { checkpoint, event })| {
-    let mut json = of_event(event);
-    json["checkpoint"] = json!(checkpoint);
-    json
-});
-
-/// An event as JSON, for programs that read what a command prints.
-pub(crate) fn of_event(event: &SequencedEvent) -> Value {
-    let mut json = json!({
-        "id": event.id(),
-        "slot": event.slot,
-        "recordedAt": event.recorded_at(),
-        "type": event.event_type,
-        "context": event.context,
-        "partition": event.partition.as_str(),
-        "tags": event.tags,
-        "data": event.data,
-        "meta": event.metadata,
-    });
-    if event.version > 1 {
-        json["schema"] = event.version.into();
-    }
-    json
-}
+serialize_as!(Printed, |Printed(entry)| of_entry(entry));
 
 #[cfg(test)]
 mod tests {

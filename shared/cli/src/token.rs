@@ -92,9 +92,7 @@ pub(crate) struct Check {
 pub(crate) async fn check(arguments: &Check, stack: &Stack) -> Result<ExitCode> {
     let Check { slice, api, issuer } = arguments;
     crate::send::check(slice, stack)?;
-    let mut slices = stack.slices();
-    let of = slices.find(|(context, of)| *slice == format!("{}/{}", context.name, of.name));
-    let scope = of.and_then(|(_, of)| of.scopes.first());
+    let scope = crate::send::scopes(slice, stack).first();
     let scope = scope.with_context(|| format!("{slice} asks for no scopes"))?;
     let mut differ = 0;
     for case in token_cases(&issuer.issuer, &issuer.audience, scope, now_s()) {

@@ -68,6 +68,7 @@ fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {
         @if site.may_write {
             form.filter method="post" action={ (PATH) "/" (encoded(reactor)) } {
                 input type="hidden" name="lane" value=(name);
+                input type="hidden" name="event" value=(event);
                 button name="ask" value="retry" { "Retry" }
                 label { "Why it is skipped " input name="why"; }
                 button name="ask" value="skip" { "Skip the event" }
@@ -83,11 +84,12 @@ pub(crate) async fn ask(
     Form(form): Form<Vec<(String, String)>>,
 ) -> Result<Redirect, Problem> {
     let lane = BoundaryId::stored(given(&form, "lane").unwrap_or_default());
+    let event = given(&form, "event").unwrap_or_default();
     let ask = match (given(&form, "ask"), given(&form, "why").unwrap_or_default()) {
         (Some("skip"), "") => return Err(Problem::bad("Say why the event is skipped.".to_owned())),
         (Some("skip"), why) => Unpark::Skip(why.to_owned()),
         _ => Unpark::Retry,
     };
-    table(&site)?.ask(&reactor, &lane, &ask).await?;
+    table(&site)?.ask(&reactor, &lane, event, &ask).await?;
     Ok(Redirect::to(PATH))
 }

@@ -37,7 +37,10 @@ pub(crate) async fn append(log: &DcbLog, append: Append<'_>) -> Result<Appended,
     let (record, envelope) = (append.record, append.envelope);
     let mut draft = draft(log, append)?;
     match (commit(log, &mut draft, envelope).await?, record) {
-        (End::Committed, _) => Ok(Appended::Committed(draft.into_events().collect())),
+        (End::Committed, _) => {
+            note(log, &draft);
+            Ok(Appended::Committed(draft.into_events().collect()))
+        }
         (End::Recorded(item), Some(record)) => record::events(record, item).map(Appended::Repeated),
         (End::Recorded(_), None) | (End::Imported, _) => {
             unreachable!("the transaction has no such action")
@@ -84,11 +87,11 @@ pub(crate) async fn commit(
         loop {
             let sent = attempts.run(|| send(log, draft, &mint, &mut transaction)).await;
             let Err(GaveUp { failure, attempts: made, unknown }) = sent else {
-                return Ok(committed(log, draft));
+                return Ok(End::Committed);
             };
             lost = unknown.or(lost);
             match classify(&transaction, failure, lost.is_some())? {
-                Verdict::Committed => return Ok(committed(log, draft)),
+                Verdict::Committed => return Ok(End::Committed),
                 Verdict::Imported => return Ok(End::Imported),
                 Verdict::Recorded(item) => return Ok(End::Recorded(item)),
                 Verdict::Conflict(conflict) => return Err(LogError::Conflict(conflict)),
@@ -110,11 +113,11 @@ pub(crate) async fn commit(
     }
 }
 
-fn committed(log: &DcbLog, draft: &Draft<'_>) -> End {
+/// Notes the time of the writer's own last event, which its next ones follow (rule 4).
+pub(crate) fn note(log: &DcbLog, draft: &Draft<'_>) {
     if let Some((last, _)) = draft.events.last() {
         log.note(last.at);
     }
-    End::Committed
 }
 
 /// One event and nothing else is a put, at half the price of a transaction and without its conflicts. A request
@@ -192,7 +195,9 @@ impl Place {
     fn mint(&self, log: &DcbLog, draft: &Draft<'_>, envelope: &Envelope) -> Mint<'_> {
         let (now_ms, cause_ms) = (log.clock.now_ms(), log.clock.follow(envelope.cause_ms));
         let (targets, fences) = (&draft.targets, &draft.fences);
-        let earliest = earliest_ms(now_ms, log.last_ms(), cause_ms, draft.seen, targets, fences);
+        let earliest = draft.at.unwrap_or_else(|| {
+            earliest_ms(now_ms, log.last_ms(), cause_ms, draft.seen, targets, fences)
+        });
         Mint { ms: earliest.max(self.raise), append_id: log.clock.uuid(), ends: &self.ends }
     }
 }

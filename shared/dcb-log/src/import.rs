@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence::{Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
-use crate::append::{End, commit};
+use crate::append::{End, commit, note};
 use crate::log::DcbLog;
 use crate::transaction::{Draft, Mint};
 
@@ -33,7 +33,10 @@ impl DcbLog {
     ) -> Result<Imported, LogError> {
         let mut draft = self.draft(event_id, event, envelope)?;
         match commit(self, &mut draft, envelope).await? {
-            End::Committed => Ok(Imported::Now(only(draft))),
+            End::Committed => {
+                note(self, &draft);
+                Ok(Imported::Now(only(draft)))
+            }
             End::Imported => Ok(Imported::Before),
             End::Recorded(_) => unreachable!("the transaction has no command item"),
         }

@@ -8,48 +8,53 @@ use ringfence::{
 use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 /// Partition key of the table.
-pub(crate) const ID: &str = "id";
+pub const ID: &str = "id";
 /// Sort key of the table: an event's slot, an index item's time with a fraction, 0 for every other item.
-pub(crate) const POSITION: &str = "position";
+pub const POSITION: &str = "position";
 /// When an event was recorded, in milliseconds since 1970; sort key of every index.
-pub(crate) const AT: &str = "at";
+pub const AT: &str = "at";
 /// Names the append that put an event: random, so a writer knows its own events by it.
-pub(crate) const APPEND_ID: &str = "appendId";
+pub const APPEND_ID: &str = "appendId";
 /// The number of events of the same append that follow in the partition. The last event does not have it.
-const REST: &str = "rest";
+pub const REST: &str = "rest";
 /// Slot of an event that an index item repeats.
-const SLOT: &str = "slot";
+pub const SLOT: &str = "slot";
 /// Type name; events alone have it, so scans and stream filters know them by it.
-pub(crate) const EVENT: &str = "event";
+pub const EVENT: &str = "event";
 /// Type name of an event that an index item repeats.
-const INDEX_OF: &str = "indexOf";
+pub const INDEX_OF: &str = "indexOf";
 /// Partition of an event that an index item repeats.
-const PARTITION: &str = "partition";
-const CONTEXT: &str = "context";
-pub(crate) const DATA: &str = "data";
-pub(crate) const TAGS: &str = "tags";
+pub const PARTITION: &str = "partition";
+/// The context of an event.
+pub const CONTEXT: &str = "context";
+/// The payload of an event.
+pub const DATA: &str = "data";
+/// The tags of an event, each a map of `key` and `value`.
+pub const TAGS: &str = "tags";
 /// The version of an event's payload, if it is above 1: the one name in the last element of the tags. Every index
 /// projects the tags, so no read of an event loses its version, and no index has to be made again for it.
 const SCHEMA: &str = Metadata::SCHEMA;
 pub(crate) const RECORDED_AT: &str = "recordedAt";
 /// The id that an imported event had in its first log.
-pub(crate) const EVENT_ID: &str = "eventId";
+pub const EVENT_ID: &str = "eventId";
 /// Time of the newest event that a fence counts.
-pub(crate) const HEAD: &str = "head";
+pub const HEAD: &str = "head";
 /// What the attributes of a fence begin with that count the events of a type.
-pub(crate) const COUNT: &str = "cnt#";
+pub const COUNT: &str = "cnt#";
 /// Names the last repair of a fence.
-pub(crate) const REPAIRED: &str = "repaired";
+pub const REPAIRED: &str = "repaired";
 /// Index, and its partition key, of the events read by their whole set of tags.
-pub(crate) const COMPOSITE_INDEX: &str = "tag_composite";
+pub const COMPOSITE_INDEX: &str = "tag_composite";
 
 /// Index, and its partition key, of a cross-partition tag key.
-pub(crate) fn tag_index(key: &str) -> String {
+#[must_use]
+pub fn tag_index(key: &str) -> String {
     format!("tag_{key}")
 }
 
 /// The attribute of a fence that counts the events of a type.
-pub(crate) fn count_name(event_type: &str) -> String {
+#[must_use]
+pub fn count_name(event_type: &str) -> String {
     format!("{COUNT}{event_type}")
 }
 

@@ -19,7 +19,7 @@ pub fn table_layout(catalog: &Catalog) -> TableLayout {
     TableLayout {
         keys: [text_key(ID), number_key(POSITION)],
         indexes: catalog.indexes().into_iter().map(index).collect(),
-        stream: StreamViewType::NewImage,
+        stream: Some(StreamViewType::NewImage),
         expires_at: Some(EXPIRES_AT),
     }
 }

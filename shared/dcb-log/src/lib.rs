@@ -44,6 +44,7 @@ mod read;
 mod record;
 mod rehearsal;
 mod report;
+mod restore;
 mod scan;
 mod snapshot;
 mod standing;
@@ -51,6 +52,15 @@ mod transaction;
 mod unchanged;
 mod unindexed;
 mod verify;
+
+/// The names of the table's attributes and indexes.
+pub mod attributes {
+    pub use crate::item::{
+        APPEND_ID, AT, COMPOSITE_INDEX, CONTEXT, COUNT, DATA, EVENT, EVENT_ID, HEAD, ID, INDEX_OF,
+        PARTITION, POSITION, REPAIRED, REST, SLOT, TAGS, count_name, tag_index,
+    };
+    pub use crate::record::EXPIRES_AT;
+}
 
 pub use compare::{Difference, FenceDefect};
 pub use image::{ImageError, event_of_image};

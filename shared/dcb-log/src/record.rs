@@ -19,7 +19,7 @@ const EVENTS: &str = "events";
 /// Seconds since 1970; the table's TTL attribute, on command items and snapshots only. The store deletes such an item
 /// some time afterwards, by its own clock. Until then a command item counts: if a writer judged by its clock that the
 /// time is over, a clock that is ahead would let a command take effect again.
-pub(crate) const EXPIRES_AT: &str = "expiresAt";
+pub const EXPIRES_AT: &str = "expiresAt";
 const OPERATION: &str = "reading the record of a command";
 
 /// The item that records the events of a command; the first of them has the time `at`.

@@ -59,6 +59,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) record: Option<&'a CommandRecord>,
     /// The id that an imported event had in its first log.
     pub(crate) event_id: Option<&'a str>,
+    /// The time of an event that is restored, in milliseconds since 1970. A new event has that of the writer.
+    pub(crate) at: Option<u64>,
 }
 
 /// When, where and as what a draft is sent.
@@ -102,7 +104,8 @@ impl<'a> Draft<'a> {
         };
         let events = events.into_iter().map(without_place).collect();
         let table = log.table.name();
-        Self { table, events, targets, checks, fences, seen, record: None, event_id: None }
+        let (record, event_id, at) = (None, None, None);
+        Self { table, events, targets, checks, fences, seen, record, event_id, at }
     }
 
     /// The events, as the last request has them.

@@ -92,7 +92,7 @@ impl Sweep {
     ) -> Result<Self, Error> {
         let dues = deadlines.open(tables, client, clock)?;
         let reader = DueReader::new(client.clone(), views);
-        Ok(Self { reader, clock: clock.clone(), dues })
+        Ok(Self { reader, clock: clock.clone(), dues, keeps_pauses: true })
     }
 }
 

@@ -15,12 +15,13 @@ use ringfence_dynamo::Clock;
 use ringfence_function::{LOGGED_BYTES_MAX, bounded, chain};
 use ringfence_views::{DueNote, DueReader, Generation, ViewError};
 use serde_json::Value;
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::select;
+use tokio::sync::{AcquireError, OnceCell, Semaphore, SemaphorePermit};
 use tokio::time::{sleep, timeout};
 
 use crate::list::Opened;
 
-/// Commands that are carried out at once.
+/// Commands that are carried out at once. Each due always has room for one, so those of a slow one hold up no other due.
 const COMMANDS_AT_ONCE: usize = 16;
 /// How far a due that looks ahead does: until the next sweep, in milliseconds.
 const AHEAD_MS: u64 = 60_000;
@@ -36,6 +37,8 @@ pub struct Sweep {
     pub(crate) reader: DueReader,
     pub(crate) clock: Clock,
     pub(crate) dues: Vec<Opened>,
+    /// Whether a row is left alone until its pause is over.
+    pub(crate) keeps_pauses: bool,
 }
 
 /// What a sweep did.
@@ -65,17 +68,45 @@ struct OfDue<'a> {
     live: Generation,
     /// Rows that are due up to this time are taken, in milliseconds since 1970.
     until_ms: u64,
-    permits: &'a Semaphore,
+    room: Room<'a>,
     swept: &'a RefCell<Swept>,
 }
 
+/// The room that a due has for its commands: its own, for one command, and what all dues share.
+struct Room<'a> {
+    own: Semaphore,
+    shared: &'a Semaphore,
+}
+
+impl<'a> Room<'a> {
+    fn of_due(shared: &'a Semaphore) -> Self {
+        Self { own: Semaphore::new(1), shared }
+    }
+
+    /// Waits for room for one more command.
+    async fn enter(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        select! {
+            biased;
+            permit = self.own.acquire() => permit,
+            permit = self.shared.acquire() => permit,
+        }
+    }
+}
+
 impl Sweep {
+    /// The same, but it also sends what was sent before and cleared nothing, without a pause: a person asks for it, who may
+    /// have mended the cause.
+    #[must_use]
+    pub fn without_pauses(self) -> Self {
+        Self { keeps_pauses: false, ..self }
+    }
+
     /// Sends what is due, until this time is over.
     pub async fn all(&self, time: Duration) -> Swept {
         let swept = &RefCell::new(Swept::default());
-        let permits = &Semaphore::new(COMMANDS_AT_ONCE);
+        let shared = &Semaphore::new(COMMANDS_AT_ONCE.saturating_sub(self.dues.len()));
         let dues = self.dues.iter().map(async |due| {
-            if let Err(error) = self.due(due, permits, swept).await {
+            if let Err(error) = self.due(due, Room::of_due(shared), swept).await {
                 let (name, why) = (due.definition.name, chain(&error));
                 swept.borrow_mut().failures.push(format!("{name}: {why}"));
             }
@@ -88,12 +119,12 @@ impl Sweep {
     async fn due(
         &self,
         due: &Opened,
-        permits: &Semaphore,
+        room: Room<'_>,
         swept: &RefCell<Swept>,
     ) -> Result<(), ViewError> {
         let Some(live) = self.reader.live(&due.definition).await? else { return Ok(()) };
         let until_ms = self.clock.now_ms() + if due.looks_ahead { AHEAD_MS } else { 0 };
-        OfDue { sweep: self, due, live, until_ms, permits, swept }.shards().await
+        OfDue { sweep: self, due, live, until_ms, room, swept }.shards().await
     }
 }
 
@@ -150,7 +181,7 @@ impl OfDue<'_> {
             // The index may show an earlier time of the row.
             let Some(at_ms) = row["due"].as_u64().filter(|at| *at <= until_ms) else { continue };
             let note = notes.get(id).filter(|note| row["cause"] == *note.cause);
-            if note.is_some_and(|note| note.next_ms > clock.now_ms()) {
+            if self.sweep.keeps_pauses && note.is_some_and(|note| note.next_ms > clock.now_ms()) {
                 self.swept.borrow_mut().paused += 1;
             } else {
                 sent.push(self.row(id, at_ms, row, note));
@@ -174,7 +205,7 @@ impl OfDue<'_> {
         }
         let cause = row["cause"].as_str().unwrap_or_default().to_owned();
         let fired = {
-            let _permit = self.permits.acquire().await;
+            let _room = self.room.enter().await;
             due.on.fire(id, row).await
         };
         let Err(why) = fired else {
@@ -215,4 +246,16 @@ fn pause_ms(tries: u32) -> u64 {
 fn pauses_double_up_to_an_hour() {
     let minutes: Vec<_> = [1, 2, 3, 6, 7, 100].map(|tries| pause_ms(tries) / 60_000).to_vec();
     assert_eq!(minutes, [1, 2, 4, 32, 60, 60]);
+}
+
+#[test]
+fn the_commands_of_a_due_leave_room_for_one_of_each_other() {
+    use futures::FutureExt;
+
+    let shared = Semaphore::new(2);
+    let rooms = [Room::of_due(&shared), Room::of_due(&shared)];
+    let enter = |due: &'_ Room<'_>| due.enter().now_or_never().map(|room| room.unwrap().forget());
+    let slow: Vec<_> = (0..4).map(|_| enter(&rooms[0])).collect();
+    assert_eq!(slow, [Some(()), Some(()), Some(()), None]);
+    assert_eq!([enter(&rooms[1]), enter(&rooms[1])], [Some(()), None]);
 }

@@ -1,10 +1,11 @@
 //! Appending: send until the outcome is known.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, Metadata, StoreError, rfc3339};
+use ringfence::{Consistency, Envelope, LimitExceeded, Metadata, StoreError, rfc3339};
 use ringfence_dynamo::{Failure, GaveUp, Reason};
 use serde_json::{Map, Value};
 
+use crate::limits;
 use crate::write::Draft;
 use crate::{
     Batch, Body, Direction, DocumentError, DocumentLog, Payload, Store, StoredEvent, StreamName,
@@ -73,6 +74,7 @@ impl<S: Store> DocumentLog<S> {
         if events.is_empty() && unfolds.is_empty() {
             return Err(DocumentError::Nothing { stream: stream.clone() });
         }
+        check_nesting(&events, &unfolds, envelope)?;
         let draft = Draft {
             stream,
             known,
@@ -195,6 +197,19 @@ impl<S: Store> DocumentLog<S> {
     fn body(&self, data: Option<&Value>) -> Body {
         data.map_or(Body::NONE, |data| Body::of_json(data, self.encoding))
     }
+}
+
+/// Checks, before anything is written, that every reader can read what is written.
+fn check_nesting(
+    events: &[Payload],
+    unfolds: &[Payload],
+    envelope: &Envelope,
+) -> Result<(), LimitExceeded> {
+    for Payload { event_type, data, .. } in events.iter().chain(unfolds) {
+        data.iter().try_for_each(|data| limits::nesting(event_type, data))?;
+    }
+    let mut metadata = envelope.metadata.iter();
+    metadata.try_for_each(|(key, value)| limits::nesting(&format!("metadata {key}"), value))
 }
 
 /// What a failed write says about the Tip, which is the last action of a transaction. If the calf is there

@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_dynamo::Item;
 
+use crate::attributes::{A, B, C, E, ETAG, I, N, P, U};
 use crate::{Body, ItemError, StreamName};
 
 /// The sort key of a Tip: above that of any calf.
@@ -128,15 +129,15 @@ impl Batch {
     #[must_use]
     pub fn to_item(&self) -> Item {
         let mut item = key(&self.stream, self.key);
-        item.insert("n".to_owned(), number(self.version));
-        item.insert("e".to_owned(), event_list(&self.events));
-        item.insert("c".to_owned(), type_list(&self.events));
-        item.insert("u".to_owned(), unfold_list(&self.unfolds));
+        item.insert(N.to_owned(), number(self.version));
+        item.insert(E.to_owned(), event_list(&self.events));
+        item.insert(C.to_owned(), type_list(&self.events));
+        item.insert(U.to_owned(), unfold_list(&self.unfolds));
         if self.is_tip() {
-            item.insert("a".to_owned(), number(self.appended));
-            item.insert("b".to_owned(), number(self.calved_bytes));
+            item.insert(A.to_owned(), number(self.appended));
+            item.insert(B.to_owned(), number(self.calved_bytes));
             if let Some(etag) = &self.etag {
-                item.insert("etag".to_owned(), AttributeValue::S(etag.clone()));
+                item.insert(ETAG.to_owned(), AttributeValue::S(etag.clone()));
             }
         }
         item
@@ -147,14 +148,14 @@ impl Batch {
     /// # Errors
     /// The item is not a batch.
     pub fn of_item(mut item: Item) -> Result<Self, ItemError> {
-        let stream = match item.remove("p") {
+        let stream = match item.remove(P) {
             Some(AttributeValue::S(name)) => name,
-            _ => return Err(attribute("", "p", "a text")),
+            _ => return Err(attribute("", P, "a text")),
         };
-        let key: i64 = required(&item, "i", &stream)?;
-        let version: u64 = required(&item, "n", &stream)?;
-        let types = list(item.remove("c"), "c", &stream)?;
-        let events = list(item.remove("e"), "e", &stream)?;
+        let key: i64 = required(&item, I, &stream)?;
+        let version: u64 = required(&item, N, &stream)?;
+        let types = list(item.remove(C), C, &stream)?;
+        let events = list(item.remove(E), E, &stream)?;
         if types.len() != events.len() {
             return Err(ItemError::Types { stream, types: types.len(), events: events.len() });
         }
@@ -163,14 +164,14 @@ impl Batch {
         }
         let parse = |(event_type, event)| parse_event(event_type, event, &stream);
         let events = types.into_iter().zip(events).map(parse).collect::<Result<_, _>>()?;
-        let unfolds = list(item.remove("u"), "u", &stream)?;
+        let unfolds = list(item.remove(U), U, &stream)?;
         let unfolds = unfolds.into_iter().map(|unfold| parse_unfold(unfold, &stream));
         Ok(Self {
             key,
             version,
-            etag: optional_text(&mut item, "etag", &stream)?,
-            calved_bytes: optional(&item, "b", &stream)?.unwrap_or(0),
-            appended: optional(&item, "a", &stream)?.unwrap_or(0),
+            etag: optional_text(&mut item, ETAG, &stream)?,
+            calved_bytes: optional(&item, B, &stream)?.unwrap_or(0),
+            appended: optional(&item, A, &stream)?.unwrap_or(0),
             unfolds: unfolds.collect::<Result<_, _>>()?,
             events,
             stream: named(stream)?,
@@ -181,9 +182,9 @@ impl Batch {
 impl Head {
     /// What an item says about its stream: its `p`, `n` and `c` are enough.
     pub(crate) fn of_item(mut item: Item) -> Result<Self, ItemError> {
-        let stream = required_text(&mut item, "p", "")?;
-        let version: u64 = required(&item, "n", &stream)?;
-        let events = list(item.remove("c"), "c", &stream)?.len() as u64;
+        let stream = required_text(&mut item, P, "")?;
+        let version: u64 = required(&item, N, &stream)?;
+        let events = list(item.remove(C), C, &stream)?.len() as u64;
         Ok(Self { stream: named(stream)?, first: version.saturating_sub(events), version })
     }
 }
@@ -193,9 +194,9 @@ impl TimelineEvent {
     #[must_use]
     pub fn to_item(&self, stream: &StreamName) -> Item {
         let mut item = event_map(&self.event);
-        item.insert("p".to_owned(), AttributeValue::S(stream.to_string()));
-        item.insert("i".to_owned(), number(self.index));
-        item.insert("c".to_owned(), AttributeValue::S(self.event.event_type.clone()));
+        item.insert(P.to_owned(), AttributeValue::S(stream.to_string()));
+        item.insert(I.to_owned(), number(self.index));
+        item.insert(C.to_owned(), AttributeValue::S(self.event.event_type.clone()));
         item
     }
 
@@ -204,9 +205,9 @@ impl TimelineEvent {
     /// # Errors
     /// The item is not an event.
     pub fn of_item(mut item: Item) -> Result<(StreamName, Self), ItemError> {
-        let stream = required_text(&mut item, "p", "")?;
-        let index = required(&item, "i", &stream)?;
-        let event_type = item.remove("c").unwrap_or(AttributeValue::Null(true));
+        let stream = required_text(&mut item, P, "")?;
+        let index = required(&item, I, &stream)?;
+        let event_type = item.remove(C).unwrap_or(AttributeValue::Null(true));
         let event = parse_event(event_type, AttributeValue::M(item), &stream)?;
         Ok((named(stream)?, Self { index, event }))
     }
@@ -215,8 +216,8 @@ impl TimelineEvent {
 /// The key of an item.
 pub(crate) fn key(stream: &StreamName, key: i64) -> Item {
     Item::from([
-        ("p".to_owned(), AttributeValue::S(stream.to_string())),
-        ("i".to_owned(), AttributeValue::N(key.to_string())),
+        (P.to_owned(), AttributeValue::S(stream.to_string())),
+        (I.to_owned(), AttributeValue::N(key.to_string())),
     ])
 }
 

@@ -127,7 +127,8 @@ fn plain<D, R>(
 }
 
 impl<D: Document, S: Store> Category<D, S> {
-    /// The documents of a slice's context in `log`, stored and read as their state says.
+    /// The documents of a slice's context in `log`, stored and read as their state says ([`Document`]): also the sizes of
+    /// Tips and the encoding are the state's.
     ///
     /// # Errors
     /// The commands of the slice, or the events of its context, do not each name one document.
@@ -136,6 +137,7 @@ impl<D: Document, S: Store> Category<D, S> {
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
         check::<C, D>()?;
+        let log = log.with_limits(D::TIP).with_encoding(D::ENCODING);
         Self::new::<C::Context>(log, D::ACCESS, cache)
     }
 
@@ -332,7 +334,7 @@ impl<D: Document, S: Store> Category<D, S> {
                     named,
                 });
             }
-            let payload = stored(event, schema, id).map_err(unencodable)?;
+            let payload = stored(event, schema, id);
             let read = self.sequenced(stream, index, at_ms, payload.clone());
             let evolved = self.evolve(state, read, id);
             state = evolved.map_err(|error| unencodable(error.into()))?;

@@ -6,7 +6,8 @@ use ringfence::{LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
-use crate::codec::{Payload, readable};
+use crate::codec::Payload;
+use crate::{Encoding, TipLimits};
 
 /// Names the document log as the log of a context, and the state that its documents have. The context's name is the
 /// category: the part of a stream's name before the hyphen.
@@ -20,11 +21,16 @@ impl<D: Document> LogName for Documents<D> {
     }
 }
 
-/// The state of a document, on which all decisions about it rest. A context has one, since a document stores it beside
-/// the events.
+/// The state of a document, on which all decisions about it rest, and how documents are stored. A context has one, since a
+/// document stores it beside the events.
 pub trait Document: State + Clone + Sync + 'static {
-    /// How it is stored and read for commands. The default is to read all events.
+    /// How it is stored and read for commands: which unfolds an append writes. The default is to read all events.
     const ACCESS: AccessStrategy<Self> = AccessStrategy::Unoptimized;
+    /// How large a Tip may grow before its events move to a calf. It can change at any time.
+    const TIP: TipLimits = TipLimits::DEFAULT;
+    /// How payloads, unfolds and metadata are written, where that makes them smaller. It can change at any time, because
+    /// every encoding is read.
+    const ENCODING: Encoding = Encoding::Brotli;
 }
 
 /// How the state of a document is stored and read.
@@ -82,7 +88,7 @@ impl<D> Snapshot<D> {
     /// The payload for a state, which can be read back.
     fn written(&self, state: &D, version: u32) -> Result<Payload, Error> {
         let data = (self.to_json)(state)?;
-        self.read(readable(&data)?)?;
+        self.read(data.clone())?;
         Ok(Payload { version, ..Payload::new(self.name, Some(data)) })
     }
 }
@@ -94,6 +100,15 @@ impl<D: Document> AccessStrategy<D> {
             Self::Unoptimized | Self::LatestKnownEvent => Vec::new(),
             Self::Snapshot(snapshot) | Self::RollingState(snapshot) => vec![snapshot.name],
             Self::Snapshots(all) => all.iter().map(|snapshot| snapshot.name).collect(),
+        }
+    }
+
+    /// The types of unfolds with which a read begins, so that it needs no event before them.
+    #[must_use]
+    pub fn origins(&self) -> Vec<&'static str> {
+        match self {
+            Self::LatestKnownEvent => D::Reads::TYPES.to_vec(),
+            _ => self.snapshots().into_iter().take(1).collect(),
         }
     }
 

@@ -12,6 +12,7 @@ use futures::future::BoxFuture;
 use ringfence::Consistency;
 use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, text_key};
 
+use crate::attributes::{I, P};
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
 use crate::{
     Batch, Direction, Expect, Head, ItemPage, ItemQuery, Store, StreamName, Streams, TipChange,
@@ -25,9 +26,9 @@ const FOUND: ReturnValuesOnConditionCheckFailure = ReturnValuesOnConditionCheckF
 #[must_use]
 pub fn table_layout() -> TableLayout {
     TableLayout {
-        keys: [text_key("p"), number_key("i")],
+        keys: [text_key(P), number_key(I)],
         indexes: Vec::new(),
-        stream: StreamViewType::NewImage,
+        stream: Some(StreamViewType::NewImage),
         expires_at: None,
     }
 }

@@ -25,9 +25,9 @@ where
     let limits = TipLimits { events_max: Some(1), ..TipLimits::default() };
     let clock = Clock::fixed(0);
     let on = || {
-        let log = DocumentLog::new(MemoryStore::default(), clock.clone()).with_limits(limits);
+        let log = DocumentLog::new(MemoryStore::default(), clock.clone());
         let category = Category::of::<S>(log, Cache::none());
-        category.unwrap_or_else(|error| fail(S::NAME, error))
+        category.unwrap_or_else(|error| fail(S::NAME, error)).with_limits(limits)
     };
     case.check(&on(), |now_ms| clock.set(now_ms)).await;
     // A state alone does not know a repeat.

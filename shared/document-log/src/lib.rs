@@ -14,6 +14,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod append;
+pub mod attributes;
 mod batch;
 mod body;
 mod cache;
@@ -51,7 +52,7 @@ pub use context::{AccessStrategy, Document, Documents, Snapshot};
 pub use dynamo::{DynamoStore, table_layout};
 pub use error::{DocumentError, ItemError, StreamConflict};
 pub use image::Span;
-pub use limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
+pub use limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, NESTING_MAX, TipLimits};
 pub use log::DocumentLog;
 pub use memory::MemoryStore;
 pub use name::{StreamName, StreamNameError};

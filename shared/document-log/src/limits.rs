@@ -1,12 +1,20 @@
-//! The sizes at which a Tip calves, and DynamoDB's limits, checked before the call.
+//! The sizes at which a Tip calves, DynamoDB's limits, and how deep JSON may nest, checked before the call.
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
+
+use ringfence::{LimitExceeded, LimitKind};
+use serde_json::Value;
 
 /// One item, in bytes: names and values.
 pub const ITEM_BYTES_MAX: usize = 400 * 1_024;
 /// The events of one append, in bytes as [`crate::StoredEvent::bytes`] estimates them, so that they
 /// fit a page of the feed, where an entry also has the stream's name and its own attributes' names.
 pub const APPEND_BYTES_MAX: usize = 346 * 1_024;
+
+/// How deep the JSON of a payload, an unfold or a piece of metadata may nest lists and maps. A body is a text, so the table
+/// holds any depth. But readers refuse a text that nests deeper than 127 levels, and on the EventTopic a payload lies in
+/// levels of the bus.
+pub const NESTING_MAX: usize = 120;
 
 /// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
 /// own: readers do not depend on it.
@@ -22,15 +30,41 @@ pub struct TipLimits {
 }
 
 impl Default for TipLimits {
-    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
-    /// curve.
     fn default() -> Self {
-        Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 }
+        Self::DEFAULT
     }
 }
 
 impl TipLimits {
+    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
+    /// curve.
+    pub const DEFAULT: Self =
+        Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 };
     /// Equinox's defaults: 32 KB for both.
     pub const EQUINOX: Self =
         Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
+}
+
+/// Checks that every reader can read a JSON.
+///
+/// # Errors
+/// It nests deeper than [`NESTING_MAX`].
+pub(crate) fn nesting(subject: &str, json: &Value) -> Result<(), LimitExceeded> {
+    let advice = "nest its data less, or keep what is nested as a text";
+    let (kind, unit) = (LimitKind::Event, "levels of lists and maps");
+    LimitExceeded::check(kind, subject, unit, levels(json), NESTING_MAX, advice)
+}
+
+/// How many lists and maps are in one another.
+fn levels(json: &Value) -> usize {
+    let (mut deepest, mut left) = (0, vec![(json, 1)]);
+    while let Some((json, level)) = left.pop() {
+        match json {
+            Value::Array(items) => left.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(fields) => left.extend(fields.values().map(|field| (field, level + 1))),
+            _ => continue,
+        }
+        deepest = deepest.max(level);
+    }
+    deepest
 }

@@ -29,8 +29,8 @@ pub struct TableLayout {
     pub keys: [Key; 2],
     /// The global secondary indexes.
     pub indexes: Vec<IndexLayout>,
-    /// What the table's stream shows of a change.
-    pub stream: StreamViewType,
+    /// What the table's stream shows of a change; `None` if nothing reads a stream of it.
+    pub stream: Option<StreamViewType>,
     /// The attribute with the time, in seconds since 1970, after which DynamoDB deletes an item.
     pub expires_at: Option<&'static str>,
 }
@@ -81,8 +81,10 @@ impl TableLayout {
             "BillingMode": "PAY_PER_REQUEST",
             "KeySchema": schema(&self.keys),
             "AttributeDefinitions": self.attributes().into_iter().map(typed).collect::<Vec<_>>(),
-            "StreamSpecification": { "StreamViewType": self.stream.as_str() },
         });
+        if let Some(stream) = &self.stream {
+            properties["StreamSpecification"] = json!({ "StreamViewType": stream.as_str() });
+        }
         if !self.indexes.is_empty() {
             properties["GlobalSecondaryIndexes"] = self.indexes.iter().map(index).collect();
         }
@@ -100,10 +102,10 @@ impl TableLayout {
     /// `dynamodb:UpdateTimeToLive`, or DynamoDB does not make it within five minutes. What was made stays.
     pub async fn create(&self, client: &Client, name: &str) -> Result<(), StoreError> {
         let indexes: Vec<_> = self.indexes.iter().map(IndexLayout::request).collect();
-        let stream = StreamSpecification::builder()
-            .stream_enabled(true)
-            .stream_view_type(self.stream.clone())
-            .build();
+        let stream = self.stream.clone().map(|view| {
+            let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(view);
+            stream.build().expect("it says whether there is a stream")
+        });
         let request = client
             .create_table()
             .table_name(name)
@@ -111,7 +113,7 @@ impl TableLayout {
             .set_key_schema(Some(schema(&self.keys)))
             .set_attribute_definitions(Some(self.definitions()))
             .set_global_secondary_indexes((!indexes.is_empty()).then_some(indexes))
-            .stream_specification(stream.expect("it says whether there is a stream"));
+            .set_stream_specification(stream);
         request.send().await.map_err(|error| failed("CreateTable", error))?;
         let exists = client.wait_until_table_exists().table_name(name).wait(MADE_WITHIN).await;
         exists.map_err(|error| failed("waiting for the table", error))?;
@@ -126,8 +128,15 @@ impl TableLayout {
         Ok(())
     }
 
-    /// Every key attribute of the table and its indexes, each once, as DynamoDB demands.
-    fn attributes(&self) -> BTreeMap<&str, &ScalarAttributeType> {
+    /// The index of this name.
+    #[must_use]
+    pub fn index(&self, name: &str) -> Option<&IndexLayout> {
+        self.indexes.iter().find(|index| index.name == name)
+    }
+
+    /// Every key attribute of the table and its indexes with its type, each once, as DynamoDB demands.
+    #[must_use]
+    pub fn attributes(&self) -> BTreeMap<&str, &ScalarAttributeType> {
         let of_indexes = self.indexes.iter().flat_map(|index| &index.keys);
         self.keys.iter().chain(of_indexes).map(|(name, kind)| (name.as_str(), kind)).collect()
     }

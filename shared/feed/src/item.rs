@@ -19,9 +19,9 @@ use crate::error::FeedError;
 use crate::partition::Partition;
 
 /// Partition key.
-pub(crate) const P: &str = "p";
+pub const P: &str = "p";
 /// Sort key.
-pub(crate) const I: &str = "i";
+pub const I: &str = "i";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
 /// Offset after the last entry.
 const N: &str = "n";

@@ -32,6 +32,7 @@ mod index;
 pub mod index_events;
 mod indexer;
 mod item;
+mod layout;
 mod logs;
 mod news;
 mod page;
@@ -40,6 +41,11 @@ mod read;
 mod round;
 mod settle;
 mod verify;
+
+/// The names of the key attributes of the index table.
+pub mod attributes {
+    pub use crate::item::{I, P};
+}
 
 pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
@@ -50,6 +56,7 @@ pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
 pub use index::{Entry, Index, Until};
 pub use indexer::{Indexed, Indexer};
+pub use layout::table_layout;
 pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Doorbell, Partition};

@@ -55,12 +55,12 @@ fn is_url(issuer: &str) -> bool {
     issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
-/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer, or one of another
-/// kind.
+/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer.
 ///
 /// # Errors
-/// The API lets the request in, but the token or the signature names nobody. An unknown caller must not be taken for one
-/// of an API without an authorizer, who may do and see everything.
+/// The API lets the request in, but the token or the signature names nobody, or its authorizer is of another kind, so that
+/// nobody can say which member of what it returns is the caller. An unknown caller must not be taken for one of an API
+/// without an authorizer, who may do and see everything.
 pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>, Problem> {
     let context = &request["requestContext"];
     let authorizer = &context["authorizer"];
@@ -69,7 +69,12 @@ pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>
             let lacks = "the token has no issuer that is a URL, or neither sub nor client_id";
             (of_claims(claims, issuers), lacks)
         }
-        (None, Value::Null) => return Ok(None),
+        (None, Value::Null) => {
+            match authorizer.as_object().is_some_and(|other| !other.is_empty()) {
+                true => (None, "the API has an authorizer of another kind than JWT and IAM"),
+                false => return Ok(None),
+            }
+        }
         (None, iam) => {
             let arn = iam["userArn"].as_str();
             let found = arn.and_then(|arn| of_arn(arn, context["accountId"].as_str()));

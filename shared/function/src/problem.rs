@@ -176,6 +176,14 @@ impl Problem {
         Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }
     }
 
+    /// The failure of an invocation whose caller wants an error: `errorType` is the code of a rejection, or else the stable
+    /// name, and `errorMessage` the document. So a state machine can retry and catch it by its name.
+    pub fn error(self) -> Diagnostic {
+        let code = self.extension.get("code").and_then(Value::as_str).map(str::to_owned);
+        let error_type = code.unwrap_or_else(|| self.kind.to_owned());
+        Diagnostic { error_type, error_message: self.document().to_string() }
+    }
+
     /// The `application/problem+json` document.
     pub fn document(self) -> Value {
         let mut document = match self.extension {

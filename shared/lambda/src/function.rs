@@ -83,7 +83,11 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
         let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
         let payload = Payload::of(payload);
-        let http = matches!(payload, Payload::Http(_));
+        let caller = match payload {
+            Payload::Http(_) => Caller::Http,
+            _ if payload.fails_on_problem() => Caller::Fails,
+            _ => Caller::Direct,
+        };
         let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
             Ok(Invocation::Event(event, commands)) if !commands.is_empty() => {
                 return self.react(&event, commands, lambda, line).await;
@@ -97,7 +101,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             }
             Ok(Invocation::Command(command, surroundings)) => {
                 let work = self.carry_out_noted(command, *surroundings, lambda, &mut line);
-                Ok(answer_to_caller(work.await, http))
+                caller.answer(work.await)
             }
             Err(problem) => {
                 line.outcome = problem.kind;
@@ -105,7 +109,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 if matches!(payload, Payload::Bus(_)) {
                     Err(problem.diagnostic())
                 } else {
-                    Ok(answer_to_caller(Err(problem), http))
+                    caller.answer(Err(problem))
                 }
             }
         };
@@ -300,6 +304,20 @@ fn logged(text: &str) -> String {
     bounded(text, LOGGED_BYTES_MAX)
 }
 
-fn answer_to_caller(answer: Result<Value, Problem>, is_http: bool) -> Value {
-    if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) }
+/// Who waits for an answer.
+enum Caller {
+    Http,
+    Direct,
+    /// A direct caller to whom a problem is an error, such as a state machine.
+    Fails,
+}
+
+impl Caller {
+    fn answer(&self, answer: Result<Value, Problem>) -> Result<Value, Diagnostic> {
+        match self {
+            Self::Http => Ok(http(answer)),
+            Self::Direct => Ok(answer.unwrap_or_else(Problem::document)),
+            Self::Fails => answer.map_err(Problem::error),
+        }
+    }
 }

@@ -96,7 +96,10 @@ impl Embedded {
     }
 
     /// Starts a DynamoDB for a stack, with what is in this file.
-    pub(crate) async fn open(file: &Path) -> Result<Self, EmbeddedError> {
+    ///
+    /// # Errors
+    /// The file can't be opened, there is no port, or the engine does not have the pinned version.
+    pub async fn open(file: &Path) -> Result<Self, EmbeddedError> {
         Self::of(hidden().await?, file, None)
     }
 

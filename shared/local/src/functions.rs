@@ -1,7 +1,7 @@
-//! Runs the real function binaries as processes, under the runtime API.
+//! Runs functions as processes, under the runtime API.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, btree_map::Entry},
     fs::{self, File},
     path::{Path, PathBuf},
     process::Stdio,
@@ -29,6 +29,9 @@ use crate::{
 /// The most processes of one function; further invocations wait.
 const CONCURRENCY_MAX: usize = 8;
 
+/// The variable that names the function that a process is. All functions of a stack are one program.
+pub(crate) const FUNCTION: &str = "RINGFENCE_FUNCTION";
+
 /// Pause before a process that ended is started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
@@ -50,7 +53,7 @@ struct Program {
 
 impl Functions {
     /// Starts the runtime API. A function's first process starts with its first invocation, as on AWS; more come as
-    /// invocations overlap. `programs` has the file of each function's binary, by its name.
+    /// invocations overlap. `programs` has the file of each function's program, by the function's name.
     ///
     /// # Errors
     /// The runtime API can't listen or a log file can't be made.
@@ -66,13 +69,18 @@ impl Functions {
         let endpoint = format!("http://{}", listener.local_addr()?);
         let mut functions = ByName::new();
         let mut tasks = JoinSet::new();
+        let mut kept_programs = BTreeMap::new();
         for definition in definitions {
             let name = &definition.binary;
             let log = logs.join(format!("{name}.log"));
             File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-            let built = programs.get(name).with_context(|| format!("cargo built no {name}"))?;
+            let built = programs.get(name).with_context(|| format!("{name} has no program"))?;
+            let binary = match kept_programs.entry(built) {
+                Entry::Vacant(entry) => entry.insert(keep(built, kept.path().join(name))?),
+                Entry::Occupied(entry) => entry.into_mut(),
+            };
             let program = Program {
-                binary: keep(built, kept.path().join(name))?,
+                binary: binary.clone(),
                 environment: environment(definition, common),
                 log,
                 runtime: format!("{endpoint}{}", runtime::path_of(name)),
@@ -124,6 +132,7 @@ fn environment(
 ) -> BTreeMap<String, String> {
     let name = &function.binary;
     let lambda = [
+        (FUNCTION, name.clone()),
         ("AWS_LAMBDA_FUNCTION_NAME", name.clone()),
         ("AWS_LAMBDA_FUNCTION_VERSION", "$LATEST".to_owned()),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", function.memory_mb.to_string()),
@@ -183,6 +192,8 @@ async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
     let log = File::options().append(true).open(&program.log)?;
     let (number, end) = invocations.add_process();
     let child = Command::new(&program.binary)
+        // A person who looks at the processes sees which function each is.
+        .arg0(&program.environment[FUNCTION])
         .env_clear()
         .envs(&program.environment)
         .env("AWS_LAMBDA_RUNTIME_API", format!("{}/{number}", program.runtime))

@@ -166,18 +166,33 @@ fn write(path: &Path, state: &State) -> Result<(), NotKept> {
 }
 
 /// Makes the tables that are not there, with the indexes that they lack, and takes out indexes that the template has no
-/// more, as an update of a deployed stack does.
+/// more, as an update of a deployed stack does. A table that a parameter names is only compared.
 fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
     let found = dynamo.tables()?;
-    if let Some(other) = found.iter().find(|name| tables.iter().all(|table| table.name != **name)) {
+    let is_of = |name: &&String| {
+        let is_it = |table: &TableResource| {
+            table.name == **name || table.instead_of.as_ref() == Some(*name)
+        };
+        tables.iter().any(is_it)
+    };
+    // Others may be there as well, which programs have made.
+    if let Some(other) = found.first().filter(|_| !found.iter().any(|name| is_of(&name))) {
         bail!("the table {other} is kept, and the template has none of this name");
     }
     // Nothing changes before all tables are found to fit.
     let mut changes = Vec::new();
-    for TableResource { name, properties, .. } in
-        tables.iter().filter(|table| found.contains(&table.name))
-    {
+    for TableResource { id, name, properties, instead_of } in tables {
+        if !found.contains(name) {
+            ensure!(instead_of.is_none(), "{}", lacking(id, name));
+            continue;
+        }
         let kept = dynamo.describe(name)?;
+        let way = match instead_of {
+            Some(_) => format!(
+                ": start without {id}Name, and `ringfence tables check` says how to mend it"
+            ),
+            None => String::new(),
+        };
         let stream = "/StreamSpecification/StreamViewType";
         for (what, kept, now) in [
             ("key", key(&kept), key(properties)),
@@ -185,12 +200,15 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
         ] {
             ensure!(
                 kept == now,
-                "the table {name} is kept with the {what} {kept}, and the template has {now}"
+                "the table {name} is kept with the {what} {kept}, and the template has {now}{way}"
             );
         }
         let [had, has] = [&kept, properties].map(indexes);
         for (index, now) in &has {
             match had.get(index) {
+                None if instead_of.is_some() => {
+                    bail!("the table {name} lacks the index {index}{way}")
+                }
                 None => changes.push((name, properties, json!({ "Create": now }))),
                 Some(kept) => {
                     for (what, kept, now) in [
@@ -200,13 +218,14 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
                         ensure!(
                             kept == now,
                             "the index {index} of the table {name} is kept with the {what} {kept}, and the template has \
-                             {now}"
+                             {now}{way}"
                         );
                     }
                 }
             }
         }
-        for index in had.keys().filter(|index| !has.contains_key(*index)) {
+        let is_extra = |index: &&String| instead_of.is_none() && !has.contains_key(*index);
+        for index in had.keys().filter(is_extra) {
             changes.push((name, properties, json!({ "Delete": { "IndexName": index } })));
         }
     }
@@ -219,6 +238,14 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
         dynamo.change_index(name, properties, change)?;
     }
     Ok(())
+}
+
+/// Why a table that a parameter names can't be used.
+pub(crate) fn lacking(id: &str, name: &str) -> String {
+    format!(
+        "the table {name}, which {id}Name names, is not there: a stack finds tables in data that are kept (--keep), where \
+         programs have made them before"
+    )
 }
 
 /// What an index has of an item: the kind of its projection and, in alphabetical order, the attributes that it names.

@@ -5,7 +5,12 @@ use crate::{
 };
 
 fn tables(properties: Value) -> [TableResource; 1] {
-    [TableResource { id: "Events".to_owned(), name: "events".to_owned(), properties }]
+    [TableResource {
+        id: "Events".to_owned(),
+        name: "events".to_owned(),
+        properties,
+        instead_of: None,
+    }]
 }
 
 fn model() -> Model {
@@ -55,6 +60,39 @@ async fn data_outlive_the_stack_and_streams_go_on_where_they_were() {
             dynamo.items("events").expect("items").len(),
             usize::from(id.as_bytes()[0] - 96)
         );
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_a_parameter_names_is_compared_and_never_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let named = |name: &str, properties: Value| {
+        let [own] = tables(properties);
+        [TableResource { name: name.to_owned(), instead_of: Some(own.name.clone()), ..own }]
+    };
+    let kept = open(folder.path()).expect("data");
+    let dynamo = kept.database(&tables(table())).await.expect("a database");
+    dynamo.create_table(&indexed(), "theirs").expect("a table");
+    drop(dynamo);
+    // The stack's own table stays beside it, and so does an index that the template does not have.
+    let dynamo = kept.database(&named("theirs", table())).await.expect("a database");
+    assert_eq!(dynamo.tables().expect("tables"), ["events", "theirs"]);
+    assert!(dynamo.describe("theirs").expect("a table")["GlobalSecondaryIndexes"].is_array());
+    drop(dynamo);
+    for (name, properties, said) in [
+        (
+            "none",
+            table(),
+            "the table none, which EventsName names, is not there: a stack finds tables in data that",
+        ),
+        (
+            "events",
+            indexed(),
+            "the table events lacks the index backwards: start without EventsName, and `ringfence",
+        ),
+    ] {
+        let error = kept.database(&named(name, properties)).await.err().expect("it is refused");
+        assert!(error.to_string().starts_with(said), "{error:#}");
     }
 }
 

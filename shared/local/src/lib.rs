@@ -1,5 +1,5 @@
-//! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the real
-//! function binaries under a Lambda runtime API, the template's routes, event source mappings, bus, rules,
+//! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the
+//! functions as processes under a Lambda runtime API, the template's routes, event source mappings, bus, rules,
 //! schedules, queues and buckets. It needs no AWS account, no Docker and no Java.
 //!
 //! The template says what is started. Anything in it that is not understood is an error that names the
@@ -47,7 +47,7 @@ mod tokens;
 pub mod walker;
 mod workspace;
 
-pub use run::run;
+pub use run::{FunctionByName, run};
 pub use stack::Console;
 pub use workspace::{stack_root, workspace_root};
 

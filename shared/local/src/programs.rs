@@ -1,4 +1,4 @@
-//! The build of the functions' binaries.
+//! The build of programs.
 
 use std::{
     collections::BTreeMap,

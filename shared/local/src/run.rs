@@ -1,6 +1,11 @@
 //! The command: `demo` walks through the stack and ends, `up` stays.
 
-use std::{env, fs, path::Path, process::ExitCode};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
@@ -11,9 +16,10 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::{
     bridge,
     environment::Files,
+    functions::FUNCTION,
     notices::Notice,
     stack::{Console, RunningStack, StackOptions},
-    template::{FunctionResource, Template},
+    template::{FunctionResource, Route, Template},
     workspace::{stack_root, workspace_root},
 };
 
@@ -53,10 +59,25 @@ enum Command {
 /// Uses a stack. A type of its own for each would have the whole stack compiled in every program that runs one.
 type Walk = fn(&RunningStack) -> LocalBoxFuture<'_, Result<()>>;
 
+/// Is the function of this name until the process ends; `None` if the stack has no such function.
+pub type FunctionByName = fn(&str) -> Option<ExitCode>;
+
 /// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
 /// is wrong. A stack that stays has the console that `console` makes, which is [`RunningStack::serve_console`]'s.
+///
+/// Each function of the stack is a process of this program too. A variable says which function it is, and then
+/// `function` runs it.
+#[must_use]
+pub fn run(function: FunctionByName, walk: Walk, console: Console) -> ExitCode {
+    let Ok(name) = env::var(FUNCTION) else { return run_command(walk, console) };
+    function(&name).unwrap_or_else(|| {
+        eprintln!("error: {FUNCTION}={name}: the stack has no such function");
+        ExitCode::FAILURE
+    })
+}
+
 #[tokio::main]
-pub async fn run(walk: Walk, console: Console) -> ExitCode {
+async fn run_command(walk: Walk, console: Console) -> ExitCode {
     let arguments = Arguments::parse();
     let stays = matches!(arguments.command, Command::Up { .. });
     // Dropping the future ends the stack with all its processes.
@@ -91,9 +112,9 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let files = tempfile::Builder::new().prefix("demo-").tempdir_in(&target)?;
             let data = files.path().to_owned();
             let walked = async {
-                let (keep, built) = (None, None);
+                let (keep, programs) = (None, this_program(&template)?);
                 let auth = template.model("")?.takes_tokens();
-                let options = StackOptions { root, template, data, port: 0, keep, built, auth };
+                let options = StackOptions { root, template, data, port: 0, keep, programs, auth };
                 walk(&RunningStack::start(&options).await?).await
             };
             if let Err(error) = walked.await {
@@ -118,17 +139,17 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             // Two stacks of a workspace have data of their own.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
-            let options = StackOptions { root, template, data, port, keep, built: None, auth };
+            let programs = this_program(&template)?;
+            let options = StackOptions { root, template, data, port, keep, programs, auth };
             let mut stack = RunningStack::start(&options).await?;
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
-            describe(&stack, &console, &files, options.keep.as_deref());
+            describe(&stack, &console, &files, &options);
             if auth {
                 println!(
-                    "\nThe API asks for tokens: requests have the header \"Authorization: Bearer $API_TOKEN\". The variables\n\
-                     above have the operator's. Another one:"
+                    "\nThe API asks for tokens. The variables above have one of an operator, $API_TOKEN, with the scopes of all\n\
+                     routes. `cargo ringfence token` makes others."
                 );
-                println!("  cargo ringfence token --sub ada --scope <scope>");
             }
             if let Some(bridge) = bridge {
                 let template = stack.serve_containers(&options.template, bridge)?;
@@ -141,7 +162,14 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
-fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Path>) {
+/// This program, for each function of the template.
+fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
+    let this = env::current_exe()?;
+    let functions = template.model("")?.functions.into_iter();
+    Ok(functions.map(|function| (function.binary, this.clone())).collect())
+}
+
+fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackOptions) {
     println!(
         "\nConsole     {console} (pages for a browser: events, what caused what, views, health, trouble)"
     );
@@ -160,7 +188,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
         stack.services()
     );
     println!("Mails       {} (a file for each)", stack.mails().display());
-    let kept = kept.map(|folder| format!("kept in {}", folder.display()));
+    let kept = options.keep.as_deref().map(|folder| format!("kept in {}", folder.display()));
     let kept = kept.as_deref().unwrap_or("empty at each start; --keep keeps it");
     println!("DynamoDB    {} ({kept})", stack.dynamo());
     for table in stack.tables() {
@@ -175,7 +203,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
     }
     if let Some((route, function)) = stack.example() {
         println!("\nA command, in another shell:");
-        println!("  curl {}{} -d @events/{}/direct.json", stack.api(), route.path, function.binary);
+        println!("  {}", command_line(stack.api(), route, &function.binary, options.auth));
     }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
     println!("  set -a; . {}; set +a", files.shell.display());
@@ -189,6 +217,19 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, kept: Option<&Pa
     if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
         println!("    --data-file events/{binary}/direct.json");
+    }
+}
+
+/// How to send the sample of a function to its route, with a token if the API asks for one.
+fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
+    let request = format!("curl {api}{} -d @events/{binary}/direct.json", route.path);
+    match route.token_scopes.as_deref().filter(|_| auth) {
+        None => request,
+        Some(scopes) => {
+            let scope = scopes.first().map(|scope| format!(" --scope {scope}")).unwrap_or_default();
+            let token = format!("cargo ringfence token --sub ada{scope}");
+            format!("{request} \\\n    -H \"Authorization: Bearer $({token})\"")
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The functions for `sam local`, laid out as by `sam build`: a template, and beside it a folder with the
 //! binary `bootstrap` for each function.
 //!
-//! The template has every variable of a function, because SAM passes on no others.
+//! The template has every variable of a function, because SAM passes on no others. One says which function a process is:
+//! all binaries are the program of the stack.
 
 use std::{
     env, fs,
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     environment::Environment,
-    functions::{Functions, keep},
+    functions::{FUNCTION, Functions, keep},
     template::{FunctionResource, Model, Route},
 };
 
@@ -68,6 +69,8 @@ fn resource(function: &FunctionResource, routes: &[Route]) -> Value {
         let properties = json!({ "Path": route.path, "Method": route.method });
         (format!("Route{number}"), json!({ "Type": "HttpApi", "Properties": properties }))
     };
+    let mut variables = json!(function.environment);
+    variables[FUNCTION] = json!(function.binary);
     json!({
         "Type": "AWS::Serverless::Function",
         "Properties": {
@@ -78,7 +81,7 @@ fn resource(function: &FunctionResource, routes: &[Route]) -> Value {
                 "LogFormat": "JSON",
                 "ApplicationLogLevel": function.log_level.as_deref().unwrap_or("INFO"),
             },
-            "Environment": { "Variables": function.environment },
+            "Environment": { "Variables": variables },
             "Events": routes.enumerate().map(event).collect::<Map<_, _>>(),
         },
     })
@@ -146,6 +149,7 @@ Resources:
         let expected = json!({
             "EVENT_TABLE": "ringfence-local-Events",
             "QUEUE": "http://172.17.0.1:9/000000000000/ringfence-local-Dead",
+            "RINGFENCE_FUNCTION": "run-shop",
         });
         assert_eq!(*variables, expected);
         let common = json!({ "AWS_ENDPOINT_URL_DYNAMODB": "http://172.17.0.1:8" });

@@ -7,7 +7,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use axum::{Router, routing::get};
 use ringfence_token::JWKS_PATH;
 use serde_json::Value;
@@ -25,10 +25,10 @@ use crate::{
     forward,
     functions::Functions,
     invoke::{Invoke, InvokeError},
-    kept::{Kept, emptied},
+    kept::{Kept, emptied, lacking},
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
-    port, programs,
+    port,
     queue_poller::QueuePoller,
     queues::{Message, Queues},
     sam, schedule,
@@ -43,7 +43,7 @@ const MAILS: &str = "mails";
 
 /// How a stack is started.
 pub struct StackOptions {
-    /// The folder of the stack, in whose workspace cargo finds the functions.
+    /// The folder of the stack.
     pub root: PathBuf,
     /// The template that describes the stack.
     pub template: Template,
@@ -54,8 +54,8 @@ pub struct StackOptions {
     pub port: u16,
     /// The folder in which the data outlive the stack; without one they are gone with it.
     pub keep: Option<PathBuf>,
-    /// The file of each function's program by its name, where they are built already; otherwise cargo builds them.
-    pub built: Option<BTreeMap<String, PathBuf>>,
+    /// The file of each function's program, by the function's name.
+    pub programs: BTreeMap<String, PathBuf>,
     /// Whether the API asks for tokens where the template does. Otherwise everybody may use it.
     pub auth: bool,
 }
@@ -93,10 +93,10 @@ pub struct RunningStack {
 }
 
 impl RunningStack {
-    /// Builds the functions and starts everything; cargo shows its progress on standard error.
+    /// Starts everything.
     ///
     /// # Errors
-    /// The template is not understood, a build fails, or something does not start.
+    /// The template is not understood, or something does not start.
     pub async fn start(options: &StackOptions) -> Result<Self> {
         let api_listener = port::listen("the API's", options.port).await?;
         let console_listener =
@@ -116,16 +116,10 @@ impl RunningStack {
         let keep = options.keep.as_deref();
         let kept = keep.map(|folder| Kept::open(folder, &model, &notices)).transpose()?;
         let definitions = &model.functions;
-        let binaries = definitions.iter().map(|function| function.binary.as_str());
-        let programs = match &options.built {
-            Some(built) => built.clone(),
-            None => programs::build(&options.root, binaries).await?,
-        };
-
         let dynamo = database(kept.as_ref(), &model.tables).await?;
         let common = environment::common(&data, &services);
         let logs = folder.join(environment::LOGS);
-        let functions = Functions::start(definitions, &programs, &common, &logs).await?;
+        let functions = Functions::start(definitions, &options.programs, &common, &logs).await?;
         let functions = Arc::new(functions);
 
         let queues = Queues::of(&model.queues, kept.clone());
@@ -392,6 +386,7 @@ async fn database(kept: Option<&Kept>, tables: &[TableResource]) -> Result<Embed
     }
     let dynamo = Embedded::hidden().await?;
     for table in tables {
+        ensure!(table.instead_of.is_none(), "{}", lacking(&table.id, &table.name));
         dynamo.create_table(&table.properties, &table.name)?;
     }
     Ok(dynamo)

@@ -7,7 +7,7 @@ use futures::TryStreamExt;
 use ringfence::{Context, Current, Envelope, OnLog, Slice};
 use ringfence_document_log::{
     Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
-    DynamoStore, MemoryStore, Store, decode, handle, kit,
+    DynamoStore, MemoryStore, Store, TipLimits, decode, handle, kit,
 };
 use ringfence_dynamo::{Clock, Meter};
 
@@ -25,6 +25,7 @@ fn store(table: &InTable) -> DynamoStore {
 fn category<S, D, T: Store>(
     store: T,
     clock: Clock,
+    tips: Option<TipLimits>,
     kept: usize,
 ) -> Result<Category<D, T>, CategoryError>
 where
@@ -32,7 +33,11 @@ where
     D: Document,
 {
     let cache = NonZeroUsize::new(kept).map_or_else(Cache::none, Cache::of);
-    Category::of::<S>(DocumentLog::new(store, clock), cache)
+    let category = Category::of::<S>(DocumentLog::new(store, clock), cache)?;
+    Ok(match tips {
+        None => category,
+        Some(tips) => category.with_limits(tips),
+    })
 }
 
 impl<S, D> Log<S> for Documents<D>
@@ -46,8 +51,7 @@ where
     fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {
         let store = store(&table);
         let meter = store.meter().clone();
-        let category = category::<S, D, _>(store, table.clock, kept)?;
-        Ok((category.with_limits(table.tips), meter))
+        Ok((category::<S, D, _>(store, table.clock, table.tips, kept)?, meter))
     }
 
     fn memory() -> Result<Self::Memory, BoxError> {
@@ -59,7 +63,7 @@ where
         clock: Clock,
         kept: usize,
     ) -> Result<impl OnLog<S> + 'static, BoxError> {
-        Ok(category::<S, D, _>(memory, clock, kept)?)
+        Ok(category::<S, D, _>(memory, clock, None, kept)?)
     }
 
     fn check_in_memory() {
@@ -73,8 +77,8 @@ where
     ) -> Result<Rehearsed, BoxError> {
         let store = store(table);
         let meter = store.meter().clone();
-        let category = category::<S, D, _>(DocumentRehearsal::of(store), table.clock.clone(), 0)?;
-        let category = category.with_limits(table.tips);
+        let (store, clock) = (DocumentRehearsal::of(store), table.clock.clone());
+        let category = category::<S, D, _>(store, clock, table.tips, 0)?;
         let handled = handle(&category, command, envelope).await.map_err(Into::into);
         let end = category.log().store().rehearsed();
         let stream = category.id(&command.tags());
@@ -116,6 +120,10 @@ where
 
     fn depends_on() -> BTreeMap<BoundaryShape, String> {
         BTreeMap::from([(BoundaryShape::Stream(S::Context::NAME.to_owned()), BY_TIP.to_owned())])
+    }
+
+    fn origins() -> Vec<&'static str> {
+        D::ACCESS.origins()
     }
 
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>> {

@@ -65,6 +65,12 @@ pub trait Log<S: Slice>: LogName {
     /// The shapes of the boundaries on which decisions of the slice can depend, each with how it is read.
     fn depends_on() -> BTreeMap<BoundaryShape, String>;
 
+    /// The types of unfolds with which the read of a stream begins, so that it needs no event before them.
+    #[must_use]
+    fn origins() -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>>;
 }

@@ -13,14 +13,14 @@ pub struct InTable {
     pub name: String,
     /// The clock of the log's writers.
     pub clock: Clock,
-    /// How large a Tip may grow, on the document log.
-    pub tips: TipLimits,
+    /// How large a Tip may grow, on the document log, in place of what the document says.
+    pub tips: Option<TipLimits>,
 }
 
 impl InTable {
     /// The table of this name.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        Self { client, name: name.into(), clock, tips: TipLimits::default() }
+        Self { client, name: name.into(), clock, tips: None }
     }
 }

@@ -58,8 +58,8 @@ pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String>
         return Ok(text.to_owned());
     }
     let own = text.rfind(&format!(".{kind}::<"));
-    // Views come after the slices.
-    let before = || if kind == "view" { text.rfind(".slice::<") } else { None };
+    // Views come after the slices, and so do dues.
+    let before = || if ["view", "due"].contains(&kind) { text.rfind(".slice::<") } else { None };
     if let Some(last) = own.or_else(before) {
         let end = text[last..].find("()").context("a member of the list has no `()`")?;
         let (before, after) = text.split_at(last + end + 2);

@@ -6,6 +6,8 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod context;
+mod declared;
+mod due;
 mod edit;
 mod names;
 mod plan;
@@ -27,7 +29,9 @@ use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 
 use crate::context::Log;
+use crate::due::After;
 use crate::plan::Plan;
+use crate::slice::Begins;
 use crate::stack::Auth;
 use crate::version::Begun;
 
@@ -102,6 +106,12 @@ pub struct NewSlice {
     /// The event that it reacts to, such as carts/CheckedOut.
     #[arg(long, value_name = "CONTEXT/EVENT")]
     on: Option<String>,
+    /// Its command is sent so long after an event, such as 15m.
+    #[arg(long, value_name = "TIME", requires = "of", conflicts_with = "on")]
+    after: Option<After>,
+    /// The event, such as carts/CheckedOut, of the slice's own context.
+    #[arg(long, value_name = "CONTEXT/EVENT", requires = "after")]
+    of: Option<String>,
     /// Writes although the git tree has changes that are not committed.
     #[arg(long)]
     allow_dirty: bool,
@@ -190,11 +200,16 @@ impl NewContext {
 
 impl NewSlice {
     fn write(&self) -> Result<String> {
-        let Self { slice, on, allow_dirty } = self;
+        let Self { slice, on, after, of, allow_dirty } = self;
         let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
         let (context, name) = slice.split_once('/').with_context(form)?;
         let mut plan = Plan::new(root()?);
-        slice::add(&mut plan, context, name, on.as_deref())?;
+        let begins = match (on, after, of) {
+            (Some(on), ..) => Begins::On(on),
+            (None, Some(after), Some(of)) => Begins::After(after.clone(), of),
+            (None, ..) => Begins::WhenSent,
+        };
+        slice::add(&mut plan, context, name, begins)?;
         let file = format!("functions/{context}/src/{}.rs", names::snake(name));
         let next = format!(
             "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \

@@ -4,6 +4,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::context::{self, Found, Log};
+use crate::declared::{Declared, declared};
+use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module};
 use crate::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
@@ -31,8 +33,18 @@ struct Cause {
     partition: String,
 }
 
+/// What a slice's command comes from, beside callers.
+pub(crate) enum Begins<'a> {
+    /// From nothing else.
+    WhenSent,
+    /// From this event, `<context>/<Type>`.
+    On(&'a str),
+    /// From a time after this event.
+    After(After, &'a str),
+}
+
 /// Plans a slice.
-pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>) -> Result<()> {
+pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_>) -> Result<()> {
     check("the context", context)?;
     check("the slice", slice)?;
     let Some(found) = context::find(plan, context)? else {
@@ -43,9 +55,19 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
     };
     let (name, module) = (pascal(slice), snake(slice));
     let deed = Deed::of(context, slice);
-    let id = snake(&format!("{}-id", deed.noun));
-    let id_name = pascal(&deed.noun) + "Id";
-    let cause = on.map(|on| cause(plan, on, &id)).transpose()?;
+    let mut id = snake(&format!("{}-id", deed.noun));
+    let mut id_name = pascal(&deed.noun) + "Id";
+    let (mut on, mut begin) = (None, None);
+    match begins {
+        Begins::WhenSent => {}
+        Begins::On(event) => on = Some(cause(plan, event, &id)?),
+        Begins::After(after, of) => {
+            let of = Begin::of(plan, context, after, of)?;
+            (id, id_name) = (of.id.clone(), of.id_type.clone());
+            begin = Some(of);
+        }
+    }
+    let cause = on;
     let values = [
         ("name", context),
         ("slice", slice),
@@ -67,14 +89,24 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, on: Option<&str>)
         ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
     } else {
         check_binary(plan, context, slice)?;
-        write_source(plan, &found, &deed, &values, cause.as_ref(), other.as_deref(), &file)?;
+        match &begin {
+            Some(begin) => begin.write_source(plan, &found, &deed, &values, &file)?,
+            None => {
+                let (cause, other) = (cause.as_ref(), other.as_deref());
+                write_source(plan, &found, &deed, &values, cause, other, &file)?;
+            }
+        }
     }
     let lib = format!("{}/src/lib.rs", found.folder);
     let binary = format!("{}/src/bin/{slice}.rs", found.folder);
     plan.create(&binary, &fill(include_str!("../files/binary.rs"), &values));
     plan.edit(&format!("{}/Cargo.toml", found.folder), |text| Ok(add_binary(text, slice)))?;
     plan.edit(&lib, |text| add_module(text, &module))?;
-    plan.edit(&lib, |text| add_member(text, "slice", &format!("{module}::{name}")))?;
+    let member = format!("{module}::{name}");
+    plan.edit(&lib, |text| add_member(text, "slice", &member))?;
+    if begin.is_some() {
+        plan.edit(&lib, |text| add_member(text, "due", &member))?;
+    }
     write_function(plan, &found, context, slice, &values, cause.as_ref())?;
     if found.log == Log::Document && other.is_some() {
         let role = role(context);
@@ -103,53 +135,10 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     Ok(())
 }
 
-/// An event that a context declares.
-pub(crate) struct Declared {
-    pub(crate) context: String,
-    pub(crate) log: Log,
-    pub(crate) event_type: String,
-    /// Its first field that ends in `_id`.
-    pub(crate) id: Option<String>,
-    /// Whether the payload has that field. A log of single streams leaves out the one that names the stream.
-    pub(crate) in_payload: bool,
-}
-
-/// The event `<context>/<Type>`, as its context declares it.
-pub(crate) fn declared(plan: &Plan, on: &str) -> Result<Declared> {
-    let form = || format!("--on {on}: an event is <context>/<Type>, such as carts/CheckedOut");
-    let (context, event_type) = on.split_once('/').with_context(form)?;
-    check("the context", context)?;
-    let found = context::find(plan, context)?;
-    let found = found.with_context(|| format!("--on {on}: there is no context {context}"))?;
-    let file = format!("{}/src/events.rs", found.folder);
-    let text = plan.read(&file)?;
-    // What follows the whole name; a longer name begins alike.
-    let declared = |prefix: &str| {
-        let head = format!("{prefix}{event_type}");
-        let mut found = text.match_indices(&head).map(|(at, _)| &text[at + head.len()..]);
-        found.find(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    let after = declared("pub struct ").or_else(|| declared("\n    "));
-    let after = after.filter(|_| !event_type.is_empty());
-    let after = after.with_context(|| format!("--on {on}: {file} has no event {event_type}"))?;
-    let body = after.trim_start().strip_prefix('{').and_then(|body| body.split('}').next());
-    let body = body.unwrap_or_default();
-    // The first field of a variant may be in the variant's line.
-    let fields = body.split(['\n', '{', ',']).filter_map(|field| field.split(':').next());
-    let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
-    let is_id =
-        |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
-    let id = fields.find(is_id).map(str::to_owned);
-    let words = body.split_whitespace().collect::<Vec<_>>().join(" ");
-    let names_stream = |id: &String| words.contains(&format!("#[tag(partition)] pub {id}:"));
-    let in_payload = found.log == Log::Dcb || !id.as_ref().is_some_and(names_stream);
-    let (context, event_type) = (context.to_owned(), event_type.to_owned());
-    Ok(Declared { context, log: found.log, event_type, id, in_payload })
-}
-
 /// The event that a slice reacts to. Where it has no id, the command's is meant.
 fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
-    let Declared { context, log, event_type, id: found, in_payload } = declared(plan, on)?;
+    let Declared { context, log, event_type, id: found, in_payload, .. } =
+        declared(plan, on, "--on")?;
     let field = camel(found.as_deref().unwrap_or(id));
     let partition = match log {
         Log::Dcb => format!("{field}:one"),
@@ -160,7 +149,7 @@ fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
 }
 
 /// Whether the text has this name, and not only as a part of others.
-fn names(text: &str, name: &str) -> bool {
+pub(crate) fn names(text: &str, name: &str) -> bool {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
 }
 
@@ -289,7 +278,7 @@ fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
 }
 
 /// The text with more at its end, before its tests.
-fn append(text: &str, more: &str) -> String {
+pub(crate) fn append(text: &str, more: &str) -> String {
     let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
     format!("{}{more}{}", &text[..end], &text[end..])
 }

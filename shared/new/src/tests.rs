@@ -1,5 +1,7 @@
 //! In a copy of this repository, which has three stacks, in what a person made of it, and in a new stack.
 
+mod starter;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -12,8 +14,9 @@ use tempfile::TempDir;
 use crate::context::{self, Log};
 use crate::names::pascal;
 use crate::plan::Plan;
+use crate::slice::{self, Begins};
 use crate::stack::{self, Auth, Source, in_own_workspace};
-use crate::{slice, view};
+use crate::view;
 
 /// Copies a folder, without what is built.
 fn copy(from: &Path, to: &Path) {
@@ -78,10 +81,12 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
             [("rooms", Log::Dcb), ("parcels", Log::Aggregate), ("wishes", Log::Document)]
         {
             run(folder.path(), |plan| context::add(plan, name, log)).unwrap();
-            run(folder.path(), |plan| slice::add(plan, name, &format!("open-{name}"), None))
-                .unwrap();
-            let on = Some("carts/CheckedOut");
-            run(folder.path(), |plan| slice::add(plan, name, &format!("close-{name}"), on))
+            run(folder.path(), |plan| {
+                slice::add(plan, name, &format!("open-{name}"), Begins::WhenSent)
+            })
+            .unwrap();
+            let on = || Begins::On("carts/CheckedOut");
+            run(folder.path(), |plan| slice::add(plan, name, &format!("close-{name}"), on()))
                 .unwrap();
             // Of an event of its own, and, in a context without slices of its own log, of another's.
             let (own, of_other) = (format!("{name}/{}Opened", pascal(name)), "carts/CheckedOut");
@@ -95,7 +100,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
         run(folder.path(), |plan| view::add(plan, "invoices", "orders-of-invoices", on)).unwrap();
         for context in ["carts", "customers", "catalog", "accounts"] {
             let slice = format!("audit-{context}");
-            run(folder.path(), |plan| slice::add(plan, context, &slice, None)).unwrap();
+            run(folder.path(), |plan| slice::add(plan, context, &slice, Begins::WhenSent)).unwrap();
         }
     };
     add_all();
@@ -158,7 +163,8 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
     );
     assert_ne!(commented, text);
     fs::write(&events, commented).unwrap();
-    run(folder.path(), |plan| slice::add(plan, "parcels", "weigh-parcels", None)).unwrap();
+    run(folder.path(), |plan| slice::add(plan, "parcels", "weigh-parcels", Begins::WhenSent))
+        .unwrap();
     let source = folder.path().join("functions/parcels/src/weigh_parcels.rs");
     let source = fs::read_to_string(source).unwrap();
     assert!(source.contains("let other = || crate::ParcelsOpened {"), "{source}");
@@ -182,9 +188,21 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "event-table", None, "has a resource EventTable already"),
     ];
     for (context, name, on, said) in slices {
-        let refused = run(folder.path(), |plan| slice::add(plan, context, name, on));
+        let begins = on.map_or(Begins::WhenSent, Begins::On);
+        let refused = run(folder.path(), |plan| slice::add(plan, context, name, begins));
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{context}/{name}: {error}");
+    }
+    for (of, said) in [
+        ("carts/CheckedOut", "write this one by hand"),
+        ("invoices/InvoiceCreated", "has no field that ends in _id"),
+        ("invoices/Paid", "--of invoices/Paid: functions/invoices/src/events.rs has no event Paid"),
+    ] {
+        let (context, _) = of.split_once('/').unwrap();
+        let begins = Begins::After("15m".parse().unwrap(), of);
+        let refused = run(folder.path(), |plan| slice::add(plan, context, "lapse-it", begins));
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(error.contains(said), "{of}: {error}");
     }
     for (context, name, on, said) in [
         ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
@@ -215,8 +233,12 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
 fn add_rooms(folder: &Path, log: Log, on: &str) {
     let add = || {
         run(folder, |plan| context::add(plan, "rooms", log)).unwrap();
-        run(folder, |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
-        run(folder, |plan| slice::add(plan, "rooms", "clean-room", Some(on))).unwrap();
+        run(folder, |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
+        run(folder, |plan| slice::add(plan, "rooms", "clean-room", Begins::On(on))).unwrap();
+        if log != Log::Document {
+            let begins = Begins::After("15m".parse().unwrap(), "rooms/RoomBooked");
+            run(folder, |plan| slice::add(plan, "rooms", "free-room", begins)).unwrap();
+        }
         run(folder, |plan| view::add(plan, "rooms", "bookings", "rooms/RoomBooked")).unwrap()
     };
     add();
@@ -227,6 +249,15 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     let after = files(folder);
     let view = &after["functions/rooms/src/views/bookings.rs"];
     assert!(!view.contains("__"), "{view}");
+    if log != Log::Document {
+        let due = &after["functions/rooms/src/free_room.rs"];
+        assert!(due.contains("const AFTER_MS: u64 = 15 * 60 * 1_000;"), "{due}");
+        assert!(due.contains("crate::RoomBooked { room_id: id(\"one\") }"), "{due}");
+        assert_eq!(due.contains("#[stream]"), log == Log::Aggregate, "{due}");
+        assert!(!due.contains("__"), "{due}");
+        let list = &after["functions/rooms/src/lib.rs"];
+        assert!(list.contains(".due::<free_room::FreeRoom>()"), "{list}");
+    }
     let list = &after["functions/stack/src/lib.rs"];
     assert!(list.contains(".context::<rooms::Rooms>()"), "{list}");
     let template = &after["template.yaml"];
@@ -254,7 +285,10 @@ fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
             ("is of a crate carts", run(&root, |it| context::add(it, "carts", Log::Document))),
             ("has no hyphen", run(&root, |it| context::add(it, "wish-lists", Log::Document))),
             ("has a dependency serde already", run(&root, |it| context::add(it, "serde", log))),
-            ("unique in a workspace", run(&root, |it| slice::add(it, "rooms", "check-out", None))),
+            (
+                "unique in a workspace",
+                run(&root, |it| slice::add(it, "rooms", "check-out", Begins::WhenSent)),
+            ),
         ] {
             let error = format!("{:#}", refused.unwrap_err());
             assert!(error.contains(said), "{error}");
@@ -297,92 +331,12 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
     let before = files(folder.path());
     let mut plan = Plan::new(folder.path().to_owned());
-    slice::add(&mut plan, "rooms", "book-room", None).unwrap();
+    slice::add(&mut plan, "rooms", "book-room", Begins::WhenSent).unwrap();
     // A folder is in the place of the last file.
     plan.create("zz", "");
     fs::create_dir(folder.path().join("zz")).unwrap();
     let error = plan.write(true).unwrap_err().to_string();
     assert!(error.contains("so nothing is written"), "{error}");
     assert_eq!(files(folder.path()), before);
-    run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", None)).unwrap();
-}
-
-#[test]
-fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
-    let source = || Source::of_checkout(&workspace_root());
-    let folder = tempfile::tempdir().unwrap();
-    // A copy that is named `starter` differs from the starter only in what a workspace of its own changes.
-    run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam)).unwrap();
-    let mut copied = files(folder.path());
-    for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
-        assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
-    }
-    let in_common =
-        |(path, text): (String, String)| (in_own_workspace(&path), in_own_workspace(&text));
-    let starter = files(&repository().path().join("starter")).into_iter();
-    let starter = BTreeMap::from_iter(starter.map(in_common));
-    let in_common = |(path, text): (String, String)| (path, in_own_workspace(&text));
-    let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));
-    assert_eq!(
-        copied.keys().collect::<Vec<_>>(),
-        starter.keys().collect::<Vec<_>>(),
-        "shared/new/starter has a link to each file of the starter, or to its folder"
-    );
-    for (path, text) in copied {
-        assert_eq!(text, starter[&path], "{path}");
-    }
-
-    // With tokens, only who may use the API differs.
-    let with_tokens = tempfile::tempdir().unwrap();
-    run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt)).unwrap();
-    let scopes = model(with_tokens.path()).routes.into_iter();
-    let scopes: Vec<_> = scopes.map(|route| (route.path, route.token_scopes.unwrap())).collect();
-    for (path, scopes) in scopes {
-        let scope = if path.starts_with("/shop/") { "shop/write" } else { "shop/read" };
-        assert_eq!(scopes, [scope], "{path}");
-    }
-    let lines = |folder: &Path| -> Vec<_> {
-        let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
-        text.lines().filter(|line| !line.contains("Path: ")).map(str::to_owned).collect()
-    };
-    let (of_iam, of_jwt) = (lines(folder.path()), lines(with_tokens.path()));
-    let shop = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
-    for line in of_jwt.iter().filter(|line| !of_iam.contains(line)) {
-        assert!(shop.contains(&**line), "the shop asks for tokens in the same way: {line}");
-    }
-    assert!(of_jwt.iter().any(|line| line.contains("DefaultAuthorizer: Jwt")));
-    assert!(of_jwt.iter().all(|line| !line.contains("AWS_IAM")));
-
-    let folder = tempfile::tempdir().unwrap();
-    run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam)).unwrap();
-    super::settle_lock(folder.path());
-    let mut cargo = std::process::Command::new(env!("CARGO"));
-    cargo.args(["update", "--workspace", "--locked", "--offline"]);
-    let built = cargo.current_dir(folder.path()).output().unwrap();
-    assert!(built.status.success(), "cargo would rewrite the lock file: {built:?}");
-    let mut written = files(folder.path());
-    written.remove("Cargo.lock");
-    for (path, text) in &written {
-        let left = path.contains("starter") || text.contains("starter") || text.contains("__");
-        assert!(!left, "{path}: {text}");
-    }
-    for (path, named) in [
-        ("Cargo.toml", "version = \"0.1.0+my-shop\""),
-        ("README.md", "# my-shop\n"),
-        ("samconfig.toml", "stack_name = \"my-shop-dev\""),
-        ("template.yaml", "CodeUri: . #"),
-    ] {
-        assert!(written[path].contains(named), "{path}: {}", written[path]);
-    }
-    // The example has the form that the commands write.
-    let mut plan = Plan::new(folder.path().to_owned());
-    context::add(&mut plan, "shop", Log::Dcb).unwrap();
-    for (name, on) in
-        [("offer-product", None), ("take-order", None), ("ship-order", Some("shop/OrderTaken"))]
-    {
-        slice::add(&mut plan, "shop", name, on).unwrap();
-    }
-    view::add(&mut plan, "shop", "orders", "shop/OrderTaken").unwrap();
-    assert_eq!(plan.write(true).unwrap(), "Everything is there already; nothing was changed.\n");
-    add_rooms(folder.path(), Log::Aggregate, "shop/OrderTaken");
+    run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
 }

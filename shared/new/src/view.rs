@@ -3,10 +3,10 @@
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::context::{self, Log};
+use crate::declared::declared;
 use crate::edit::{add_member, add_view_module};
 use crate::names::{camel, check, pascal, snake};
 use crate::plan::{Plan, fill};
-use crate::slice::declared;
 
 /// The types that each view's file uses beside its own.
 const OWN_NAMES: [&str; 3] = ["Row", "View", "Consumed"];
@@ -44,7 +44,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
         "the view {view}: its file has another type {}: choose another name",
         pascal(view)
     );
-    let event = declared(plan, on)?;
+    let event = declared(plan, on, "--on")?;
     let id = event.id.with_context(|| {
         format!(
             "--on {on}: the event has no field that ends in _id, which would name the rows: write the view by hand"

@@ -3,6 +3,7 @@
 use std::future::ready;
 
 use futures::{StreamExt, TryStreamExt};
+use ringfence::BoundaryId;
 use ringfence_feed::{Entry, Until};
 
 use crate::error::ReactorError;
@@ -20,7 +21,7 @@ impl<H: Handler> Lanes<H> {
         }
         let from = {
             let (parked, resumed) = (run.parked.borrow(), run.resumed.borrow());
-            resumed.keys().filter_map(|lane| parked.get(lane)).map(|lane| lane.from).min()
+            resumed.iter().filter_map(|lane| parked.get(lane)).map(|lane| lane.from).min()
         };
         let Some(mut at) = from else { return Ok(()) };
         let until = run.at.get();
@@ -30,7 +31,7 @@ impl<H: Handler> Lanes<H> {
         while at < until && !run.resumed.borrow().is_empty() {
             let is_resumed = |entry: &Entry| {
                 let lane = self.handler.lane(&entry.event);
-                let resumed = run.resumed.borrow().contains_key(&lane);
+                let resumed = run.resumed.borrow().contains(&lane);
                 resumed
                     && run.parked.borrow().get(&lane).is_some_and(|of| of.from < entry.checkpoint)
             };
@@ -41,52 +42,80 @@ impl<H: Handler> Lanes<H> {
                 break;
             }
         }
-        let caught_up = std::mem::take(&mut *run.resumed.borrow_mut());
-        for lane in caught_up.into_keys() {
-            let Some(mut parked) = run.parked.borrow_mut().remove(&lane) else { continue };
-            if at >= until {
-                self.table.unpark(self.handler.name(), run.lease, &lane).await?;
-                continue;
-            }
-            // The rest is for the next run. What is done need not be read again, and nothing has failed.
-            parked.from = parked.from.max(at);
-            parked.tries = 0;
-            parked.next_ms = Some(self.table.clock.now_ms());
-            self.park(run, parked).await?;
+        if at >= until {
+            return self.let_go(run).await;
+        }
+        let resumed = std::mem::take(&mut *run.resumed.borrow_mut());
+        for lane in resumed {
+            let lane = run.parked.borrow().get(&lane).filter(|lane| lane.from < at).cloned();
+            let Some(mut lane) = lane else { continue };
+            // The rest is for the next run. The event that failed is done, and need not be read again.
+            (lane.from, lane.asked, lane.asking) = (at, None, None);
+            lane.next_ms = Some(self.table.clock.now_ms());
+            self.park(run, lane).await?;
         }
         Ok(())
     }
 
-    /// Takes a lane up again. That this is a try is noted first: if it ends the process, it counts.
-    async fn resume(&self, run: &Run, mut lane: ParkedLane) -> Result<(), ReactorError> {
-        let asked = lane.asked.take();
-        match &asked {
-            None => lane.tries += 1,
-            Some(Unpark::Retry) => lane.tries = 1,
-            Some(Unpark::Skip(why)) => {
-                self.skip(run, &lane, why).await?;
-                (lane.from, lane.tries) = (lane.place, 1);
-            }
+    /// Lets the lanes that have caught up go with the others: those whose event the checkpoint has passed.
+    pub(crate) async fn let_go(&self, run: &Run) -> Result<(), ReactorError> {
+        let at = run.at.get();
+        let has_passed =
+            |lane: &BoundaryId| run.parked.borrow().get(lane).is_some_and(|of| of.place <= at);
+        let lanes: Vec<_> =
+            run.resumed.borrow().iter().filter(|lane| has_passed(lane)).cloned().collect();
+        for lane in lanes {
+            self.table.unpark(self.handler.name(), run.lease, &lane).await?;
+            run.parked.borrow_mut().remove(&lane);
+            run.resumed.borrow_mut().remove(&lane);
         }
-        lane.next_ms = self.next_ms(lane.tries);
-        let for_event = (asked == Some(Unpark::Retry)).then_some(lane.place);
-        run.resumed.borrow_mut().insert(lane.lane.clone(), for_event);
-        self.park(run, lane).await
+        Ok(())
     }
 
-    /// Passes over the event that failed.
-    async fn skip(&self, run: &Run, lane: &ParkedLane, why: &str) -> Result<(), ReactorError> {
+    /// Takes a lane up again. What a person has asked for stays noted until it is done.
+    async fn resume(&self, run: &Run, mut lane: ParkedLane) -> Result<(), ReactorError> {
+        if let Some(Unpark::Skip(why)) = lane.asked.clone() {
+            // A person may have asked for something else by now: that is for the next run.
+            let Some(skipped) = self.skip(run, &lane, &why).await? else { return Ok(()) };
+            lane = skipped;
+        }
+        lane.next_ms = lane.next_ms.or_else(|| Some(self.table.clock.now_ms()));
+        run.resumed.borrow_mut().insert(lane.lane.clone());
+        run.parked.borrow_mut().insert(lane.lane.clone(), lane);
+        Ok(())
+    }
+
+    /// Passes over the event that failed. Returns the lane as it goes on.
+    async fn skip(
+        &self,
+        run: &Run,
+        lane: &ParkedLane,
+        why: &str,
+    ) -> Result<Option<ParkedLane>, ReactorError> {
         let (reactor, event) = (self.handler.name(), &lane.event);
-        self.table.note_skipped(reactor, run.lease, lane, why).await?;
-        tracing::warn!(reactor, lane = %lane.lane, event, why, "skipped");
+        let mut done = None;
         if self.handler.keeps_receipts() {
             self.load(run, [&lane.lane]).await?;
             let receipt = self.receipt(run, &lane.lane);
             if receipt.done < lane.place {
-                let done = Receipt { done: lane.place, began: None, n: 0, open: false, ..receipt };
-                self.write(run, &lane.lane, done).await?;
+                let done_event =
+                    Receipt { done: lane.place, began: None, n: 0, open: false, ..receipt };
+                done = Some(run.next(done_event));
             }
         }
-        Ok(())
+        let skipped = ParkedLane {
+            from: lane.place,
+            next_ms: Some(self.table.clock.now_ms()),
+            asked: None,
+            asking: None,
+            ..lane.clone()
+        };
+        let after = (&skipped, done.as_ref());
+        if !self.table.skip(reactor, run.lease, lane, why, after).await? {
+            return Ok(None);
+        }
+        tracing::warn!(reactor, lane = %lane.lane, event, why, "skipped");
+        run.receipts.borrow_mut().extend(done.map(|done| (lane.lane.clone(), done)));
+        Ok(Some(skipped))
     }
 }

@@ -34,13 +34,17 @@ pub enum ReactorError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// No lane of this name waits or is parked.
-    #[error("{reactor} has no parked lane {lane}")]
+    /// The lane does not wait for this event, or no more.
+    #[error(
+        "{reactor}: lane {lane} does not wait for event {event}; `ringfence parked lanes` shows what waits"
+    )]
     NotParked {
         /// The reactor.
         reactor: String,
         /// The lane.
         lane: String,
+        /// The event that a person means.
+        event: String,
     },
     /// It can't be sent back while lanes are parked: their events would be passed over.
     #[error("{reactor} has parked lanes; retry or skip them first")]

@@ -2,10 +2,10 @@
 //!
 //! | `id` | holds |
 //! |---|---|
-//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `again` and `replayed`, how often and from where an operator sent it back |
-//! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer; `v` counts its writes, `lease` is that of the last |
+//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `trying`, after the event that a careful run handles; `again` and `replayed`, how often and from where an operator sent it back |
+//! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer, and `asked`, if a person has asked for that; `v` counts its writes, `lease` is that of the last |
 //! | `SKIPPED#<place>` | an event that a person has passed over: `lane`, `event`, `cause`, `why`, `at` |
-//! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants |
+//! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants, and `asked`, which names the asking |
 //!
 //! Places are checkpoints of the index for both kinds of lanes.
 
@@ -109,6 +109,8 @@ pub struct ReactorStanding {
     pub(crate) again: u32,
     /// From where it was sent back the last time.
     pub(crate) replayed: Option<Checkpoint>,
+    /// After the event that a careful run was handling when it ended.
+    pub(crate) trying: Option<Checkpoint>,
 }
 
 impl ReactorStanding {
@@ -121,6 +123,7 @@ impl ReactorStanding {
             until_ms: item.number("until")?,
             again: item.number("again")?.unwrap_or(0),
             replayed: item.place("replayed")?,
+            trying: item.place("trying")?,
         })
     }
 }
@@ -136,6 +139,8 @@ pub(crate) struct Receipt {
     pub(crate) n: usize,
     /// Whether the next one has begun, and nobody knows whether it happened.
     pub(crate) open: bool,
+    /// Names the asking of a person for which the next one has begun.
+    pub(crate) asking: Option<String>,
     /// How often the reactor had been sent back to do all again.
     pub(crate) again: u32,
     /// How often the receipt was written; 0 if there is none.
@@ -152,6 +157,7 @@ impl Receipt {
             began: item.place("began")?,
             n: item.number("n")?.unwrap_or(0),
             open: item.0.contains_key("open"),
+            asking: item.text("asked"),
             again: item.number("again")?.unwrap_or(0),
             version: item.number("v")?.unwrap_or(0),
             lease: item.number("lease")?.unwrap_or(0),
@@ -176,6 +182,9 @@ impl Receipt {
         }
         if self.open {
             set("open", AttributeValue::Bool(true));
+        }
+        if let Some(asking) = self.asking.as_ref().filter(|_| self.open) {
+            set("asked", text(asking));
         }
         if self.again > 0 {
             set("again", number(self.again));
@@ -212,8 +221,10 @@ pub struct ParkedLane {
     pub at_ms: u64,
     /// When it is tried again, in milliseconds since 1970. `None`: the lane is parked until a person asks.
     pub next_ms: Option<u64>,
-    /// What a person has asked for, until the reactor's next run.
+    /// What a person has asked for, until the reactor has done it.
     pub asked: Option<Unpark>,
+    /// Names the asking, so that a later one is not taken for it.
+    pub(crate) asking: Option<String>,
 }
 
 impl ParkedLane {
@@ -235,6 +246,7 @@ impl ParkedLane {
             at_ms: item.number("at")?.unwrap_or(0),
             next_ms: item.number("next")?,
             asked,
+            asking: item.text("asked"),
         })
     }
 
@@ -272,6 +284,9 @@ impl ParkedLane {
                 set("ask", text("skip"));
                 set("why", text(why));
             }
+        }
+        if let Some(asking) = &self.asking {
+            set("asked", text(asking));
         }
         item
     }

@@ -1,7 +1,7 @@
 //! What a run of a reactor has and knows.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use ringfence::BoundaryId;
@@ -79,8 +79,12 @@ pub(crate) struct Run {
     pub(crate) at: Cell<Checkpoint>,
     pub(crate) receipts: RefCell<HashMap<BoundaryId, Receipt>>,
     pub(crate) parked: RefCell<BTreeMap<BoundaryId, ParkedLane>>,
-    /// Parked lanes that are handled again, each with the place of the event for which a person asks, if one does.
-    pub(crate) resumed: RefCell<BTreeMap<BoundaryId, Option<Checkpoint>>>,
+    /// Parked lanes that are handled again.
+    pub(crate) resumed: RefCell<BTreeSet<BoundaryId>>,
+    /// Whether one event is handled at a time, and noted before, because the last run has not ended by itself.
+    pub(crate) careful: Cell<bool>,
+    /// After the event that the last run was handling when it ended, if that run was careful.
+    pub(crate) deadly: Option<Checkpoint>,
     pub(crate) effects: Cell<u64>,
     /// A worker has failed, so the others begin nothing more.
     pub(crate) broken: Cell<bool>,
@@ -91,8 +95,21 @@ impl Run {
         self.broken.get() || now() >= self.end
     }
 
+    /// A receipt as this run writes it, after the one that is known.
+    pub(crate) fn next(&self, receipt: Receipt) -> Receipt {
+        Receipt { version: receipt.version + 1, lease: self.lease, ..receipt }
+    }
+
+    /// Lanes that are tried again later.
     pub(crate) fn waiting(&self) -> usize {
-        self.parked.borrow().values().filter(|lane| lane.next_ms.is_some()).count()
+        let resumed = self.resumed.borrow();
+        let waits = |lane: &&ParkedLane| lane.next_ms.is_some() && !resumed.contains(&lane.lane);
+        self.parked.borrow().values().filter(waits).count()
+    }
+
+    /// Lanes that wait for a person.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.borrow().values().filter(|lane| lane.next_ms.is_none()).count()
     }
 }
 
@@ -111,8 +128,10 @@ impl<H: Handler> Lanes<H> {
         Some(self.table.clock.now_ms() + millis(*pause))
     }
 
+    /// Notes that a lane waits or is parked, and not what a person had asked for before, which is done.
     pub(crate) async fn park(&self, run: &Run, lane: ParkedLane) -> Result<(), ReactorError> {
-        self.table.park(self.handler.name(), run.lease, &lane).await?;
+        let asking = run.parked.borrow().get(&lane.lane).and_then(|known| known.asking.clone());
+        let lane = self.table.park(self.handler.name(), run.lease, lane, asking).await?;
         run.parked.borrow_mut().insert(lane.lane.clone(), lane);
         Ok(())
     }

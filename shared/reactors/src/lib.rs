@@ -15,6 +15,7 @@ mod handler;
 mod item;
 pub mod kit;
 mod lanes;
+mod parking;
 mod reactor;
 mod run;
 mod table;

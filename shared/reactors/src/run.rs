@@ -8,6 +8,11 @@
 //! A lane whose event fails waits for its next try, or is parked: one item has the place of that event. The events that
 //! come later stay where they are: in the index. When the lane is tried again, they are read from there, up to the
 //! checkpoint. From there on the lane goes with the others, because the run that has caught up is the one that goes on.
+//! A lane whose event lies after the checkpoint, since its run broke off, stays parked until the checkpoint has passed it.
+//!
+//! A run that does not give its lease back has not ended by itself: its process was killed, or an effect has ended it. The
+//! next run is **careful** until it has handled one batch. It handles one event at a time, and notes each before. If that
+//! run does not end by itself either, the event that it has noted is the cause: its lane is parked, and the others go on.
 use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
@@ -36,6 +41,7 @@ impl<H: Handler> Lanes<H> {
         let name = self.handler.name();
         let end = sleep(time).deadline();
         let standing = self.table.standing(name).await?;
+        let has_broken_off = standing.until_ms.is_some();
         if let Some(idle) = self.idle(&standing).await? {
             return Ok(idle);
         }
@@ -53,6 +59,8 @@ impl<H: Handler> Lanes<H> {
             receipts: RefCell::default(),
             parked: RefCell::default(),
             resumed: RefCell::default(),
+            careful: Cell::new(has_broken_off),
+            deadly: standing.trying,
             effects: Cell::new(0),
             broken: Cell::new(false),
         };
@@ -68,8 +76,8 @@ impl<H: Handler> Lanes<H> {
                     ended,
                     checkpoint: run.at.get(),
                     effects: run.effects.get(),
-                    waiting: run.waiting(),
-                    parked: run.parked.borrow().len() - run.waiting(),
+                    parked: run.parked(),
+                    waiting: run.parked.borrow().len() - run.parked(),
                 });
             }
         }
@@ -115,6 +123,7 @@ impl<H: Handler> Lanes<H> {
         let lanes = self.table.parked(self.handler.name()).await?;
         *run.parked.borrow_mut() =
             lanes.into_iter().map(|lane| (lane.lane.clone(), lane)).collect();
+        run.resumed.borrow_mut().clear();
         self.catch_up(run).await?;
         let mut feed = self.index.read(run.at.get(), Until::Present);
         loop {
@@ -130,11 +139,12 @@ impl<H: Handler> Lanes<H> {
             if to > run.at.get() {
                 self.table.advance(self.handler.name(), run.lease, to).await?;
                 run.at.set(to);
+                self.let_go(run).await?;
             }
             match undone {
                 Some(_) => return Ok(Ended::Behind),
                 None if batch.is_last => return Ok(Ended::Present),
-                None => {}
+                None => run.careful.set(false),
             }
         }
     }

@@ -1,27 +1,30 @@
 //! The requests for a reactor's items.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, ConditionCheck, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
-    TransactWriteItem, Update,
+    AttributeValue, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, Update,
 };
 use ringfence::{BoundaryId, rfc3339};
-use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Reason, Retry, Table};
+use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_feed::Checkpoint;
+use tokio::sync::Mutex;
 
 use crate::error::{ReactorError, failed};
 use crate::item::{
-    ID, PARKED, ParkedLane, REACTOR, ReactorStanding, Receipt, Unpark, VIEW, lane_key, number,
-    parked_key, place, reader_key, text,
+    ID, PARKED, ParkedLane, REACTOR, ReactorStanding, Receipt, VIEW, lane_key, number, place,
+    reader_key, text,
 };
 
 /// The items of reactors, in the table of the views.
 #[derive(Clone, Debug)]
 pub struct ReactorTable {
-    table: Table,
+    pub(crate) table: Table,
     pub(crate) clock: Clock,
+    /// Held by a careful run while it handles an event. The runs of a process share it.
+    pub(crate) alone: Arc<Mutex<()>>,
 }
 
 /// A lease that was asked for.
@@ -35,7 +38,7 @@ impl ReactorTable {
     /// The items in `table`. The client's own retries must be off.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, clock: Clock) -> Self {
-        Self { table: Table::new(client, table), clock }
+        Self { table: Table::new(client, table), clock, alone: Arc::default() }
     }
 
     /// What these requests cost so far.
@@ -130,7 +133,7 @@ impl ReactorTable {
     ) -> Result<(), ReactorError> {
         let update = self.change(
             reader_key(reactor),
-            "SET #checkpoint = :to, #updatedAt = :at",
+            "SET #checkpoint = :to, #updatedAt = :at REMOVE #trying",
             "#lease = :lease",
             [
                 (":to", place(to)),
@@ -142,12 +145,29 @@ impl ReactorTable {
         sent.map(drop).ok_or_else(|| overtaken(reactor))
     }
 
+    /// Notes which event the run with this lease handles next, by the place after it.
+    pub(crate) async fn note_trying(
+        &self,
+        reactor: &str,
+        lease: u64,
+        event: Checkpoint,
+    ) -> Result<(), ReactorError> {
+        let update = self.change(
+            reader_key(reactor),
+            "SET #trying = :event",
+            "#lease = :lease",
+            [(":event", place(event)), (":lease", number(lease))],
+        );
+        let sent = held(self.send(&update, None).await, "noting what is handled next")?;
+        sent.map(drop).ok_or_else(|| overtaken(reactor))
+    }
+
     /// Gives the lease back; false if the bell has rung since it was taken, and then the run keeps it.
     pub(crate) async fn release(&self, reactor: &str, lease: u64) -> Result<bool, ReactorError> {
         let mine = [(":lease", number(lease))];
         let give = self.change(
             reader_key(reactor),
-            "REMOVE #until, #owner",
+            "REMOVE #until, #owner, #trying",
             "#lease = :lease AND attribute_not_exists(#rung)",
             mine.clone(),
         );
@@ -185,19 +205,7 @@ impl ReactorTable {
         lane: &BoundaryId,
         receipt: &Receipt,
     ) -> Result<(), ReactorError> {
-        let was = receipt.version - 1;
-        let put = Put::builder()
-            .table_name(self.table.name())
-            .set_item(Some(receipt.to_item(lane_key(reactor, lane))))
-            .expression_attribute_names("#v", "v")
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = match was {
-            0 => put.condition_expression("attribute_not_exists(#v)"),
-            was => put
-                .condition_expression("#v = :was")
-                .expression_attribute_values(":was", number(was)),
-        };
-        let put = put.build().expect("table and item are set");
+        let put = self.receipt_put(reactor, lane, receipt);
         match Retry::default().run(|| self.table.put(put.clone())).await {
             Ok(()) => Ok(()),
             Err(GaveUp { failure: Failure::Condition(found), unknown, .. }) => {
@@ -212,103 +220,20 @@ impl ReactorTable {
         }
     }
 
-    /// Notes that a lane waits or is parked, if the run still has its lease.
-    pub(crate) async fn park(
-        &self,
-        reactor: &str,
-        lease: u64,
-        lane: &ParkedLane,
-    ) -> Result<(), ReactorError> {
-        let put =
-            Put::builder().table_name(self.table.name()).set_item(Some(lane.to_item(reactor)));
-        let put = put.build().expect("table and item are set");
-        let action = TransactWriteItem::builder().put(put).build();
-        self.under_lease(reactor, lease, action, "parking a lane").await
-    }
-
-    /// A parked lane has caught up.
-    pub(crate) async fn unpark(
-        &self,
-        reactor: &str,
-        lease: u64,
-        lane: &BoundaryId,
-    ) -> Result<(), ReactorError> {
-        let delete = Delete::builder()
+    /// The put of a receipt after the one before it.
+    pub(crate) fn receipt_put(&self, reactor: &str, lane: &BoundaryId, receipt: &Receipt) -> Put {
+        let put = Put::builder()
             .table_name(self.table.name())
-            .set_key(Some(parked_key(reactor, lane)))
-            .build()
-            .expect("table and key are set");
-        let action = TransactWriteItem::builder().delete(delete).build();
-        self.under_lease(reactor, lease, action, "ending the wait of a lane").await
-    }
-
-    /// Keeps what a person has passed over, and why.
-    pub(crate) async fn note_skipped(
-        &self,
-        reactor: &str,
-        lease: u64,
-        lane: &ParkedLane,
-        why: &str,
-    ) -> Result<(), ReactorError> {
-        let note = lane.skipped_item(reactor, why, self.clock.now_ms());
-        let put = Put::builder().table_name(self.table.name()).set_item(Some(note));
-        let action = TransactWriteItem::builder().put(put.build().expect("table and item are set"));
-        self.under_lease(reactor, lease, action.build(), "noting what is skipped").await
-    }
-
-    /// Changes which lanes are parked. A run that was overtaken must not, because the new run goes by what it has read.
-    async fn under_lease(
-        &self,
-        reactor: &str,
-        lease: u64,
-        action: TransactWriteItem,
-        operation: &'static str,
-    ) -> Result<(), ReactorError> {
-        let check = ConditionCheck::builder()
-            .table_name(self.table.name())
-            .set_key(Some(reader_key(reactor)))
-            .condition_expression("#lease = :lease")
-            .expression_attribute_names("#lease", "lease")
-            .expression_attribute_values(":lease", number(lease))
-            .build()
-            .expect("table, key and condition are set");
-        let check = TransactWriteItem::builder().condition_check(check).build();
-        let token = self.clock.uuid().to_string();
-        let send = || self.table.transact(vec![check.clone(), action.clone()], &token);
-        match Retry::default().run(send).await {
-            Ok(()) => Ok(()),
-            Err(GaveUp { failure: Failure::Cancelled(reasons), .. })
-                if matches!(reasons.first(), Some(Reason::Condition(_))) =>
-            {
-                Err(overtaken(reactor))
-            }
-            Err(gave_up) => Err(failed(operation)(gave_up)),
-        }
-    }
-
-    /// Notes what a person wants of a parked lane. The reactor's next run does it: it is the one writer of its lanes.
-    ///
-    /// # Errors
-    /// [`ReactorError::NotParked`]; a request that fails for good or too often.
-    pub async fn ask(
-        &self,
-        reactor: &str,
-        lane: &BoundaryId,
-        ask: &Unpark,
-    ) -> Result<(), ReactorError> {
-        let (word, why) = match ask {
-            Unpark::Retry => ("retry", ""),
-            Unpark::Skip(why) => ("skip", &**why),
+            .set_item(Some(receipt.to_item(lane_key(reactor, lane))))
+            .expression_attribute_names("#v", "v")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let put = match receipt.version - 1 {
+            0 => put.condition_expression("attribute_not_exists(#v)"),
+            was => put
+                .condition_expression("#v = :was")
+                .expression_attribute_values(":was", number(was)),
         };
-        let update = self.change(
-            parked_key(reactor, lane),
-            "SET #ask = :ask, #why = :why",
-            "attribute_exists(#place)",
-            [(":ask", text(word)), (":why", text(why))],
-        );
-        let sent = held(self.send(&update, None).await, "asking for a lane")?;
-        let lane = lane.to_string();
-        sent.map(drop).ok_or_else(|| ReactorError::NotParked { reactor: reactor.to_owned(), lane })
+        put.build().expect("table and item are set")
     }
 
     /// Sends a reactor back, for an operator. What is done stays done, because the receipts say so. With `again` they
@@ -329,7 +254,7 @@ impl ReactorTable {
         let update = self.change(
             reader_key(reactor),
             "SET #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = if_not_exists(#again, :zero) + :again, \
-             #lease = if_not_exists(#lease, :zero) + :one REMOVE #until, #owner",
+             #lease = if_not_exists(#lease, :zero) + :one REMOVE #until, #owner, #trying",
             "",
             [
                 (":to", place(to)),
@@ -344,7 +269,7 @@ impl ReactorTable {
         Retry::default().run(send).await.map(drop).map_err(failed("sending a reactor back"))
     }
 
-    async fn send(
+    pub(crate) async fn send(
         &self,
         update: &Update,
         answer: Option<ReturnValue>,
@@ -353,7 +278,7 @@ impl ReactorTable {
     }
 
     /// An update. The names in the expressions, which begin with `#`, are those of the attributes.
-    fn change<const N: usize>(
+    pub(crate) fn change<const N: usize>(
         &self,
         key: Item,
         expression: &str,
@@ -377,12 +302,12 @@ impl ReactorTable {
     }
 }
 
-fn overtaken(reactor: &str) -> ReactorError {
+pub(crate) fn overtaken(reactor: &str) -> ReactorError {
     ReactorError::Overtaken { reactor: reactor.to_owned() }
 }
 
 /// What an update has answered; `None` if its condition does not hold.
-fn held(
+pub(crate) fn held(
     sent: Result<Option<Item>, GaveUp>,
     operation: &'static str,
 ) -> Result<Option<Item>, ReactorError> {

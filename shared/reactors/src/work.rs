@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::error::ReactorError;
 use crate::handler::Handler;
-use crate::item::{ParkedLane, Receipt};
+use crate::item::{ParkedLane, Receipt, Unpark};
 use crate::lanes::{BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
 use crate::{Delivery, Failed, InDoubt};
 
@@ -60,12 +60,13 @@ impl<H: Handler> Lanes<H> {
         run: &Run,
         entries: Vec<Entry>,
     ) -> Result<Option<Checkpoint>, ReactorError> {
-        let mut workers: Vec<Vec<(BoundaryId, Entry)>> = vec![Vec::new(); WORKERS];
+        let count = if run.careful.get() { 1 } else { WORKERS };
+        let mut workers: Vec<Vec<(BoundaryId, Entry)>> = vec![Vec::new(); count];
         for entry in entries {
             let lane = self.handler.lane(&entry.event);
             let mut hasher = DefaultHasher::new();
             lane.as_str().hash(&mut hasher);
-            let worker = hasher.finish() % WORKERS as u64;
+            let worker = hasher.finish() % count as u64;
             workers[usize::try_from(worker).unwrap_or(0)].push((lane, entry));
         }
         if self.handler.keeps_receipts() {
@@ -73,6 +74,10 @@ impl<H: Handler> Lanes<H> {
         }
         let working = workers.iter().enumerate().map(|(worker, entries)| async move {
             for (lane, entry) in entries {
+                let _alone = match run.careful.get() {
+                    true => Some(self.table.alone.lock().await),
+                    false => None,
+                };
                 if run.is_over() {
                     return Ok(entry.checkpoint.previous());
                 }
@@ -93,21 +98,34 @@ impl<H: Handler> Lanes<H> {
         lane: &BoundaryId,
         entry: &Entry,
     ) -> Result<(), ReactorError> {
-        let resumed = run.resumed.borrow().get(lane).copied();
-        if run.parked.borrow().contains_key(lane) && resumed.is_none() {
-            return Ok(());
+        let Entry { checkpoint, event } = entry;
+        let parked = run.parked.borrow().get(lane).cloned();
+        if let Some(parked) = &parked {
+            let is_resumed = run.resumed.borrow().contains(lane);
+            if !is_resumed || *checkpoint <= parked.from {
+                return Ok(());
+            }
         }
         let mut receipt = self.receipt(run, lane);
-        if receipt.done >= entry.checkpoint {
+        if receipt.done >= *checkpoint {
             return Ok(());
         }
-        let Entry { checkpoint, event } = entry;
+        if run.deadly == Some(*checkpoint) {
+            let why = "two runs have ended while it was handled, the second one with this event alone: the log of the \
+                       function says how";
+            return self.failed(run, lane, entry, Failed::ForGood(why.to_owned())).await;
+        }
+        if run.careful.get() {
+            self.table.note_trying(self.handler.name(), run.lease, *checkpoint).await?;
+        }
         if receipt.began != Some(*checkpoint) {
             receipt = Receipt { began: None, n: 0, open: false, ..receipt };
         }
-        let is_asked = resumed.flatten() == Some(*checkpoint);
         let parks = self.handler.in_doubt() == InDoubt::Park;
-        if receipt.open && parks && !is_asked {
+        let is_meant = |of: &ParkedLane| of.place == *checkpoint && of.asked == Some(Unpark::Retry);
+        let asking = parked.filter(is_meant).and_then(|of| of.asking);
+        // Who has asked for an effect in doubt has not asked for it twice.
+        if receipt.open && parks && (asking.is_none() || asking == receipt.asking) {
             let why = format!(
                 "effect {} may have happened: its run ended before it had an answer",
                 receipt.n
@@ -119,7 +137,13 @@ impl<H: Handler> Lanes<H> {
             Err(failed) => return self.failed(run, lane, entry, failed).await,
         };
         for n in receipt.n..planned {
-            let under_way = Receipt { began: Some(*checkpoint), n, open: parks, ..receipt.clone() };
+            let under_way = Receipt {
+                began: Some(*checkpoint),
+                n,
+                open: parks,
+                asking: asking.clone(),
+                ..receipt.clone()
+            };
             if parks && self.handler.keeps_receipts() {
                 receipt = self.write(run, lane, under_way.clone()).await?;
             }
@@ -176,10 +200,11 @@ impl<H: Handler> Lanes<H> {
             Failed::Unknown(cause) => (cause, self.handler.in_doubt() == InDoubt::Park),
         };
         let Entry { checkpoint, event } = entry;
-        // A try that is under way was counted when it began, if it is that of the same event.
-        let before =
-            run.parked.borrow().get(lane).filter(|of| of.place == *checkpoint).map(|of| of.tries);
-        let tries = before.unwrap_or(1);
+        let known = run.parked.borrow().get(lane).cloned();
+        let tries = match known.filter(|of| of.place == *checkpoint) {
+            Some(of) if of.asked != Some(Unpark::Retry) => of.tries + 1,
+            _ => 1,
+        };
         let next_ms = if is_final { None } else { self.next_ms(tries) };
         let parked = ParkedLane {
             lane: lane.clone(),
@@ -191,6 +216,7 @@ impl<H: Handler> Lanes<H> {
             at_ms: self.table.clock.now_ms(),
             next_ms,
             asked: None,
+            asking: None,
         };
         let (reactor, ParkedLane { lane: name, event, cause, .. }) = (self.handler.name(), &parked);
         match next_ms {
@@ -235,7 +261,7 @@ impl<H: Handler> Lanes<H> {
         lane: &BoundaryId,
         receipt: Receipt,
     ) -> Result<Receipt, ReactorError> {
-        let receipt = Receipt { version: receipt.version + 1, lease: run.lease, ..receipt };
+        let receipt = run.next(receipt);
         self.table.write(self.handler.name(), lane, &receipt).await?;
         run.receipts.borrow_mut().insert(lane.clone(), receipt.clone());
         Ok(receipt)

@@ -89,6 +89,7 @@ fn compare_and_read(
     grown.views = gate.names("the view", (&released.views, &now.views, names::view_gone));
     let reactors = (&released.reactors, &now.reactors, names::reactor_gone as Gone);
     grown.reactors = gate.names("the reactor", reactors);
+    grown.dues = gate.names("the due", (&released.dues, &now.dues, names::due_gone));
     Comparison { grown, findings: gate.findings }
 }
 

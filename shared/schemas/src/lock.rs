@@ -35,6 +35,9 @@ pub struct Lock {
     /// The names of the slices that react to events: their reactions' keys have them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reactors: BTreeSet<String>,
+    /// The names of the slices whose commands are sent at a time: the rows of what is due have them.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub dues: BTreeSet<String>,
 }
 
 /// What was released of a type of events.
@@ -217,6 +220,7 @@ mod tests {
             "commands": { "keep": { "shape": {}, "rejections": ["Gone"] }, "new": { "shape": {} } },
             "views": ["new", "old"],
             "reactors": ["new"],
+            "dues": ["new"],
         });
         let lock: Lock = serde_json::from_value(json.clone()).expect("a lock");
         assert_eq!(serde_json::to_value(&lock).expect("JSON"), json);

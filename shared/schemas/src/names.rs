@@ -1,4 +1,5 @@
-//! The findings about what is known by its name: commands and the codes of their rejections, views, reactors, snapshots.
+//! The findings about what is known by its name: commands and the codes of their rejections, views, reactors, dues,
+//! snapshots.
 
 use crate::finding::{Audience, Finding};
 use crate::words::{finding, gone, last};
@@ -78,6 +79,18 @@ pub(crate) fn reactor_gone(context: &str, slice: &str) -> Finding {
         )
         .mend(format!("let {slice} react again, under this name"))
         .when_unused(&format!("`{slice}` from `reactors`"))
+}
+
+/// A slice whose command is not sent at a time any more.
+pub(crate) fn due_gone(context: &str, slice: &str) -> Finding {
+    finding(context, format!("the due {slice}"), gone())
+        .breaks(
+            Audience::Rows,
+            "what is due stays in the table under this name, and nobody sends it. Under another name the times are folded \
+             again from the first event, and the keys of their commands are others",
+        )
+        .mend(format!("list it again: `.due::<…>()` of {slice}"))
+        .when_unused(&format!("`{slice}` from `dues`"))
 }
 
 /// A snapshot that documents may have.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::{
-    Catalog, Context, Event, EventSchema, EventVisitor, LogKind, LogName, NewEvent, Slice,
+    Catalog, Context, Due, Event, EventSchema, EventVisitor, LogKind, LogName, NewEvent, Slice,
     TagSchema, Writes,
 };
 use ringfence_logs::Log;
@@ -154,6 +154,10 @@ impl Visitor for Found {
 
     fn event<E: Event>(&mut self) {
         EventVisitor::event::<E>(self);
+    }
+
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        self.last().lock.dues.insert(D::NAME.to_owned());
     }
 
     fn view<V: View>(&mut self) {

@@ -44,6 +44,7 @@ fn stack() -> Stack {
         name: "rooms",
         log: LogKind::Dcb,
         event_types: vec!["RoomBooked".into()],
+        origins: Vec::new(),
         slices: vec![slice("book-room", "Books a room."), slice("tidy-up", "")],
         dues: Vec::new(),
         views: vec![Definition::of::<Bookings>()],

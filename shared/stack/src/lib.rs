@@ -6,11 +6,13 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod catalog;
+mod images;
 mod stack;
 #[cfg(test)]
 mod tests;
 mod visit;
 
 pub use catalog::catalog;
+pub use images::{ImageError, Images};
 pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack};
 pub use visit::{Function, MemberList, Members, Visitor};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use ringfence::{
-    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, Name, Reads,
-    ReadsOf, Slice, Writes,
+    Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
+    Reads, ReadsOf, Slice, Writes,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
@@ -32,6 +32,9 @@ pub struct ContextInfo {
     pub log: LogKind,
     /// The names of its event types, and of the snapshots of its documents.
     pub event_types: Vec<Name>,
+    /// On the document log, the types of unfolds with which its decisions begin to read a document; empty if they read
+    /// every event.
+    pub origins: Vec<&'static str>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
     /// What is due, under the names of the slices.
@@ -179,6 +182,7 @@ impl Visitor for Found {
             name: C::NAME,
             log,
             event_types,
+            origins: Vec::new(),
             slices: Vec::new(),
             dues: Vec::new(),
             views: Vec::new(),
@@ -193,6 +197,7 @@ impl Visitor for Found {
 
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         let writes = S::Writes::SCHEMAS.iter().map(|schema| schema.name.clone());
+        self.last().origins = LogOf::<S>::origins();
         self.last().slices.push(SliceInfo {
             name: S::NAME,
             about: S::ABOUT,

@@ -2,7 +2,9 @@
 
 use ringfence::prelude::*;
 
-use crate::{MemberList, Members, Stack, Visitor, catalog};
+use serde_json::{Value, json};
+
+use crate::{Images, MemberList, Members, Stack, Visitor, catalog};
 
 /// It has two tags, so it is in no single stream.
 #[derive(Event)]
@@ -87,4 +89,94 @@ fn a_context_has_its_own_types_and_knows_those_that_it_reads() {
     assert!(of_desk.event_types().is_empty());
     let of_moves = Stack::of::<Only<Moves>>().unwrap();
     assert!(of_moves.event_types().into_iter().eq(["GuestMoved"]));
+}
+
+/// A guest pays for a stay, in a stream of the aggregate log.
+#[derive(Event)]
+struct StayPaid {
+    #[tag(partition)]
+    stay_id: String,
+    cents: u64,
+}
+
+/// On the aggregate log.
+struct Payments;
+
+contexts! {
+    Payments "payments" Aggregates, list => list.event::<StayPaid>();
+}
+
+/// A stack with a context on two logs.
+struct Hotel;
+
+impl Members for Hotel {
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.context::<Moves>().context::<Payments>();
+    }
+}
+
+#[derive(Reads)]
+enum OfMoves {
+    GuestMoved { guest_id: String },
+}
+
+#[derive(Reads)]
+enum OfPayments {
+    StayPaid {
+        #[stream]
+        stay_id: String,
+        cents: u64,
+    },
+}
+
+/// What a function of one's own does with a record, as a Lambda on the streams of both tables has it.
+#[test]
+fn records_of_the_tables_streams_are_read_context_by_context() {
+    let stack = || Stack::of::<Hotel>().unwrap();
+    let images = stack()
+        .images::<String>()
+        .of::<Moves, _>(|OfMoves::GuestMoved { guest_id }| format!("{guest_id} has moved"))
+        .of::<Payments, _>(|OfPayments::StayPaid { stay_id, cents }| {
+            format!("{cents} cents for {stay_id}")
+        });
+    let record = |image: Value| json!({ "dynamodb": { "NewImage": image } });
+    let moved = |context: &str| {
+        record(json!({
+            "id": { "S": "roomId:1" }, "position": { "N": "1" }, "event": { "S": "GuestMoved" },
+            "context": { "S": context }, "at": { "N": "1719100800000" }, "tags": { "L": [] },
+            "data": { "M": { "roomId": { "S": "1" }, "guestId": { "S": "ada" } } },
+            "appendId": { "S": "a" },
+        }))
+    };
+    let paid = |store: &str, cents: Value| {
+        record(json!({
+            "aggregateId": { "S": format!("{store}#7") }, "version": { "N": "1" },
+            "type": { "S": "StayPaid" }, "timestamp": { "S": "2024-06-23T00:00:00.000Z" },
+            "payload": { "M": { "cents": cents } },
+        }))
+    };
+    let made = |images: &Images<String>, record: Value| {
+        let read = images.read(&record).into_iter();
+        let said = read.map(|read| match read {
+            Ok((event, made)) => format!("{}: {made}", event.id()),
+            Err(error) => ringfence::chain(&error).to_string(),
+        });
+        said.collect::<Vec<_>>()
+    };
+    let nine = || json!({ "N": "9" });
+    assert_eq!(made(&images, moved("moves")), ["roomId:1/1: ada has moved"]);
+    // Its writer has not named the context.
+    assert_eq!(made(&images, moved("")), ["roomId:1/1: ada has moved"]);
+    assert_eq!(made(&images, paid("payments", nine())), ["payments#7/1: 9 cents for 7"]);
+    let other = made(&images, paid("cards", nine()));
+    let said = "event cards#7/1 is of the context \"cards\", which this stack does not list";
+    assert_eq!(other, [said]);
+    let wrong = made(&images, paid("payments", json!({ "S": "nine" })));
+    assert!(wrong[0].starts_with("event payments#7/1 (StayPaid) can't be decoded: "), "{wrong:?}");
+    // Nothing is made of other contexts, nor of what shows no event.
+    let of_moves = stack().images::<String>().of::<Moves, _>(|_: OfMoves| String::new());
+    assert!(made(&of_moves, paid("payments", nine())).is_empty());
+    assert!(made(&images, json!({ "dynamodb": { "Keys": {} } })).is_empty());
+    let broken = made(&images, record(json!({ "aggregateId": 7 })));
+    assert!(broken[0].starts_with("not a stream record: "), "{broken:?}");
 }

@@ -13,7 +13,7 @@ pub trait Members {
 }
 
 /// A function of a context that is not a slice.
-pub trait Function: Service {
+pub trait Function: Service<Of = ()> {
     /// The path of the HTTP API at which it answers GET; `None` if it answers no request.
     const GET: Option<&'static str> = None;
     /// The parameters that it takes in the query of such a request.

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
-use crate::functions::check_indexes;
+use crate::functions::check_tables;
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
 use crate::readers::{TABLES, VIEWS};
 use crate::requests::{Asked, check_requests};
@@ -34,14 +34,14 @@ pub fn table_of(log: LogKind) -> &'static str {
     }
 }
 
-/// How large Tips may grow in the cases on a log: on the document log as usual, and so small that each append but the
-/// first makes a calf. The other logs have none.
+/// How large Tips may grow in the cases on a log: on the document log as the document says, and so small that each append
+/// but the first makes a calf. The other logs have none.
 #[must_use]
-pub fn tips_of(log: LogKind) -> Vec<TipLimits> {
+pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
     match log {
-        LogKind::Dcb | LogKind::Aggregates => vec![TipLimits::default()],
-        LogKind::Documents => vec![TipLimits::default(), each],
+        LogKind::Dcb | LogKind::Aggregates => vec![None],
+        LogKind::Documents => vec![None, Some(each)],
     }
 }
 
@@ -54,7 +54,7 @@ type Requests = Vec<(String, Value)>;
 /// statements that are missing into the template, and takes out what nothing needs.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_indexes(&stack.catalog);
+    check_tables(&stack.catalog);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);

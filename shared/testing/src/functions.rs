@@ -5,10 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use ringfence::kit::{assert_same, fail};
-use ringfence::{Catalog, Cause, Lane};
+use ringfence::{Catalog, Cause, Lane, LogKind};
 use ringfence_local::stack_root;
-use ringfence_local::template::{Model, Template};
+use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
+use ringfence_tables::tables_of;
+use ringfence_tables::template::{differences as table_differences, with_indexes};
 use serde_json::Value;
 
 use crate::lanes::{
@@ -48,7 +50,7 @@ pub(crate) fn serving<'m>(
 /// to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_indexes(&stack.catalog);
+    check_tables(&stack.catalog);
     let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
@@ -81,9 +83,18 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
         let unique: BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
         assert!(!names.contains(&"commands"), "the path /commands is that of queued commands");
-        let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(names.iter().all(|name| name.chars().all(kebab)), "{names:?}");
+        // The name of a context is in the table of a log of streams, which other programs may have begun.
+        let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
+        let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
+        assert!(wrong.is_empty(), "these names are not in kebab case: {wrong:?}");
     }
+}
+
+/// Whether a text can be a name: in kebab case, or as a store or a category has it.
+fn is_name(name: &str, is_stored: bool) -> bool {
+    let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let stored = |c: char| is_stored && (c.is_ascii_uppercase() || c == '_');
+    name.chars().all(|c| kebab(c) || stored(c))
 }
 
 fn a_view_reads_types_that_exist(stack: &Stack) {
@@ -242,31 +253,33 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
     }
 }
 
-/// Panics unless EventTable has an index for each tag key and composite that needs one, and no others. Under `UPDATE=1`
-/// it writes them before it looks.
-pub(crate) fn check_indexes(catalog: &Catalog) {
-    let needed = catalog.indexes();
+/// Panics unless the tables of the template are those that the catalog needs. Under `UPDATE=1` it writes their indexes
+/// before it looks, as `ringfence schema --fix` does.
+pub(crate) fn check_tables(catalog: &Catalog) {
+    let tables = tables_of(catalog);
     if mend::is_asked() {
-        mend::template(|text| mend::with_indexes(&text, &needed).unwrap_or(text));
+        mend::template(|text| with_indexes(&text, &tables));
     }
-    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
-    let table = template.table("EventTable").unwrap_or_else(|error| fail("the template", error));
-    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
-    let names = indexes.filter_map(|index| index["IndexName"].as_str()).map(str::to_owned);
-    check_none(&differences(
-        &names.collect(),
-        &needed,
-        |name| {
-            format!(
-                "template.yaml: EventTable lacks the index {name}: {}, and lets the roles query it",
-                mend::HINT
-            )
-        },
-        |name| {
-            format!(
-                "template.yaml: EventTable has the index {name}, which no tag key needs: {}",
-                mend::HINT
-            )
-        },
-    ));
+    let path = stack_root().join("template.yaml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
+    let mut lines =
+        table_differences(&text, &tables).unwrap_or_else(|error| fail("the template", error));
+    if lines.iter().any(|line| line.contains("index")) {
+        lines.push(mend::HINT.to_owned());
+    }
+    check_none(&lines);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_name;
+
+    #[test]
+    fn only_a_context_of_streams_has_the_name_that_a_table_has() {
+        assert!(is_name("add-item", false) && is_name("free-rooms-2", true));
+        for name in ["ShoppingCart", "CUSTOMERS", "loyalty_points"] {
+            assert!(is_name(name, true) && !is_name(name, false), "{name}");
+        }
+        assert!(!is_name("a b", true) && !is_name("a#b", true));
+    }
 }

@@ -155,7 +155,8 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
             if fails {
                 // A person skips it. That is a request of the command line.
                 let skip = Unpark::Skip("probed".to_owned());
-                let asked = table.ask(name, &Lane::Partition.of(&event), &skip).await;
+                let lane = Lane::Partition.of(&event);
+                let asked = table.ask(name, &lane, &event.id(), &skip).await;
                 asked.unwrap_or_else(|error| fail(name, error));
                 let pause = u64::try_from(PAUSES[0].as_millis()).unwrap_or(0);
                 world.dynamo.clock.set(world.dynamo.clock.now_ms() + pause);

@@ -9,6 +9,7 @@ use std::{env, fs};
 use ringfence::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_local::template::{Excess, Fix, LackingPermission, Part, Permission, Template};
+use ringfence_tables::template::{joined, resource};
 use serde_yaml_ng::Value;
 
 /// What a check says if it could have written what it asks for.
@@ -32,97 +33,6 @@ pub(crate) fn template(change: impl FnOnce(String) -> String) {
         written.unwrap_or_else(|error| fail(path.display(), error));
         eprintln!("wrote {}", path.display());
     }
-}
-
-/// The lines of a text, and where those of a resource begin and end.
-fn resource<'t>(text: &'t str, id: &str) -> Option<(Vec<&'t str>, usize, usize)> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    let head = format!("  {id}:");
-    let begin = lines.iter().position(|line| line.trim_end().split(" #").next() == Some(&*head))?;
-    let is_inside = |line: &&str| line.starts_with("   ") || line.trim().is_empty();
-    let more = lines[begin + 1..].iter().take_while(|line| is_inside(line)).count();
-    let blank = lines[..=begin + more].iter().rev().take_while(|line| line.trim().is_empty());
-    let end = begin + 1 + more - blank.count();
-    Some((lines, begin, end))
-}
-
-fn joined(parts: &[&[&str]]) -> String {
-    parts.concat().concat()
-}
-
-/// EventTable with these indexes, their attributes, and no others.
-pub(crate) fn with_indexes(text: &str, needed: &BTreeSet<String>) -> Option<String> {
-    const ATTRIBUTE: &str = "        - { AttributeName: ";
-    const ATTRIBUTES: &str = "AttributeDefinitions:";
-    const INDEX: &str = "        - IndexName: ";
-    const INDEXES: &str = "      GlobalSecondaryIndexes:";
-    let (lines, begin, end) = resource(text, "EventTable")?;
-    let (mut attributes, mut indexes, mut rest) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut at, mut inside, mut section) = (None, false, "");
-    for line in &lines[begin..end] {
-        if line.starts_with("      ") && !line[6..].starts_with(' ') {
-            section = line.trim();
-        }
-        inside &= line.starts_with("        ");
-        inside |= line.starts_with(INDEXES);
-        if let Some(attribute) = line.strip_prefix(ATTRIBUTE).filter(|_| section == ATTRIBUTES) {
-            let name = attribute.split([',', ' ']).next()?;
-            attributes.push((name, (*line).to_owned()));
-            at = Some(rest.len());
-        } else if let Some(name) = line.strip_prefix(INDEX).filter(|_| inside) {
-            indexes.push((name.trim(), (*line).to_owned()));
-        } else if inside {
-            match indexes.last_mut() {
-                Some((_, index)) => index.push_str(line),
-                None => rest.push(*line),
-            }
-        } else {
-            rest.push(*line);
-        }
-    }
-    let attribute = |name: &str, of: char| format!("{ATTRIBUTE}{name}, AttributeType: {of} }}\n");
-    let key = |name: &str, of: &str| format!("{{ AttributeName: {name}, KeyType: {of} }}");
-    attributes.retain(|(name, _)| match *name {
-        "at" => !needed.is_empty(),
-        name => !name.starts_with("tag_") || needed.contains(name),
-    });
-    indexes.retain(|(name, _)| needed.contains(*name));
-    if !needed.is_empty() && attributes.iter().all(|(name, _)| *name != "at") {
-        attributes.push(("at", attribute("at", 'N')));
-    }
-    for name in needed {
-        if attributes.iter().all(|(found, _)| found != name) {
-            attributes.push((name, attribute(name, 'S')));
-        }
-        if indexes.iter().all(|(found, _)| found != name) {
-            let keys = [key(name, "HASH"), key("at", "RANGE")].join(", ");
-            let index = format!(
-                "{INDEX}{name}\n          KeySchema: [{keys}]\n          \
-                 Projection: {{ ProjectionType: INCLUDE, NonKeyAttributes: [event, data, tags] }}\n"
-            );
-            indexes.push((name, index));
-        }
-    }
-    let had = rest.iter().position(|line| line.starts_with(INDEXES));
-    let mut section: String = attributes.into_iter().map(|(_, line)| line).collect();
-    if had.is_none() && !needed.is_empty() {
-        section += "      # An update of a deployed stack adds one index at most.\n";
-        section += &format!("{INDEXES}\n");
-    }
-    let indexes: String = indexes.into_iter().map(|(_, index)| index).collect();
-    let (before, after) = rest.split_at(at?);
-    let body = match had {
-        Some(_) if needed.is_empty() => {
-            let after = after.iter().filter(|line| !line.starts_with(INDEXES));
-            joined(&[before, &[&section], &after.copied().collect::<Vec<_>>()])
-        }
-        Some(had) => {
-            let (between, after) = after.split_at((had + 1).checked_sub(before.len())?);
-            joined(&[before, &[&section], between, &[&indexes], after])
-        }
-        None => joined(&[before, &[&section, &indexes], after]),
-    };
-    Some(joined(&[&lines[..begin], &[&body], &lines[end..]]))
 }
 
 /// The route of this path with these scopes. `None` if a person has to write them, because the route is written in
@@ -188,8 +98,8 @@ pub(crate) fn without_excess(text: &str, excess: &[&Excess]) -> Option<String> {
 
 /// The action and the resource, as the template writes it.
 fn unused(excess: &Excess) -> Option<(String, String)> {
-    let Part::Access { action, resource, .. } = excess.part.clone() else { return None };
-    let access = Permission { action, resource, key: None, enclosing: None };
+    let Part::Access { action, resource, arn, .. } = excess.part.clone() else { return None };
+    let access = Permission { action, resource, arn, key: None, enclosing: None };
     Some((access.action.clone(), access.yaml()))
 }
 

@@ -1,14 +1,18 @@
 //! What is in which folder: a context has a crate, and a slice a file and a binary of its name.
 
-use std::collections::BTreeSet;
+use std::any::type_name;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
 use ringfence::kit::fail;
+use ringfence::{Context, Slice};
 use ringfence_local::stack_root;
+use ringfence_logs::Log;
+use ringfence_reactors::Reactor;
 #[cfg(test)]
 use ringfence_stack::FunctionInfo;
-use ringfence_stack::{ContextInfo, Members, Stack};
+use ringfence_stack::{ContextInfo, Function, MemberList, Members, Stack, Visitor};
 
 use crate::functions::{entries, serving};
 use crate::template::{check_none, differences, model};
@@ -17,12 +21,13 @@ use crate::template::{check_none, differences, model};
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
-/// written in its context's. Every slice needs a file and a binary of its name, and every binary a function. No slice
-/// may use another. Says what to write.
+/// written in its context's. Every slice needs a file and a binary of its name, and every binary a function, which it
+/// runs. No slice may use another. Says what to write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
+    every_binary_runs_the_function_of_its_name::<M>(&stack);
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
 }
@@ -70,6 +75,64 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
             )
         },
     ));
+}
+
+/// How each function of a context is run, by its name.
+#[derive(Default)]
+struct Mains {
+    context: &'static str,
+    all: BTreeMap<&'static str, (&'static str, String)>,
+}
+
+impl Mains {
+    fn add<T>(&mut self, name: &'static str, library: &str, argument: &str) {
+        let main = format!("{library}::run::<{}>({argument})", type_name::<T>());
+        self.all.insert(name, (self.context, main));
+    }
+}
+
+impl Visitor for Mains {
+    fn context<C: Context>(&mut self) {
+        self.context = C::NAME;
+    }
+
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        self.add::<S>(S::NAME, "ringfence_lambda", "");
+    }
+
+    fn reactor<R: Reactor>(&mut self) {
+        self.add::<R>(R::NAME, "ringfence_reactors", "");
+    }
+
+    fn function<F: Function>(&mut self) {
+        self.add::<F>(F::NAME, "ringfence_function", "()");
+    }
+}
+
+/// On one machine a function is a process of the stack's program. So nothing but this shows that its own binary, which is
+/// deployed, runs the same function.
+fn every_binary_runs_the_function_of_its_name<M: Members>(stack: &Stack) {
+    let mut mains = Mains::default();
+    MemberList::walk::<M>(&mut mains);
+    let of_contexts = mains.all.into_iter().map(|(name, (context, main))| (context, name, main));
+    let model = model();
+    let serving = serving(stack, &model);
+    let functions = model.functions.iter().filter(|it| serving.iter().any(|of| of.0 == it.binary));
+    // Such a function has the logical id of its type.
+    let of_stack = functions.map(|it| ("stack", &*it.binary, format!("{}>(", it.id)));
+    let wrong = of_contexts.chain(of_stack).filter_map(|(folder, name, main)| {
+        let path = binary(folder, name);
+        let text = fs::read_to_string(stack_root().join(&path));
+        let text = text.unwrap_or_else(|error| fail(&path, error));
+        (!runs(&text, &main)).then(|| format!("{path}: does not run `{main}`"))
+    });
+    check_none(&wrong.collect::<Vec<_>>());
+}
+
+/// Whether a binary runs this, however the lines are broken.
+fn runs(text: &str, main: &str) -> bool {
+    let text: String = text.split_whitespace().collect();
+    text.replace(",>", ">").contains(main) && text.matches("::run::<").count() == 1
 }
 
 fn binary(folder: &str, name: &str) -> String {
@@ -180,6 +243,7 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
         name: "rooms",
         log: ringfence::LogKind::Dcb,
         event_types: vec![],
+        origins: Vec::new(),
         slices: vec![],
         dues: vec![],
         views: vec![],
@@ -196,6 +260,17 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
     assert_eq!(all.len(), 4, "{all:?}");
     context.functions.push(FunctionInfo { name: "sweep", get: None, query: &[] });
     assert_eq!(lines(&context), all[..3]);
+}
+
+#[test]
+fn a_binary_runs_one_function_and_the_name_of_another_is_not_it() {
+    let main = "ringfence_lambda::run::<rooms::book_room::BookRoom>()";
+    let of = |function: &str| format!("fn main() -> ExitCode {{\n    {function}\n}}\n");
+    let broken = "ringfence_lambda::run::<\n        rooms::book_room::BookRoom,\n    >()";
+    assert!(runs(&of(main), main) && runs(&of(broken), main));
+    let other = "ringfence_lambda::run::<rooms::clean_room::CleanRoom>()";
+    assert!(!runs(&of(other), main));
+    assert!(!runs(&of(&format!("{other};\n    {main}")), main));
 }
 
 #[test]

@@ -39,6 +39,13 @@ pub fn arn(resource: &str) -> Value {
     json!({ "!GetAtt": format!("{resource}.Arn") })
 }
 
+/// The ARN of a table, as the template names it: a parameter of Systems Manager has it, because it is that of the stack's
+/// own table, or of one that is used in its place.
+#[must_use]
+pub fn table_arn(table: &str) -> Value {
+    json!({ "!GetAtt": format!("{table}Arn.Value") })
+}
+
 /// The queue of events that an automation could not handle.
 pub const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
 

@@ -12,7 +12,7 @@ use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, k
 use crate::{Definition, Generation, ViewError};
 
 /// The index of the view table that has the rows with a time.
-const INDEX: &str = "due";
+pub const DUE: &str = "due";
 const CAUSE: &str = "cause";
 const TRIES: &str = "tries";
 const NEXT: &str = "next";
@@ -117,7 +117,7 @@ impl DueReader {
         let start = from.map(|DuePlace(item)| item);
         let query = |query: QueryInputBuilder| {
             query
-                .index_name(INDEX)
+                .index_name(DUE)
                 .key_condition_expression("#in = :in AND #at <= :until")
                 .expression_attribute_names("#in", DUE_IN)
                 .expression_attribute_names("#at", DUE_AT)
@@ -130,7 +130,7 @@ impl DueReader {
         let found = found.map_err(failed("listing what is due"))?;
         let rows = found.items.unwrap_or_default().into_iter();
         let rows = rows.map(|item| Some((number(&item, DUE_AT)?, text(&item, ID)?)));
-        let wrong = || ViewError::Item { view: shard.clone(), id: INDEX.to_owned() };
+        let wrong = || ViewError::Item { view: shard.clone(), id: DUE.to_owned() };
         let rows = rows.collect::<Option<_>>().ok_or_else(wrong)?;
         Ok(DuePage { rows, next: found.last_evaluated_key.map(DuePlace) })
     }

@@ -26,6 +26,7 @@ mod error;
 mod fold;
 mod generation;
 pub mod kit;
+mod layout;
 mod list;
 mod parked;
 mod project;
@@ -38,10 +39,17 @@ mod row;
 mod standing;
 mod view;
 
+/// The names of the view table's attributes, and of its index.
+pub mod attributes {
+    pub use crate::due::DUE;
+    pub use crate::row::{AS_OF, DUE_AT, DUE_IN, EXPIRES_AT, ID, PARKED, ROW, VIEW};
+}
+
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
 pub use due::{DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
 pub use error::ViewError;
 pub use generation::Generation;
+pub use layout::table_layout;
 pub use list::{LIST_DEFAULT, LIST_MAX, ListPage, Order};
 pub use parked::Retried;
 pub use project::{Projector, Ran};

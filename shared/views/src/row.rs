@@ -19,20 +19,23 @@ pub const ID_BYTES_MAX: usize = 1_024;
 pub const ROW_BYTES_MAX: usize = 390 * 1_024;
 
 /// Partition key: the view and its generation.
-pub(crate) const VIEW: &str = "view";
+pub const VIEW: &str = "view";
 /// Sort key: the row's id.
-pub(crate) const ID: &str = "id";
-const ROW: &str = "row";
+pub const ID: &str = "id";
+/// The row.
+pub const ROW: &str = "row";
 /// The attribute in place of a row that is parked; it says why.
-pub(crate) const PARKED: &str = "parked";
+pub const PARKED: &str = "parked";
 const EVENT: &str = "event";
 const CAUSE: &str = "cause";
 /// The checkpoint up to which the row is folded.
-const AS_OF: &str = "as_of";
+pub const AS_OF: &str = "as_of";
 /// The key of the index of rows that have a time: their generation, and the number of the shard.
-pub(crate) const DUE_IN: &str = "dueIn";
+pub const DUE_IN: &str = "dueIn";
+/// When DynamoDB deletes an item, in seconds since 1970. No row has it; what became of a queued command does.
+pub const EXPIRES_AT: &str = "expiresAt";
 /// The time of a row, in milliseconds since 1970.
-pub(crate) const DUE_AT: &str = "dueAt";
+pub const DUE_AT: &str = "dueAt";
 /// Requests in one BatchWriteItem.
 const BATCH_WRITES_MAX: i32 = 25;
 

@@ -33,7 +33,7 @@ impl Application {
     /// It is not understood.
     #[must_use]
     pub fn model(&self) -> Model {
-        let template = Template::load(&self.root.join("template.yaml"));
+        let template = Template::load(&self.root.join("template.yaml")).map(Template::whole);
         template.and_then(|template| template.model("http://127.0.0.1:1")).expect("a template")
     }
 }

@@ -17,7 +17,7 @@ mod third;
 pub fn run() -> ExitCode {
     let variables: BTreeMap<String, String> = env::vars().collect();
     let variable = |name| variables.get(name).map(String::as_str);
-    let function = variable("AWS_LAMBDA_FUNCTION_NAME");
+    let function = variable("RINGFENCE_FUNCTION");
     match variable("BUILD") {
         Some("1") => first::run(function),
         Some("2") => second::run(function),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use std::error::Error;
 
 use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
-use ringfence_document_log::{Document, Documents};
+use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use ringfence_function::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -285,7 +285,9 @@ impl Context for Customers {
 }
 
 impl Members for Customers {
-    fn list(_: &mut MemberList<impl Visitor>) {}
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.event::<CustomerRenamed>();
+    }
 }
 
 pub struct Carts;
@@ -302,7 +304,7 @@ pub enum CartEvent {
     CheckedOut { items: u32 },
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Serialize, Deserialize)]
 pub struct Cart;
 
 impl State for Cart {
@@ -313,7 +315,27 @@ impl State for Cart {
     }
 }
 
-impl Document for Cart {}
+impl Document for Cart {
+    const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("CartSnapshot"));
+}
+
+#[derive(Clone, Debug, PartialEq, Command)]
+pub struct CheckOut {
+    #[tag(partition)]
+    pub cart_id: CartId,
+}
+
+impl Slice for CheckOut {
+    const NAME: &'static str = "check-out";
+    type Context = Carts;
+    type State = Cart;
+    type Writes = CheckedOut;
+    type Rejection = Never;
+
+    fn decide(&self, _: &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Never> {
+        Ok(vec![CheckedOut { cart_id: self.cart_id.clone(), items: 0 }])
+    }
+}
 
 impl Context for Carts {
     const NAME: &'static str = "carts";
@@ -325,7 +347,9 @@ impl Context for Carts {
 }
 
 impl Members for Carts {
-    fn list(_: &mut MemberList<impl Visitor>) {}
+    fn list(list: &mut MemberList<impl Visitor>) {
+        list.slice::<CheckOut>();
+    }
 }
 
 /// The stack.

@@ -42,6 +42,7 @@ async fn function_gets_its_payload_and_only_its_environment() {
     let environment = &answer["environment"];
     assert_eq!(environment["EVENT_TABLE"], "events");
     assert_eq!(environment["AWS_ACCESS_KEY_ID"], "local");
+    assert_eq!(environment["RINGFENCE_FUNCTION"], "echo");
     assert_eq!(environment["AWS_LAMBDA_FUNCTION_NAME"], "echo");
     assert_eq!(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"], "256");
     assert_eq!(environment["AWS_LAMBDA_LOG_LEVEL"], "DEBUG");

@@ -1,6 +1,6 @@
-//! `cargo demo`: says how long a first build takes, builds all programs of the walk by one call of cargo, and starts
-//! the walk. `cargo demo <folder>` does it for another stack of the workspace. The names of its programs begin with that
-//! of its folder.
+//! `cargo demo`: says how long a first build takes, builds the programs of the stack, and starts the walk.
+//! `cargo demo <folder>` does it for another stack of the workspace. The names of its programs begin with that of its
+//! folder.
 //!
 //! It has no dependencies, because it says so before the first one is compiled.
 
@@ -41,7 +41,7 @@ fn walk(stack: &Path, root: &Path) -> io::Error {
     Command::new(stack).arg("demo").current_dir(root).env_remove("CARGO_MANIFEST_DIR").exec()
 }
 
-/// Builds all programs, and returns the one of the stack and the stack's folder; `None` if the build fails.
+/// Builds the programs, and returns the one of the stack and the stack's folder; `None` if the build fails.
 fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
     let folder = env::args().nth(1).unwrap_or_default();
     // A shell that completes the name of a folder adds a slash.
@@ -56,7 +56,7 @@ fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
             "without a folder it is the shop's, and `cargo demo projects` shows another stack";
         io::Error::other(format!("{}: {error}; {what}", template.display()))
     };
-    let template = fs::read_to_string(&template).map_err(named)?;
+    fs::metadata(&template).map_err(named)?;
     if !stack.exists() {
         eprintln!("{}", announcement(available_parallelism().map_or(1, usize::from)));
     }
@@ -71,9 +71,9 @@ fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
         }
     }
     build.current_dir(&root).arg("build");
-    let tools = ["ringfence-local", "ringfence"].map(own);
-    for program in tools.iter().map(String::as_str).chain(binaries(&template)) {
-        build.args(["--bin", program]);
+    // The command line is for what a person does next.
+    for program in ["ringfence-local", "ringfence"].map(own) {
+        build.args(["--bin", &program]);
     }
     Ok(run(build)?.then_some((stack, root)))
 }
@@ -85,16 +85,6 @@ fn announcement(processors: usize) -> String {
         "The first build takes about {minutes} minutes with the {processors} processors of this machine, if each has \
          2.6 GHz and nothing else to do. Later ones take seconds."
     )
-}
-
-/// The binaries of the functions of a template.
-fn binaries(template: &str) -> impl Iterator<Item = &str> {
-    let name = |line: &str| line.find("Binary: ").map(|at| at + "Binary: ".len());
-    let end = |rest: &str| rest.find(|c: char| !c.is_alphanumeric() && c != '-');
-    template.lines().filter_map(move |line| {
-        let rest = &line[name(line)?..];
-        Some(&rest[..end(rest).unwrap_or(rest.len())])
-    })
 }
 
 /// Runs cargo. On a terminal it shows its own progress; elsewhere it is made to, and a line says so now and then.
@@ -184,13 +174,6 @@ mod tests {
             let expected = format!("about {minutes} minutes with the {processors} processors");
             assert!(announcement.contains(&expected), "{announcement}");
         }
-    }
-
-    #[test]
-    fn the_functions_of_the_template_are_built() {
-        let template = "  A:\n    Metadata: { BuildMethod: x, BuildProperties: { Binary: add-product } }\n\
-                        # no\n      Binary: place-order\n";
-        assert_eq!(binaries(template).collect::<Vec<_>>(), ["add-product", "place-order"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use ringfence_local::node::{Driver, NodeProgram};
 
-use crate::stack::{LEGACY, Stack, TABLE};
+use crate::stack::{LEGACY, OTHER, Stack, TABLE};
 
 static CASTORE: NodeProgram = NodeProgram::new(
     "interchange with Castore's packages",
@@ -12,5 +12,6 @@ static CASTORE: NodeProgram = NodeProgram::new(
 
 /// `None` on a machine that can't run it.
 pub(crate) async fn start(stack: &Stack) -> Option<Driver> {
-    CASTORE.start(&[("ENDPOINT", stack.endpoint()), ("TABLE", TABLE), ("LEGACY", LEGACY)]).await
+    let endpoint = ("ENDPOINT", stack.endpoint());
+    CASTORE.start(&[endpoint, ("TABLE", TABLE), ("OTHER", OTHER), ("LEGACY", LEGACY)]).await
 }

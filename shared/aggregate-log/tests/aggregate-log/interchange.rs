@@ -2,19 +2,18 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateEvent, LegacyTable, ListOptions, NewAggregateEvent, Push, PushPlace,
-    Range, Version, event_of_image,
+    AggregateError, AggregateEvent, AggregateLog, ListOptions, NewAggregateEvent, Push, PushPlace,
+    Range, Version, event_of_image, push_to_tables,
 };
 use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::castore;
-use crate::customers::{Customer, Deactivate, add, added, catalog, customer};
-use crate::import::of_legacy;
+use crate::customers::{Customer, Deactivate, add, added, catalog, customer, register};
 use crate::stack::{NOW, Stack, conflict, event, events, key, run, versions};
 
-/// Pushes that either writer may win.
-const RACES: u64 = 60;
+/// Pushes to each layout that either writer may win.
+const RACES: u64 = 40;
 
 /// An item from DynamoDB's JSON.
 pub(crate) fn item(json: &Value) -> Item {
@@ -199,24 +198,28 @@ async fn lists_agree_and_either_continues_the_others_pages() {
 }
 
 #[tokio::test]
-async fn groups_of_either_are_read_by_the_other() {
+async fn groups_of_either_are_read_by_the_other_also_over_two_tables() {
     let stack = Stack::start().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
-    let log = stack.table();
+    let (log, other) = (stack.table(), stack.other_table());
     let group = json!({ "events": [
         pushed("CUSTOMERS", "ada", 1, "PointsAdded", json!({ "points": 1 })),
         pushed("CARDS", "ada", 1, "PointsAdded", json!({ "points": 2 })),
+        pushed("VOUCHERS", "ada", 1, "PointsAdded", json!({ "points": 3 })),
     ] });
     castore.call("group", group.clone()).await;
     assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1]);
+    assert_eq!(versions(&other, &key("VOUCHERS", "ada"), Range::default()).await, [1]);
     let push = |store: &str, version| Push {
         key: key(store, "ada"),
         place: PushPlace::At(version),
         events: vec![added(10)],
     };
-    let ours = log.push_event_group(vec![push("CUSTOMERS", 2), push("CARDS", 2)]).await;
-    assert!(ours.expect("pushed").iter().all(|event| event.timestamp == NOW));
-    for (store, points) in [("CUSTOMERS", 11), ("CARDS", 12)] {
+    let ours =
+        [(&log, push("CUSTOMERS", 2)), (&other, push("VOUCHERS", 2)), (&log, push("CARDS", 2))];
+    let ours = push_to_tables(&ours).await.expect("pushed");
+    assert!(ours.iter().all(|event| event.timestamp == NOW));
+    for (store, points) in [("CUSTOMERS", 11), ("CARDS", 12), ("VOUCHERS", 13)] {
         let theirs = castore.call("aggregate", json!({ "store": store, "id": "ada" })).await;
         assert_eq!(theirs["aggregate"]["points"], points);
     }
@@ -224,6 +227,9 @@ async fn groups_of_either_are_read_by_the_other() {
     assert_eq!(refused["error"]["code"], "EventAlreadyExistsError", "{refused}");
     let refused = log.push_event_group(vec![push("CARDS", 3), push("CUSTOMERS", 2)]).await;
     assert_eq!(conflict(refused), ("CUSTOMERS#ada".to_owned(), 2));
+    let refused = push_to_tables(&[(&other, push("VOUCHERS", 3)), (&log, push("CARDS", 2))]).await;
+    assert_eq!(conflict(refused), ("CARDS#ada".to_owned(), 2));
+    assert_eq!(versions(&other, &key("VOUCHERS", "ada"), Range::default()).await, [1, 2]);
     assert_eq!(versions(&log, &key("CARDS", "ada"), Range::default()).await, [1, 2]);
 }
 
@@ -231,41 +237,43 @@ async fn groups_of_either_are_read_by_the_other() {
 async fn of_two_writers_of_one_version_exactly_one_wins() {
     let stack = Stack::start().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
-    let log = stack.table();
-    let mut wins = [0, 0];
-    let mut read = Version::NONE;
-    for version in 1..=RACES {
-        // Each may start later than the other, so that neither always comes first.
-        let ada = customer("ada");
-        let mine = log.push_event(&ada, PushPlace::After(read), added(1));
-        let theirs = pushed("CUSTOMERS", "ada", version, "PointsAdded", json!({ "points": 1000 }));
-        let (mine, theirs) = match version % 3 {
-            0 => (mine.await, castore.ask("push", theirs).await),
-            1 => {
-                let theirs = castore.ask("push", theirs).await;
-                (mine.await, theirs)
+    for (store, log) in [("CUSTOMERS", stack.table()), ("LEGACY", stack.legacy_table())] {
+        let mut wins = [0, 0];
+        let mut read = Version::NONE;
+        for version in 1..=RACES {
+            // Each may start later than the other, so that neither always comes first.
+            let ada = customer("ada");
+            let mine = log.push_event(&ada, PushPlace::After(read), added(1));
+            let theirs = pushed(store, "ada", version, "PointsAdded", json!({ "points": 1000 }));
+            let (mine, theirs) = match version % 3 {
+                0 => (mine.await, castore.ask("push", theirs).await),
+                1 => {
+                    let theirs = castore.ask("push", theirs).await;
+                    (mine.await, theirs)
+                }
+                _ => tokio::join!(mine, castore.ask("push", theirs)),
+            };
+            match (mine, &theirs["error"]["code"]) {
+                (Ok(event), Value::String(code)) if code == "EventAlreadyExistsError" => {
+                    assert_eq!(event.version.number(), version);
+                    wins[0] += 1;
+                }
+                (Err(AggregateError::Conflict(conflict)), Value::Null) => {
+                    assert_eq!(conflict.version, version);
+                    wins[1] += 1;
+                }
+                (mine, _) => panic!("version {version}: {mine:?}, {theirs}"),
             }
-            _ => tokio::join!(mine, castore.ask("push", theirs)),
-        };
-        match (mine, &theirs["error"]["code"]) {
-            (Ok(event), Value::String(code)) if code == "EventAlreadyExistsError" => {
-                assert_eq!(event.version.number(), version);
-                wins[0] += 1;
-            }
-            (Err(AggregateError::Conflict(conflict)), Value::Null) => {
-                assert_eq!(conflict.version, version);
-                wins[1] += 1;
-            }
-            (mine, _) => panic!("version {version}: {mine:?}, {theirs}"),
+            read = events(&log, &customer("ada"), Range::NEWEST).await[0].version;
+            assert_eq!(read.number(), version);
         }
-        read = events(&log, &customer("ada"), Range::NEWEST).await[0].version;
-        assert_eq!(read.number(), version);
+        assert!(wins.iter().all(|won| *won > 0), "{wins:?}");
+        let ada =
+            log.get_aggregate::<Customer>(&catalog(), &customer("ada"), None).await.expect("Ada");
+        assert_eq!(ada.state.points, wins[0] + 1_000 * wins[1]);
+        let theirs = castore.call("aggregate", json!({ "store": store, "id": "ada" })).await;
+        assert_eq!(theirs["aggregate"]["points"], wins[0] + 1_000 * wins[1]);
     }
-    assert!(wins.iter().all(|won| *won > 0), "{wins:?}");
-    let ada = log.get_aggregate::<Customer>(&catalog(), &customer("ada"), None).await.expect("Ada");
-    assert_eq!(ada.state.points, wins[0] + 1_000 * wins[1]);
-    let theirs = castore.call("aggregate", json!({ "store": "CUSTOMERS", "id": "ada" })).await;
-    assert_eq!(theirs["aggregate"]["points"], wins[0] + 1_000 * wins[1]);
 }
 
 #[tokio::test]
@@ -289,7 +297,7 @@ async fn stream_images_mean_the_same_to_both() {
 }
 
 #[tokio::test]
-async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
+async fn a_legacy_table_of_the_original_is_read_written_listed_and_imported() {
     let stack = Stack::start().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     for id in ["ada", "b#c"] {
@@ -298,25 +306,36 @@ async fn a_legacy_table_of_the_original_is_read_listed_and_imported() {
             castore.call("push", event).await;
         }
     }
-    let legacy = LegacyTable::new(stack.client.clone(), crate::stack::LEGACY, "CUSTOMERS");
-    let (legacy, log) = (legacy.expect("a store"), stack.table());
+    let (legacy, log) = (stack.legacy_table(), stack.table());
+    // A slice decides on what the original wrote, and the original reads what it has appended.
+    let decisions = AggregateLog::new(legacy.clone(), catalog(), stack.clock.clone());
+    for customer in ["ada", "eve"] {
+        run(&decisions, &register(customer), None).await;
+    }
+    run(&decisions, &add("ada", &[4, 5]), None).await;
+    let theirs = castore.call("aggregate", json!({ "store": "LEGACY", "id": "ada" })).await;
+    let ours = events(&legacy, &customer("ada"), Range::default()).await;
+    assert_eq!((theirs["aggregate"]["points"].as_i64(), ours.len()), (Some(15), 6));
+    assert_eq!(theirs["events"], details(&ours));
+    let theirs = castore.call("list", json!({ "store": "LEGACY" })).await;
+    assert_eq!(theirs["aggregateIds"].as_array().map(Vec::len), Some(3));
     let listed =
         legacy.list_aggregate_ids("CUSTOMERS", &ListOptions::default()).await.expect("a page");
-    assert_eq!(listed.aggregates.len(), 2);
-    assert_eq!(legacy.import(&log).await.expect("imported").events, 6);
-    for id in ["ada", "b#c"] {
+    assert_eq!(listed.aggregates.len(), 3);
+    assert_eq!(log.import(&legacy, &|_| ()).await.expect("imported").events, 10);
+    for (id, version) in [("ada", 7), ("b#c", 4)] {
         let before = castore.call("events", json!({ "store": "LEGACY", "id": id })).await;
         let after = castore.call("events", json!({ "store": "CUSTOMERS", "id": id })).await;
         assert_eq!(before, after);
-        let ours = of_legacy(&legacy, &customer(id), Range::default()).await;
+        let ours = events(&legacy, &customer(id), Range::default()).await;
         assert_eq!(after["events"], details(&ours));
-        let more = pushed("CUSTOMERS", id, 4, "PointsAdded", json!({ "points": 4 }));
+        let more = pushed("CUSTOMERS", id, version, "PointsAdded", json!({ "points": 4 }));
         castore.call("push", more).await;
-        assert_eq!(versions(&log, &customer(id), Range::NEWEST).await, [4]);
+        assert_eq!(versions(&log, &customer(id), Range::NEWEST).await, [version]);
     }
     let theirs = castore.call("list", json!({ "store": "CUSTOMERS" })).await;
     let ours = log.list_aggregate_ids("CUSTOMERS", &ListOptions::default()).await.expect("a page");
-    assert_eq!(theirs["aggregateIds"].as_array().map(Vec::len), Some(2));
-    assert_eq!(ours.aggregates.len(), 2);
+    assert_eq!(theirs["aggregateIds"].as_array().map(Vec::len), Some(3));
+    assert_eq!(ours.aggregates.len(), 3);
     assert!(log.verify(&|_| {}).await.expect("a report").wrong.is_empty());
 }

@@ -7,10 +7,10 @@ use futures::TryStreamExt;
 use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateKey, AggregateLog, AggregateTable, NewAggregateEvent,
-    Range, VersionConflict, table_layout,
+    Range, VersionConflict, legacy_table_layout, table_layout,
 };
 use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Item, TableLayout, number_key};
+use ringfence_dynamo::{Clock, Item};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
@@ -19,6 +19,8 @@ use crate::customers::{catalog, envelope};
 
 pub(crate) const TABLE: &str = "aggregates";
 pub(crate) const LEGACY: &str = "legacy";
+/// Another table for any stores.
+pub(crate) const OTHER: &str = "others";
 /// The time of every fixed clock: 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 pub(crate) const NOW: &str = "2024-06-23T00:00:00.000Z";
@@ -35,7 +37,8 @@ impl Stack {
     pub(crate) async fn start() -> Self {
         let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
         dynamo.create_table(&table_layout().properties(), TABLE).expect("the table");
-        dynamo.create_table(&legacy().properties(), LEGACY).expect("the legacy table");
+        dynamo.create_table(&table_layout().properties(), OTHER).expect("the other table");
+        dynamo.create_table(&legacy_table_layout().properties(), LEGACY).expect("the legacy table");
         let wire = Wire::default();
         let client = wire.client(dynamo.endpoint());
         Self { dynamo, wire, client, clock: Clock::fixed(NOW_MS) }
@@ -51,6 +54,16 @@ impl Stack {
 
     pub(crate) fn table(&self) -> AggregateTable {
         AggregateTable::new(self.client.clone(), TABLE, self.clock.clone())
+    }
+
+    pub(crate) fn other_table(&self) -> AggregateTable {
+        AggregateTable::new(self.client.clone(), OTHER, self.clock.clone())
+    }
+
+    /// The table of the customers in the older layout.
+    pub(crate) fn legacy_table(&self) -> AggregateTable {
+        let (client, clock) = (self.client.clone(), self.clock.clone());
+        AggregateTable::legacy(client, LEGACY, "CUSTOMERS", clock).expect("a store")
     }
 
     /// The log of the customers.
@@ -113,13 +126,6 @@ pub(crate) fn accepted(handled: &Handled) -> Vec<String> {
 pub(crate) fn code(handled: &Handled) -> &str {
     let Outcome::Rejected { rejected, .. } = &handled.outcome else { panic!("{handled:?}") };
     rejected.rejection["code"].as_str().expect("a code")
-}
-
-/// Castore's older layout: each store has a table, and first events have a number as their key.
-fn legacy() -> TableLayout {
-    let mut layout = table_layout();
-    layout.indexes[0].keys[0] = number_key("isInitialEvent");
-    layout
 }
 
 pub(crate) fn key(store: &str, id: &str) -> AggregateKey {

@@ -12,7 +12,7 @@ const { LegacyDynamoDBEventStorageAdapter, DynamoDBSingleTableEventStorageAdapte
 
 const dynamoDBClient = new DynamoDBClient({
   endpoint: process.env.ENDPOINT,
-  region: 'eu-west-1',
+  region: process.env.AWS_REGION ?? 'eu-west-1',
   credentials: { accessKeyId: 'local', secretAccessKey: 'local' },
 });
 
@@ -34,11 +34,12 @@ const reducer = (customer = { points: 0 }, { type, payload }) => {
 const store = (eventStoreId, eventStorageAdapter) =>
   new EventStore({ eventStoreId, eventTypes, reducer, eventStorageAdapter });
 
-const single = () =>
-  new DynamoDBSingleTableEventStorageAdapter({ tableName: process.env.TABLE, dynamoDBClient });
+const single = tableName =>
+  new DynamoDBSingleTableEventStorageAdapter({ tableName, dynamoDBClient });
 const stores = {
-  CUSTOMERS: store('CUSTOMERS', single()),
-  CARDS: store('CARDS', single()),
+  CUSTOMERS: store('CUSTOMERS', single(process.env.TABLE)),
+  CARDS: store('CARDS', single(process.env.TABLE)),
+  VOUCHERS: store('VOUCHERS', single(process.env.OTHER)),
   LEGACY: store(
     'CUSTOMERS',
     new LegacyDynamoDBEventStorageAdapter({ tableName: process.env.LEGACY, dynamoDBClient }),
@@ -47,7 +48,8 @@ const stores = {
 const images = new ImageParser({ sourceEventStores: [stores.CUSTOMERS, stores.CARDS] });
 
 const operations = {
-  push: ({ store, event, force }) => stores[store].pushEvent(event, { force }),
+  push: ({ store: name, event, force }) =>
+    (stores[name] ?? store(name, single())).pushEvent(event, { force }),
   group: ({ events }) =>
     EventStore.pushEventGroup(...events.map(({ store, event }) => stores[store].groupEvent(event))),
   events: ({ store, id, options }) => stores[store].getEvents(id, options),

@@ -2,10 +2,10 @@
 //! document. And what a slice may do with its document.
 
 use ringfence::prelude::*;
-use ringfence::{Envelope, EventSchema};
+use ringfence::{Consistency, Envelope, EventSchema, Metadata};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
-    Documents, MemoryStore, Store, handle,
+    Documents, Encoding, Load, MemoryStore, Store, TipLimits, handle,
 };
 use ringfence_dynamo::Clock;
 
@@ -59,7 +59,10 @@ impl State for Shelf {
     }
 }
 
-impl Document for Shelf {}
+impl Document for Shelf {
+    const TIP: TipLimits = TipLimits { events_max: Some(2), ..TipLimits::DEFAULT };
+    const ENCODING: Encoding = Encoding::Deflate;
+}
 
 /// A context with these events.
 macro_rules! context {
@@ -211,6 +214,25 @@ fn whoever_names_no_document_or_several_hears_the_way_out() {
     }
 }
 
+#[tokio::test]
+async fn documents_are_stored_as_their_state_says() {
+    let category = Category::of::<Fill>(memory(), Cache::none()).expect("a slice of the log");
+    let mut metadata = Metadata::default();
+    metadata.insert("note", "again ".repeat(50)).expect("not a key of the log");
+    let envelope = Envelope { metadata, ..Envelope::default() };
+    let filled = NewEvent::new(&Filled { shelf_id: "a".to_owned() }).expect("it has a JSON");
+    for _ in 0..3 {
+        let decide = |_: &Shelf| Ok::<_, ()>(vec![filled.clone()]);
+        category.transact("a", Load::Eventual, &envelope, decide).await.expect("it is settled");
+    }
+    let stream = category.stream("a").expect("a name");
+    let tip = category.log().tip(&stream, Consistency::Strong, &envelope).await;
+    let tip = tip.expect("an answer").expect("a Tip");
+    // Two events are in a calf.
+    assert_eq!((tip.base(), tip.version), (2, 3));
+    assert_eq!(tip.events[0].meta.encoding, Encoding::Deflate.number());
+}
+
 /// What is unusual for a slice.
 #[derive(Command)]
 enum Act {
@@ -261,8 +283,7 @@ async fn an_event_of_another_document_is_not_written<S: Store>(store: S) {
     let decide = |_: &Items| {
         Ok::<_, ()>(vec![NewEvent { event_type: "Wrapped".into(), ..Stored::Closed.of("a") }])
     };
-    let load = ringfence_document_log::Load::Eventual;
-    let error = category.transact("a", load, &Envelope::default(), decide).await;
+    let error = category.transact("a", Load::Eventual, &Envelope::default(), decide).await;
     let error = error.expect_err("its catalog lacks it").to_string();
     assert!(error.contains("add Wrapped::SCHEMA"), "{error}");
 }

@@ -1,10 +1,10 @@
 //! What every store has to do: writes are all or nothing, and guarded.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence::{Consistency, Envelope, Metadata};
 use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, Payload, Store, StreamAppend, StreamAppended,
-    TimelineEvent, TipLimits,
+    Batch, Direction, DocumentError, DocumentLog, NESTING_MAX, Payload, Store, StreamAppend,
+    StreamAppended, TimelineEvent, TipLimits,
 };
 use serde_json::{Value, json};
 
@@ -39,6 +39,7 @@ on_both![
     what_is_too_large_is_refused_before_it_is_sent,
     metadata_is_beside_the_payload,
     any_json_is_a_payload,
+    what_nests_deeper_than_readers_read_is_refused_before_it_is_sent,
 ];
 
 pub(crate) fn events(numbers: std::ops::Range<u64>) -> Vec<Payload> {
@@ -281,7 +282,7 @@ async fn metadata_is_beside_the_payload<S: Store>(store: S) {
 async fn any_json_is_a_payload<S: Store>(store: S) {
     let log = log(store);
     let (stream, envelope) = (name("a"), Envelope::default());
-    let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+    let deep = nested(NESTING_MAX - 1);
     let data =
         json!({ "": { "": 1 }, "number": 1e300, "deep": deep, "long": { "x".repeat(70_000): 1 } });
     let events = vec![Payload::new("Odd", Some(data.clone()))];
@@ -291,4 +292,34 @@ async fn any_json_is_a_payload<S: Store>(store: S) {
     written(log.append(append).await.expect("it is settled"));
     let tip = log.tip(&stream, Consistency::Strong, &envelope).await.expect("an answer");
     assert_eq!(tip.expect("a Tip").events[0].data.json().expect("JSON"), Some(data));
+}
+
+/// A JSON of so many lists and maps in one another.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(1), |inner, level| match level % 2 {
+        0 => json!([inner]),
+        _ => json!({ "inner": inner }),
+    })
+}
+
+async fn what_nests_deeper_than_readers_read_is_refused_before_it_is_sent<S: Store>(store: S) {
+    let log = log(store);
+    let (stream, deep) = (name("a"), nested(NESTING_MAX + 1));
+    let payload = || vec![Payload::new("Deep", Some(deep.clone()))];
+    let mut metadata = Metadata::default();
+    metadata.insert("trail", deep.clone()).expect("not a key of the log");
+    let of_deep = Envelope { metadata, ..Envelope::default() };
+    for (subject, events, unfolds, envelope) in [
+        ("Deep", payload(), vec![], Envelope::default()),
+        ("Deep", events(0..1), payload(), Envelope::default()),
+        ("metadata trail", events(0..1), vec![], of_deep),
+    ] {
+        let (known, by_etag, envelope) = (None, false, &envelope);
+        let append = StreamAppend { stream: &stream, known, by_etag, events, unfolds, envelope };
+        let error = log.append(append).await.expect_err("no reader goes as deep").to_string();
+        let said = "121 levels of lists and maps, limit 120; nest its data less, or keep what is nested as a text";
+        assert_eq!(error, format!("{subject}: {said}"));
+    }
+    let tip = log.tip(&stream, Consistency::Strong, &Envelope::default()).await;
+    assert_eq!(tip.expect("an answer"), None);
 }

@@ -1,15 +1,18 @@
-//! Tips as the original for .NET, Equinox.DynamoStore, writes them according to its source: it leaves out
-//! empty lists and the number of an encoding that is 0.
+//! Tips as the original for .NET, Equinox.DynamoStore 4, writes them according to its source: it leaves out
+//! empty lists and the number of an encoding that is 0. Bodies are as FsCodec 3 makes them according to its source: a union
+//! is an object whose `case` names it, an option without a value is null, and Brotli has the settings of .NET's `Optimal`.
+//! The packages themselves do not run here.
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence::{Consistency, Envelope};
 use ringfence_document_log::{
-    AccessStrategy, Batch, Cache, Direction, Payload, Pruned, Span, StreamAppend, StreamAppended,
-    TimelineEvent,
+    AccessStrategy, Batch, Body, Cache, Direction, Encoding, Payload, Pruned, Span, StreamAppend,
+    StreamAppended, TimelineEvent,
 };
 use ringfence_dynamo::Item;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::basket::{Event, State, add, added, baskets, rolling, snapshot, state};
@@ -159,4 +162,59 @@ async fn a_tip_without_unfolds_is_read_and_appended_to() {
     let skus = read.iter().map(|recorded| recorded.event.data.json().expect("JSON"));
     let skus: Vec<_> = skus.map(|data| data.expect("a payload")["sku"].clone()).collect();
     assert_eq!(skus, [json!(1), json!(2), json!(9)]);
+}
+
+/// What [`PACKED`] holds, as System.Text.Json writes it.
+const ORDER_PAID: &str = r#"{"orderId":"7","paidBy":{"case":"Card","number":"4242","holder":"Jørgen + Ada"},"tips":[{"case":"Cash"},{"case":"Cash"},{"case":"Card","number":"4242","holder":"Ada"}],"note":null}"#;
+/// Packed by the reference implementation of Brotli, which .NET uses, with quality 4 and a window of 22 bits.
+const PACKED: &str = "1bb40000049e9e6da6cafb954be0d78004a19aceb5f6f579c0c5877879ee54f123c1c618d239365ec437fbf0bf7440f1\
+    110eed72889fe89bbe3d8f28497b1a10ce911614c7722c84c57e33649efd7fa779dc19a6110d2d5fe1b23c9cd15ce29e\
+    177c05a104ea500abbfd654477d7cde60b";
+
+/// An event with unions, as a program in Rust declares it.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OrderPaid {
+    order_id: String,
+    paid_by: Payment,
+    tips: Vec<Payment>,
+    note: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "case")]
+enum Payment {
+    Cash,
+    #[serde(rename_all = "camelCase")]
+    Card {
+        number: String,
+        holder: String,
+    },
+}
+
+#[tokio::test]
+async fn brotli_and_unions_of_dotnet_are_read_and_ours_is_as_theirs() {
+    let bytes = (0..PACKED.len()).step_by(2).map(|n| u8::from_str_radix(&PACKED[n..n + 2], 16));
+    let bytes = bytes.collect::<Result<Vec<u8>, _>>().expect("hexadecimal digits");
+    let mut item = tip(1, 1, &[added(1)], None);
+    let mut event = map([("t", text("2024-06-23T02:00:00.0000000+02:00"))]);
+    event.extend(map([("d", AttributeValue::B(Blob::new(bytes))), ("D", number(2))]));
+    item.insert("c".to_owned(), AttributeValue::L(vec![text("OrderPaid")]));
+    item.insert("e".to_owned(), AttributeValue::L(vec![AttributeValue::M(event)]));
+    let span = Span::of_image(item).expect("a Tip").expect("an append");
+    let body = &span.events[0].event.data;
+    assert_eq!(body.unpacked().expect("it unpacks"), ORDER_PAID.as_bytes());
+    let json = body.json().expect("JSON").expect("a payload");
+    let card =
+        |holder: &str| Payment::Card { number: "4242".to_owned(), holder: holder.to_owned() };
+    let expected = OrderPaid {
+        order_id: "7".to_owned(),
+        paid_by: card("Jørgen + Ada"),
+        tips: vec![Payment::Cash, Payment::Cash, card("Ada")],
+        note: None,
+    };
+    assert_eq!(serde_json::from_value::<OrderPaid>(json).expect("its shape"), expected);
+    // The number of what this crate packs is the one by which .NET unpacks it.
+    let ours = Body::of_bytes(ORDER_PAID.into(), Encoding::Brotli);
+    assert_eq!((ours.encoding, ours.bytes.len() < ORDER_PAID.len()), (2, true));
 }

@@ -7,9 +7,11 @@
 //                                                                        or "refused" after "go"
 //   query    {id, ...how}          reads through a decider            -> {state, version}
 //   read     {id, from, to}        reads the events themselves        -> {events}
+//   ingest   {spans, epoch}        indexes spans in the table INDEX, in epochs of so many batches
+//                                                                     -> {ingested}
 //
 // how: strategy, codec ("raw", "deflate", "flushed", "brotli"), tip (the original's options),
-// cached, load ("empty").
+// cached, load ("empty"), category.
 import { createInterface } from "node:readline"
 import zlib from "node:zlib"
 import { DynamoDB } from "@aws-sdk/client-dynamodb"
@@ -23,18 +25,18 @@ import {
   QueryOptions,
   TipOptions,
 } from "@equinox-js/dynamo-store"
+import { AppendsPartitionId, DynamoStoreIndexer } from "@equinox-js/dynamo-store-indexer"
 
-const { ENDPOINT: endpoint, TABLE: tableName } = process.env
+const { ENDPOINT: endpoint, TABLE: tableName, INDEX: indexName, CATEGORY = "Basket" } = process.env
 const client = new DynamoStoreClient(
   new DynamoDB({
     endpoint,
-    region: "eu-west-1",
+    region: process.env.AWS_REGION ?? "eu-west-1",
     credentials: { accessKeyId: "local", secretAccessKey: "local" },
     maxAttempts: 1,
   }),
 )
 
-const CATEGORY = "Basket"
 const initial = { items: {}, closed: false }
 
 function evolve(state, event) {
@@ -85,21 +87,21 @@ const strategies = {
   rolling: () => AccessStrategy.RollingState(toSnapshot),
 }
 
-const context = (tip = {}) =>
+const context = (tip = {}, table = tableName) =>
   DynamoStoreContext.create({
     client,
-    tableName,
+    tableName: table,
     tip: TipOptions.create(tip),
     query: QueryOptions.create({}),
   })
 
 const cache = new MemoryCache()
 
-function decider({ id, strategy = "unoptimized", codec: name, tip, cached }) {
+function decider({ id, strategy = "unoptimized", codec: name, tip, cached, category: of = CATEGORY }) {
   const caching = cached ? CachingStrategy.Cache(cache) : CachingStrategy.NoCache()
   const access = strategies[strategy]()
   const category = DynamoStoreCategory.create(
-    context(tip), CATEGORY, codec(name), fold, initial, caching, access,
+    context(tip), of, codec(name), fold, initial, caching, access,
   )
   return Decider.forStream(category, StreamId.create(id), undefined)
 }
@@ -129,7 +131,15 @@ async function hold(command) {
   }
 }
 
+let indexer
+
 const commands = {
+  async ingest({ spans, epoch }) {
+    const caching = CachingStrategy.Cache(cache)
+    indexer ??= new DynamoStoreIndexer(context({}, indexName), caching, 1 << 20, 100_000, BigInt(epoch))
+    const ingested = await indexer.ingestWithoutConcurrency(AppendsPartitionId.wellKnownId, spans)
+    return { ingested }
+  },
   async transact(command) {
     const version = await decider(command).transactVersion(() => command.events, load(command))
     return { version: Number(version) }

@@ -87,7 +87,7 @@ fn survive_all(worlds: impl Iterator<Item = u64>) {
 
 /// With 10,000 crash points in `cargo proof`.
 fn worlds() -> u64 {
-    bound(20, 200)
+    bound(10, 200)
 }
 
 #[test]

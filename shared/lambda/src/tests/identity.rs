@@ -111,7 +111,7 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
             Some("iam:111122223333:role/shop"),
             vec![],
         ),
-        (json!({ "lambda": { "sub": "ada", "userArn": "ada" } }), None, vec![]),
+        (json!({}), None, vec![]),
         (Value::Null, None, vec![]),
     ] {
         let function = function();
@@ -127,6 +127,9 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         jwt(json!({ "iss": "main", "sub": "ada" })),
         iam("ada"),
         json!({ "iam": { "userId": "AIDA" } }),
+        // Which member names the caller, only the authorizer knows.
+        json!({ "lambda": { "sub": "ada", "userArn": "ada" } }),
+        json!({ "lambda": null }),
     ] {
         let function = function();
         let (status, _, body) = http(&function, from(authorizer.clone()));

@@ -9,6 +9,8 @@ pub struct Permission {
     pub action: String,
     /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
     pub resource: String,
+    /// What the template writes for the table's ARN: `EventTable.Arn`, or a parameter of Systems Manager that has it.
+    pub arn: String,
     /// The partition key of the item or items; `None` for a scan or a batch.
     pub key: Option<String>,
     /// The transaction that the action is a part of, such as `TransactWriteItems`.
@@ -20,8 +22,8 @@ impl Permission {
     #[must_use]
     pub fn yaml(&self) -> String {
         match self.resource.split_once('/') {
-            None => format!("!GetAtt {}.Arn", self.resource),
-            Some((table, index)) => format!("!Sub \"${{{table}.Arn}}/{index}\""),
+            None => format!("!GetAtt {}", self.arn),
+            Some((_, index)) => format!("!Sub \"${{{}}}/{index}\"", self.arn),
         }
     }
 }
@@ -111,6 +113,8 @@ pub enum Part {
         action: String,
         /// The resource, as [`Permission::resource`] has it.
         resource: String,
+        /// The table's ARN, as [`Permission::arn`] has it.
+        arn: String,
         /// Whether it is given outside of transactions.
         alone: bool,
     },
@@ -123,7 +127,7 @@ impl Display for Excess {
         let Self { role, sid, part } = self;
         write!(f, "{role}: its statement {sid} allows ")?;
         match part {
-            Part::Access { action, resource, alone } => {
+            Part::Access { action, resource, alone, .. } => {
                 let alone = if *alone { " outside of transactions" } else { "" };
                 write!(f, "{action} on {resource}{alone}")?;
             }

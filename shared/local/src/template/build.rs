@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     document::{Template, View},
@@ -54,6 +54,7 @@ impl Template {
 
 impl Model {
     fn new(view: &View<'_>) -> Result<Self, TemplateError> {
+        check_rules(view)?;
         let mut model = Self {
             tables: tables(view)?,
             functions: Vec::new(),
@@ -183,11 +184,35 @@ fn outputs(view: &View<'_>) -> Result<BTreeMap<String, String>, TemplateError> {
 }
 
 fn tables(view: &View<'_>) -> Result<Vec<TableResource>, TemplateError> {
-    let table = |(id, body): (&str, &Value)| {
+    let mut tables = Vec::new();
+    for (id, body) in view.all("AWS::DynamoDB::Table") {
         let properties = view.property(id, body, "Properties")?;
-        Ok(TableResource { id: id.to_owned(), name: view.local_name(id)?, properties })
-    };
-    view.resources("AWS::DynamoDB::Table")?.into_iter().map(table).collect()
+        let (id, own) = (id.to_owned(), view.local_name(id)?);
+        let parameter = format!("{id}Name");
+        let is_parameter = view.resolver.document["Parameters"].get(&parameter).is_some();
+        if view.is_there(&id, body)? {
+            tables.push(TableResource { id, name: own, properties, instead_of: None });
+        } else if is_parameter {
+            let place = Place { resource: &id, property: &parameter };
+            let name = view.resolver.text(place, &json!({ "Ref": parameter }))?;
+            tables.push(TableResource { id, name, properties, instead_of: Some(own) });
+        }
+    }
+    Ok(tables)
+}
+
+/// The rules of the template for its parameters.
+fn check_rules(view: &View<'_>) -> Result<(), TemplateError> {
+    for (rule, body) in view.resolver.document["Rules"].as_object().into_iter().flatten() {
+        let place = Place { resource: "Rules", property: rule };
+        for assertion in body["Assertions"].as_array().into_iter().flatten() {
+            if !view.resolver.holds(place, &assertion["Assert"])? {
+                let says = view.resolver.text(place, &assertion["AssertDescription"])?;
+                return Err(TemplateError::Rule { rule: rule.clone(), says });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource, TemplateError> {

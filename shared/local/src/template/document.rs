@@ -88,19 +88,29 @@ pub(super) struct View<'a> {
 impl<'a> View<'a> {
     /// The resources of one type, by logical id, without those whose condition does not hold.
     pub(super) fn resources(&self, kind: &str) -> Result<Vec<(&'a str, &'a Value)>, TemplateError> {
-        let resources = self.resolver.document["Resources"].as_object();
         let mut of_kind = Vec::new();
-        for (id, body) in resources.into_iter().flatten().filter(|(_, body)| body["Type"] == kind) {
-            let place = Place { resource: id, property: "Condition" };
-            let holds = match body.get("Condition") {
-                Some(name) => self.resolver.holds(place, &json!({ "Condition": name }))?,
-                None => true,
-            };
-            if holds {
-                of_kind.push((id.as_str(), body));
+        for (id, body) in self.all(kind) {
+            if self.is_there(id, body)? {
+                of_kind.push((id, body));
             }
         }
         Ok(of_kind)
+    }
+
+    /// The resources of one type, by logical id, whether their conditions hold or not.
+    pub(super) fn all(&self, kind: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let resources = self.resolver.document["Resources"].as_object().into_iter().flatten();
+        let of_kind = resources.filter(move |(_, body)| body["Type"] == kind);
+        of_kind.map(|(id, body)| (id.as_str(), body))
+    }
+
+    /// Whether the condition of a resource holds.
+    pub(super) fn is_there(&self, id: &str, body: &Value) -> Result<bool, TemplateError> {
+        let place = Place { resource: id, property: "Condition" };
+        match body.get("Condition") {
+            Some(name) => self.resolver.holds(place, &json!({ "Condition": name })),
+            None => Ok(true),
+        }
     }
 
     pub(super) fn local_name(&self, resource: &str) -> Result<String, TemplateError> {

@@ -32,6 +32,14 @@ pub enum TemplateError {
         /// The name asked for.
         name: String,
     },
+    /// The values of parameters contradict each other.
+    #[error("{rule}: {says}")]
+    Rule {
+        /// The rule of the template that does not hold.
+        rule: String,
+        /// Its description, which says what does.
+        says: String,
+    },
     /// A property is missing or does not have the expected shape.
     #[error("{resource}: {property} is not as expected")]
     Property {

@@ -242,6 +242,9 @@ impl Resolver<'_> {
         resource: &str,
         attribute: &str,
     ) -> Result<String, TemplateError> {
+        if (self.kind(place, resource)?, attribute) == ("AWS::SSM::Parameter", "Value") {
+            return self.text(place, &self.document["Resources"][resource]["Properties"]["Value"]);
+        }
         let name = self.local_name(place, resource)?;
         let here = format!("{REGION}:{ACCOUNT}");
         Ok(match (self.kind(place, resource)?, attribute) {

@@ -2,6 +2,7 @@
 //! mappings, bus, rules, schedules, queues and buckets.
 
 mod access;
+mod arn;
 mod build;
 mod document;
 mod error;

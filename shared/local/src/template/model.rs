@@ -56,6 +56,9 @@ pub struct TableResource {
     pub name: String,
     /// The resource's properties, resolved.
     pub properties: Value,
+    /// The name of the table that the stack would make; `None` if it makes it. Otherwise a parameter names this table,
+    /// which has to be there.
+    pub instead_of: Option<String>,
 }
 
 /// A Lambda function.

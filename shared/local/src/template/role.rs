@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::access::{Excess, Fix, LackingPermission, Part, Permission};
+use super::arn::{Resource, arn_of, resource};
 use super::build::not_understood;
 use super::document::{Template, View};
 use super::error::TemplateError;
@@ -24,7 +25,7 @@ pub struct Role {
 struct Statement {
     sid: String,
     actions: Vec<String>,
-    resources: Vec<String>,
+    resources: Vec<Resource>,
     conditions: Conditions,
 }
 
@@ -55,6 +56,8 @@ struct Leading {
 /// A table, and the partition keys of the table itself and of its indexes.
 struct Table {
     id: String,
+    /// As [`Permission::arn`] has it.
+    arn: String,
     key: String,
     index_keys: BTreeMap<String, String>,
 }
@@ -84,10 +87,11 @@ impl Template {
         let statements = listed.flatten().filter(|statement| {
             statement["Action"].to_string().contains("\"dynamodb:") // other services have conditions of their own
         });
-        let statements = statements.map(|statement| Statement::new(id, statement));
-        let tables = names
-            .iter()
-            .map(|(table, name)| Ok(((*name).to_owned(), Table::new(table, &self.table(table)?))));
+        let statements = statements.map(|statement| Statement::new(&self.document, id, statement));
+        let tables = names.iter().map(|(table, name)| {
+            let arn = arn_of(&self.document, table);
+            Ok(((*name).to_owned(), Table::new(table, arn, &self.table(table)?)))
+        });
         Ok(Role {
             id: id.to_owned(),
             statements: statements.collect::<Result<_, _>>()?,
@@ -181,6 +185,7 @@ impl Role {
         let index = request["IndexName"].as_str();
         let known = self.tables.get(name);
         let id = known.map_or(name, |table| &table.id);
+        let arn = known.map_or_else(|| format!("{name}.Arn"), |table| table.arn.clone());
         let key = known.and_then(|table| match index {
             None => Some(&table.key),
             Some(index) => table.index_keys.get(index),
@@ -188,6 +193,7 @@ impl Role {
         Permission {
             action: format!("dynamodb:{action}"),
             resource: index.map_or_else(|| id.to_owned(), |index| format!("{id}/index/{index}")),
+            arn,
             key: key.and_then(|key| key_of(request, key)),
             enclosing: None,
         }
@@ -201,7 +207,8 @@ impl Role {
             let conditions = &statement.conditions;
             let is_alike = conditions.all_enclosed() == access.enclosing.is_some()
                 && (conditions.all_like.keys.is_none() || access.key.is_some());
-            is_alike && conditions.hold(access) && statement.resources == [resource.as_str()]
+            let is_only = matches!(&statement.resources[..], [one] if one.name == *resource);
+            is_alike && conditions.hold(access) && is_only
         });
         if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
             Fix::Conditions { sid: statement.sid.clone() }
@@ -216,7 +223,7 @@ impl Role {
 }
 
 impl Statement {
-    fn new(role: &str, statement: &Value) -> Result<Self, TemplateError> {
+    fn new(document: &Value, role: &str, statement: &Value) -> Result<Self, TemplateError> {
         let sid = statement["Sid"].as_str().unwrap_or("without a Sid").to_owned();
         let wrong = |what: &str| not_understood(role, &format!("statement {sid}"), what);
         if statement["Effect"] != "Allow" {
@@ -224,7 +231,8 @@ impl Statement {
         }
         let actions = each(&statement["Action"]).map(|action| action.as_str().map(str::to_owned));
         let actions: Option<Vec<String>> = actions.collect();
-        let resources: Option<Vec<String>> = each(&statement["Resource"]).map(resource).collect();
+        let resources = each(&statement["Resource"]).map(|value| resource(document, value));
+        let resources: Option<Vec<_>> = resources.collect();
         let conditions = match statement.get("Condition") {
             None => Conditions::default(),
             Some(condition) => serde_json::from_value(condition.clone())
@@ -240,7 +248,8 @@ impl Statement {
     }
 
     fn is_of(&self, access: &Permission) -> bool {
-        self.actions.contains(&access.action) && self.resources.contains(&access.resource)
+        let is_of = |resource: &Resource| resource.name == access.resource;
+        self.actions.contains(&access.action) && self.resources.iter().any(is_of)
     }
 
     /// The permissions of the statement that nothing `needed` needs. Parts of transactions do not need a
@@ -254,14 +263,17 @@ impl Statement {
         });
         let used: Vec<_> = used.collect();
         let mut excess = Vec::new();
-        for resource in self.resources.iter().filter(|resource| !resource.ends_with(".StreamArn")) {
+        for Resource { name, arn } in
+            self.resources.iter().filter(|resource| !resource.name.ends_with(".StreamArn"))
+        {
             let is_used = |action: &String| {
-                used.iter().any(|used| used.action == *action && used.resource == *resource)
+                used.iter().any(|used| used.action == *action && used.resource == *name)
             };
             let unused = self.actions.iter().filter(|action| !is_used(action));
             excess.extend(unused.map(|action| Part::Access {
                 action: action.clone(),
-                resource: resource.clone(),
+                resource: name.clone(),
+                arn: arn.clone(),
                 alone: !is_enclosed,
             }));
         }
@@ -293,7 +305,7 @@ impl Conditions {
 }
 
 impl Table {
-    fn new(id: &str, properties: &Value) -> Self {
+    fn new(id: &str, arn: String, properties: &Value) -> Self {
         let key = |schema: &Value| {
             let mut keys = schema["KeySchema"].as_array().into_iter().flatten();
             let hash = keys.find(|key| key["KeyType"] == "HASH");
@@ -302,26 +314,13 @@ impl Table {
         let indexes = properties["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
         let index_keys = indexes
             .map(|index| (index["IndexName"].as_str().unwrap_or_default().to_owned(), key(index)));
-        Self { id: id.to_owned(), key: key(properties), index_keys: index_keys.collect() }
+        Self { id: id.to_owned(), arn, key: key(properties), index_keys: index_keys.collect() }
     }
 }
 
 /// The items of a list, or the one that is there instead.
 fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
-}
-
-/// `EventTable`, `EventTable.StreamArn` or `EventTable/index/tag_customerId`.
-fn resource(value: &Value) -> Option<String> {
-    if let Some(path) = value.pointer("/Fn::GetAtt") {
-        let (resource, attribute) = (path[0].as_str()?, path[1].as_str()?);
-        return Some(match attribute {
-            "Arn" => resource.to_owned(),
-            other => format!("{resource}.{other}"),
-        });
-    }
-    let (table, rest) = value.pointer("/Fn::Sub")?.as_str()?.split_once(".Arn}")?;
-    Some(format!("{}{rest}", table.strip_prefix("${")?))
 }
 
 /// IAM's `StringLike` with a star at the end, which is how the template uses it.

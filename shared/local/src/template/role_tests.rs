@@ -80,6 +80,7 @@ fn a_read_needs_its_table_or_its_index() {
     let access = |resource: &str, key: &str| Permission {
         action: "dynamodb:Query".to_owned(),
         resource: resource.to_owned(),
+        arn: "Events.Arn".to_owned(),
         key: Some(key.to_owned()),
         enclosing: None,
     };
@@ -104,6 +105,28 @@ fn a_read_needs_its_table_or_its_index() {
         &json!({ "RequestItems": { "events": { "Keys": [] } } }),
         "dynamodb:BatchGetItem on Events: \
          add a statement with `Action: dynamodb:BatchGetItem` and `Resource: !GetAtt Events.Arn`",
+    );
+}
+
+/// A parameter of Systems Manager has the ARN of the table, or of one that is used in its place.
+#[test]
+fn a_table_may_be_named_by_a_parameter_that_has_its_arn() {
+    let parameter = "  EventsArn:
+    Type: AWS::SSM::Parameter
+    Properties: { Type: String, Value: !If [Makes, !GetAtt Events.Arn, !Ref Other] }
+  PlaceOrder:";
+    let text = SHOP.replace("Events.Arn", "EventsArn.Value").replace("  PlaceOrder:", parameter);
+    let role = Template::parse(&text).expect("YAML").role("place-order", &[("Events", "events")]);
+    let role = role.expect("a role");
+    for index in [None, Some("by_customer")] {
+        let allowed = role.allow("Query", &query(index)).expect("it is allowed");
+        assert_eq!(allowed[0].arn, "EventsArn.Value");
+    }
+    let refused = role.allow("Query", &query(Some("by_student"))).expect_err("no grant");
+    let fix = "add `- !Sub \"${EventsArn.Value}/index/by_student\"` to the resources of its statement Read";
+    assert!(refused.to_string().ends_with(fix), "{refused}");
+    assert!(
+        excess(&[(role, BTreeSet::new())]).iter().any(|one| one.to_string().contains("on Events "))
     );
 }
 

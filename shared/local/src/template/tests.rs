@@ -200,6 +200,41 @@ fn conditions_are_decided_by_the_values_for_this_machine_and_else_by_the_default
     assert_eq!(none.to_string(), "the template has no table Lost");
 }
 
+/// Its stream is named by its ARN, and its properties are what it has to be.
+#[test]
+fn a_table_that_a_parameter_names_takes_the_place_of_one() {
+    let text = SHOP
+        .replace("  Stage:", "  EventsName: { Type: String, Default: \"\" }\n  EventsStreamArn: { Type: String, Default: \"\" }\n  Stage:")
+        .replace(
+            "Conditions:",
+            "Rules:\n  Streams:\n    Assertions:\n      - Assert: !Or [!Equals [!Ref EventsName, \"\"], !Not [!Equals [!Ref EventsStreamArn, \"\"]]]\n        \
+             AssertDescription: EventsStreamArn is lacking.\nConditions:\n  Makes: !Equals [!Ref EventsName, \"\"]",
+        )
+        .replace("  Events:\n    Type: AWS::DynamoDB::Table\n", "  StreamArn:\n    Type: AWS::SSM::Parameter\n    \
+             Properties: { Type: String, Value: !If [Makes, !GetAtt Events.StreamArn, !Ref EventsStreamArn] }\n  \
+             Events:\n    Type: AWS::DynamoDB::Table\n    Condition: Makes\n")
+        .replace("EVENT_TABLE: !Ref Events,", "EVENT_TABLE: !If [Makes, !Ref Events, !Ref EventsName],")
+        .replace("Stream: !GetAtt Events.StreamArn", "Stream: !GetAtt StreamArn.Value");
+    let mut template = Template::parse(&text).expect("a template");
+    let seen = |template: &Template| {
+        let model = template.model(QUEUES)?;
+        let table = model.table("Events").expect("a table").clone();
+        let function = &model.functions[0].environment["EVENT_TABLE"];
+        assert_eq!((function, &model.mappings[0].table), (&table.name, &table.name));
+        assert_eq!(table.properties["KeySchema"][0]["AttributeName"], "id");
+        Ok::<_, TemplateError>((table.name, table.instead_of))
+    };
+    let own = "ringfence-local-Events".to_owned();
+    assert_eq!(seen(&template).expect("a model"), (own.clone(), None));
+    template.set("EventsName=theirs").expect("a parameter");
+    let lacking = seen(&template).expect_err("a stream is lacking");
+    assert_eq!(lacking.to_string(), "Streams: EventsStreamArn is lacking.");
+    let arn =
+        "arn:aws:dynamodb:eu-central-1:123456789012:table/theirs/stream/2026-11-26T00:00:00.000";
+    template.set(&format!("EventsStreamArn={arn}")).expect("a parameter");
+    assert_eq!(seen(&template).expect("a model"), ("theirs".to_owned(), Some(own)));
+}
+
 #[track_caller]
 fn check_refused(from: &str, to: &str, message: &str) {
     assert!(SHOP.contains(from), "{from}");

@@ -1,13 +1,25 @@
 //! A lane whose event fails waits, and the others go on.
 
+use std::time::Duration;
+
+use futures::future::join;
 use ringfence::BoundaryId;
+use ringfence_dynamo::wire::Fault;
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{Ended, Failed, PAUSES, ReactorError, Unpark};
 
-use crate::world::{NAME, World, asked};
+use tokio::time::sleep;
+
+use crate::world::{LONG, NAME, World, asked};
 
 fn lane() -> BoundaryId {
     BoundaryId::stored("orderId:a")
+}
+
+/// Asks for the event for which the one lane waits.
+async fn ask(world: &World, ask: &Unpark) {
+    let [waits] = &world.parked().await[..] else { panic!("one lane waits") };
+    world.table().ask(NAME, &waits.lane, &waits.event, ask).await.unwrap();
 }
 
 fn slots(world: &World, lane: &str) -> Vec<String> {
@@ -43,7 +55,7 @@ async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person(
     world.publish([asked("a", 1), asked("b", 1)]).await;
     assert_eq!(world.run().await.unwrap().effects, 1);
     // What came meanwhile follows when it is retried.
-    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
+    ask(&world, &Unpark::Retry).await;
     let ran = world.run().await.unwrap();
     assert_eq!((ran.effects, ran.waiting, ran.parked), (3, 0, 0));
     assert_eq!(slots(&world, "orderId:a"), ["1", "2", "3", "4"]);
@@ -58,15 +70,11 @@ async fn an_event_that_is_skipped_is_noted_and_a_later_one_can_fail_as_well() {
     world.far.fail("orderId:a/3", [Failed::ForGood("refused".to_owned())]);
     world.publish((0..4).map(|_| asked("a", 2))).await;
     assert_eq!(world.run().await.unwrap().parked, 1);
-    world
-        .table()
-        .ask(NAME, &lane(), &Unpark::Skip("the customer has moved".to_owned()))
-        .await
-        .unwrap();
+    ask(&world, &Unpark::Skip("the customer has moved".to_owned())).await;
     assert_eq!(world.run().await.unwrap().parked, 1);
     let parked = world.parked().await;
     assert_eq!((&*parked[0].event, parked[0].tries, parked[0].next_ms), ("orderId:a/3", 1, None));
-    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
+    ask(&world, &Unpark::Retry).await;
     assert_eq!(world.run().await.unwrap().parked, 0);
     assert_eq!(slots(&world, "orderId:a"), ["2", "2", "3", "3", "4", "4"]);
     // It is done, as the receipt says.
@@ -89,7 +97,7 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     assert_eq!(world.run_parking().await.unwrap().parked, 1);
     world.wait(PAUSES[3]);
     assert_eq!(world.run_parking().await.unwrap().effects, 0);
-    world.table().ask(NAME, &lane(), &Unpark::Retry).await.unwrap();
+    ask(&world, &Unpark::Retry).await;
     assert_eq!(world.run_parking().await.unwrap().effects, 2);
     // An effect that did not happen is not in doubt.
     world.far.fail("orderId:a/3", [Failed::ForNow("busy".to_owned())]);
@@ -102,11 +110,115 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
 #[tokio::test(start_paused = true)]
 async fn only_a_parked_lane_can_be_asked_for_and_no_reactor_that_has_one_is_sent_back() {
     let world = World::new(4);
-    let nobody = world.table().ask(NAME, &lane(), &Unpark::Retry).await;
+    let retry = async |event| world.table().ask(NAME, &lane(), event, &Unpark::Retry).await;
+    let nobody = retry("orderId:a/1").await;
     assert!(matches!(nobody, Err(ReactorError::NotParked { .. })), "{nobody:?}");
     world.far.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
     world.publish([asked("a", 1)]).await;
     world.run().await.unwrap();
+    // A person who has read an old list means another event.
+    let other = retry("orderId:a/2").await.unwrap_err().to_string();
+    assert!(
+        other.starts_with("post: lane orderId:a does not wait for event orderId:a/2;"),
+        "{other}"
+    );
     let back = world.table().send_back(NAME, Checkpoint::START, true).await;
     assert!(matches!(back, Err(ReactorError::HasParked { .. })), "{back:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_while_a_lane_is_retried_is_done_after_it() {
+    let no = || [Failed::ForGood("no".to_owned())];
+    for retried in [false, true] {
+        let world = World::new(5);
+        world.far.fail("orderId:a/1", no().into_iter().chain(no()));
+        world.publish([asked("a", 1), asked("a", 1)]).await;
+        assert_eq!(world.run().await.unwrap().parked, 1);
+        ask(&world, &Unpark::Retry).await;
+
+        world.far.0.lock().unwrap().takes = Duration::from_secs(5);
+        let meanwhile = async {
+            sleep(Duration::from_secs(1)).await;
+            let skip = Unpark::Skip("it was sent by hand".to_owned());
+            ask(&world, if retried { &Unpark::Retry } else { &skip }).await;
+        };
+        let (ran, ()) = join(world.run(), meanwhile).await;
+        assert_eq!((ran.unwrap().parked, world.parked().await[0].tries), (1, 1));
+        assert_eq!(world.run().await.unwrap().parked, 0);
+        let expected: &[&str] = if retried { &["1", "2"] } else { &["2"] };
+        assert_eq!(slots(&world, "orderId:a"), expected);
+    }
+}
+
+/// A run whose checkpoint can't be written, after which the lanes of `a` and of `b` are parked.
+async fn break_off<const RECEIPTS: bool>(world: &World) {
+    for event in ["orderId:a/1", "orderId:b/1"] {
+        world.far.fail(event, [Failed::ForGood("no".to_owned())]);
+    }
+    world.publish(["a", "b", "a", "b"].map(|order| asked(order, 1))).await;
+    world.wire.inject("UpdateItem", 2, Fault::error("AccessDeniedException"));
+    world.bare::<RECEIPTS>().run(LONG).await.unwrap_err();
+    assert_eq!(world.parked().await.len(), 2);
+    // Its lease ends.
+    world.wait(PAUSES[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_after_the_checkpoint_is_skipped_and_retried_like_any_other() {
+    let skip = Unpark::Skip("no".to_owned());
+    async fn check<const RECEIPTS: bool>(skip: &Unpark) {
+        let world = World::new(6);
+        break_off::<RECEIPTS>(&world).await;
+        for (lane, ask) in world.parked().await.iter().zip([skip, &Unpark::Retry]) {
+            world.table().ask(NAME, &lane.lane, &lane.event, ask).await.unwrap();
+        }
+        let ran = world.bare::<RECEIPTS>().run(LONG).await.unwrap();
+        assert_eq!((ran.ended, ran.parked, ran.waiting), (Ended::Present, 0, 0));
+        let sent = [slots(&world, "orderId:a"), slots(&world, "orderId:b")];
+        assert_eq!(sent, [vec!["2".to_owned()], vec!["1".to_owned(), "2".to_owned()]]);
+    }
+    check::<true>(&skip).await;
+    check::<false>(&skip).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_ends_the_process_is_parked_and_the_other_lanes_go_on() {
+    async fn check<const RECEIPTS: bool>() {
+        let world = World::new(7);
+        let deadly = |event: &str| world.far.0.lock().unwrap().deadly = Some(event.to_owned());
+        deadly("orderId:a/2");
+        let orders = ["b", "a", "a", "a", "b", "c"];
+        world.publish(orders.map(|order| asked(order, 1))).await;
+        for _ in 0..2 {
+            assert!(world.run_that_may_die::<RECEIPTS>().await.is_none());
+            assert_eq!(world.run_that_may_die::<RECEIPTS>().await.unwrap().ended, Ended::Held);
+            world.wait(PAUSES[2]);
+        }
+        let ran = world.run_that_may_die::<RECEIPTS>().await.unwrap();
+        assert_eq!((ran.ended, ran.parked, ran.waiting), (Ended::Present, 1, 0));
+        let parked = world.parked().await;
+        assert!(parked[0].cause.starts_with("two runs have ended"), "{parked:?}");
+        let sent = |order: &str| slots(&world, &format!("orderId:{order}"));
+        assert_eq!(
+            (sent("a"), sent("b"), sent("c")),
+            (vec!["1".to_owned()], vec!["1".to_owned(), "2".to_owned()], vec!["1".to_owned()],)
+        );
+        // A person retries it too early, and after the deploy that mends it.
+        for is_mended in [false, true] {
+            ask(&world, &Unpark::Retry).await;
+            let deaths = if is_mended { 0 } else { 2 };
+            for _ in 0..deaths {
+                assert!(world.run_that_may_die::<RECEIPTS>().await.is_none());
+                world.wait(PAUSES[2]);
+            }
+            if is_mended {
+                deadly("");
+            }
+            let ran = world.run_that_may_die::<RECEIPTS>().await.unwrap();
+            assert_eq!(ran.parked, usize::from(!is_mended));
+        }
+        assert_eq!(sent("a"), ["1", "2", "3"]);
+    }
+    check::<true>().await;
+    check::<false>().await;
 }

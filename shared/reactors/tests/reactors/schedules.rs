@@ -82,7 +82,7 @@ async fn ask(world: &World) {
             .iter()
             .any(|letter| letter.starts_with(&format!("{}/", lane.event)));
         let ask = if happened { Unpark::Skip("it has happened".to_owned()) } else { Unpark::Retry };
-        world.table().ask(NAME, &lane.lane, &ask).await.unwrap();
+        world.table().ask(NAME, &lane.lane, &lane.event, &ask).await.unwrap();
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
+use futures::future::LocalBoxFuture;
 use ringfence::{
     Append, Appended, BoundaryId, Catalog, CatalogError, Context, Dcb, Envelope, Event, EventLog,
     Lane, NewEvent, Reads, SequencedEvent, id_type, kit::id,
@@ -17,10 +18,12 @@ use ringfence_feed::{Index, Indexer};
 use ringfence_function::Variables;
 use ringfence_local::engine::Engine;
 use ringfence_reactors::{
-    Delivery, Failed, InDoubt, Lanes, Outside, ParkedLane, RanLanes, Reactor, ReactorError,
-    ReactorTable, Starts,
+    Delivery, Failed, Handler, InDoubt, Lanes, Outside, ParkedLane, RanLanes, Reactor,
+    ReactorError, ReactorTable, Starts,
 };
 use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::sleep;
 
 /// 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
@@ -79,6 +82,12 @@ pub(crate) struct Sent {
     pub(crate) failures: BTreeMap<String, Vec<Failed>>,
     /// Called before and after a letter arrives.
     pub(crate) point: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// How long it takes to send a letter.
+    pub(crate) takes: Duration,
+    /// The event whose letters end the process.
+    pub(crate) deadly: Option<String>,
+    /// Told when the process ends.
+    pub(crate) death: Arc<Notify>,
 }
 
 impl FarSide {
@@ -124,14 +133,23 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     }
 
     async fn run(&self, letter: &u32, delivery: &Delivery<'_>) -> Result<(), Failed> {
-        let (point, failure) = {
+        let (point, failure, takes) = {
             let mut sent = self.0.0.lock().unwrap();
             let failures = sent.failures.get_mut(&delivery.event().id());
             let failure = failures.filter(|of| !of.is_empty()).map(|of| of.remove(0));
-            (sent.point.clone(), failure)
+            (sent.point.clone(), failure, sent.takes)
+        };
+        sleep(takes).await;
+        let is_deadly = {
+            let sent = self.0.0.lock().unwrap();
+            let is_deadly = sent.deadly.as_deref() == Some(&*delivery.event().id());
+            if is_deadly {
+                sent.death.notify_one();
+            }
+            is_deadly
         };
         let is_broken = || point.as_ref().is_some_and(|point| point());
-        if is_broken() {
+        if is_deadly || is_broken() {
             std::future::pending::<()>().await;
         }
         if let Some(failure) = failure {
@@ -145,6 +163,47 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
             std::future::pending::<()>().await;
         }
         Ok(())
+    }
+}
+
+/// The reactor that repeats itself in doubt, which keeps receipts only if `RECEIPTS`.
+pub(crate) struct Bare<const RECEIPTS: bool>(Outside<Post<false>>);
+
+impl<const RECEIPTS: bool> Handler for Bare<RECEIPTS> {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn handles(&self, event: &SequencedEvent) -> bool {
+        self.0.handles(event)
+    }
+
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId {
+        self.0.lane(event)
+    }
+
+    fn starts(&self) -> Starts {
+        self.0.starts()
+    }
+
+    fn in_doubt(&self) -> InDoubt {
+        self.0.in_doubt()
+    }
+
+    fn keeps_receipts(&self) -> bool {
+        RECEIPTS
+    }
+
+    fn plan(&self, event: &SequencedEvent) -> Result<usize, Failed> {
+        self.0.plan(event)
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        worker: usize,
+        delivery: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        self.0.carry_out(worker, delivery)
     }
 }
 
@@ -212,6 +271,22 @@ impl World {
     pub(crate) fn function<const PARKS: bool>(&self, clock: &Clock) -> Lanes<Outside<Post<PARKS>>> {
         let handler = Outside::new(Post(self.far.clone())).unwrap();
         Lanes { handler, index: self.index.clone(), table: self.table_at(clock) }
+    }
+
+    /// A function of the reactor that repeats itself in doubt, with receipts, or without them as ordered automations have none.
+    pub(crate) fn bare<const RECEIPTS: bool>(&self) -> Lanes<Bare<RECEIPTS>> {
+        let Lanes { handler, index, table } = self.function::<false>(&self.clock);
+        Lanes { handler: Bare(handler), index, table }
+    }
+
+    /// A run whose process may end; then there is no answer.
+    pub(crate) async fn run_that_may_die<const RECEIPTS: bool>(&self) -> Option<RanLanes> {
+        let (lanes, death) = (self.bare::<RECEIPTS>(), self.far.0.lock().unwrap().death.clone());
+        tokio::select! {
+            biased;
+            () = death.notified() => None,
+            ran = lanes.run(LONG) => Some(ran.unwrap()),
+        }
     }
 
     /// A run of the reactor that repeats itself in doubt.

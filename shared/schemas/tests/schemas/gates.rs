@@ -291,7 +291,8 @@ fn each_change_of_a_command_or_of_a_name_has_its_verdict() {
     row("A command takes less", &was, &narrower, false);
     row("A code is gone", &was, &command::<then::BookRoom>(&[]), false);
     let names = || ["bookings".to_owned()].into();
-    let named = Lock { snapshots: names(), views: names(), reactors: names(), ..was };
+    let named =
+        Lock { snapshots: names(), views: names(), reactors: names(), dues: names(), ..was };
     row("Everything is new", &Lock::default(), &named, true);
     row("Everything is gone", &named, &Lock::default(), false);
     row("A type is gone", &released(), &Lock::default(), false);

@@ -42,7 +42,7 @@ const BARE: &str = r#"Resources:
     Properties: { Role: !GetAtt DcbLogRole.Arn }
 "#;
 
-fn indexes(names: &[&str]) -> BTreeSet<String> {
+fn scopes(names: &[&str]) -> BTreeSet<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
@@ -73,24 +73,6 @@ fn allowed(mut text: String, requests: &[(&str, serde_json::Value)]) -> String {
         }
     }
     text
-}
-
-#[test]
-fn indexes_are_written_with_their_attributes_and_taken_out_again() {
-    let one = with_indexes(BARE, &indexes(&["tag_guestId"])).expect("a table");
-    let two = with_indexes(&one, &indexes(&["tag_guestId", "tag_roomId"])).expect("a table");
-    let table = Template::parse(&two).expect("YAML").table("EventTable").expect("a table");
-    let found = |list: &str, name: &str| {
-        let list = table[list].as_array().expect(list);
-        list.iter().map(|one| one[name].as_str().expect(name).to_owned()).collect::<Vec<_>>()
-    };
-    assert_eq!(found("GlobalSecondaryIndexes", "IndexName"), ["tag_guestId", "tag_roomId"]);
-    let attributes = ["id", "position", "at", "tag_guestId", "tag_roomId"];
-    assert_eq!(found("AttributeDefinitions", "AttributeName"), attributes);
-    assert_eq!(with_indexes(&two, &indexes(&["tag_guestId"])).expect("a table"), one);
-    let bare = with_indexes(&one, &indexes(&[])).expect("a table");
-    let notice = "      # An update of a deployed stack adds one index at most.\n";
-    assert_eq!(bare.replace(notice, ""), BARE);
 }
 
 #[test]
@@ -173,22 +155,13 @@ fn a_statement_from_which_nothing_can_go_is_as_it_was() {
 }
 
 #[test]
-fn a_template_that_has_all_its_indexes_is_as_it_was() {
-    let text = fs::read_to_string(stack_root().join("template.yaml")).expect("a template");
-    let table = Template::parse(&text).expect("YAML").table("EventTable").expect("a table");
-    let names = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
-    let names = names.map(|index| index["IndexName"].as_str().expect("a name").to_owned());
-    assert_eq!(with_indexes(&text, &names.collect()).expect("a table"), text);
-}
-
-#[test]
 fn the_scopes_of_a_route_are_written_changed_and_removed() {
     let route = |path: &str, auth: &str| {
         format!(
             "      Events: {{ Http: {{ Properties: {{ Method: POST, Path: {path}{auth} }} }} }}\n"
         )
     };
-    let scopes = |scopes: &[&str]| indexes(scopes);
+    let scopes = |scopes: &[&str]| self::scopes(scopes);
     let text = |auth: &str| {
         [
             route("/rooms/book", ", Auth: { Authorizer: NONE }"),

@@ -1,4 +1,4 @@
-//! The stack as a user meets it: the real binaries, over HTTP and by direct invoke.
+//! The stack as a user meets it: real processes, over HTTP and by direct invoke.
 
 use std::cell::RefCell;
 use std::fs;
@@ -9,11 +9,11 @@ use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::SHOP;
 use crate::contract::check_answers;
-use crate::{PROJECTS, SHOP};
 
 /// A stack of this repository with a folder of its own.
-async fn start(folder: &str) -> (RunningStack, TempDir) {
+pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
     let data = crate::folder();
     (crate::start(folder, data.path(), None).await, data)
 }
@@ -51,10 +51,13 @@ async fn the_walk_through_the_shop_succeeds() {
     assert!(checked.ends_with("\n0 differ\n"), "{checked}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_walk_through_a_project_succeeds() {
-    let (stack, _folder) = start(PROJECTS).await;
-    projects_tools::walk(&stack).await.unwrap();
+#[tokio::test]
+async fn a_process_of_no_function_ends_and_names_it() {
+    let program = crate::BUILT.get_or_init(crate::build).await["ringfence-local"].clone();
+    let output = Command::new(program).env("RINGFENCE_FUNCTION", "place-ordre").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let expected = "error: RINGFENCE_FUNCTION=place-ordre: the stack has no such function\n";
+    assert_eq!((output.status.code(), &*said), (Some(1), expected));
 }
 
 /// The event table's name.
@@ -62,15 +65,15 @@ fn event_table(stack: &RunningStack) -> &str {
     &stack.tables().iter().find(|table| table.id == "EventTable").unwrap().name
 }
 
-struct Api {
-    stack: RunningStack,
-    client: reqwest::Client,
+pub(crate) struct Api {
+    pub(crate) stack: RunningStack,
+    pub(crate) client: reqwest::Client,
     /// All answers to commands, for a comparison with the OpenAPI document.
     answers: RefCell<Vec<Value>>,
 }
 
 impl Api {
-    fn of(stack: RunningStack) -> Self {
+    pub(crate) fn of(stack: RunningStack) -> Self {
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { stack, client, answers: RefCell::default() }
     }
@@ -84,6 +87,12 @@ impl Api {
     async fn post_once(&self, path: &str, key: &str, command: &Value) -> (u16, Value) {
         let request = self.request(path).header("idempotency-key", key).body(command.to_string());
         let (status, _, body) = self.send(path, request).await;
+        (status, body)
+    }
+
+    /// Status and body of a command of projects.
+    pub(crate) async fn project(&self, slice: &str, command: &Value) -> (u16, Value) {
+        let (status, _, body) = self.post(&format!("/projects/{slice}"), command.to_string()).await;
         (status, body)
     }
 
@@ -287,6 +296,7 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
             let answer = answer.unwrap_or_else(|error| panic!("{shown}: {error}"));
             let understood = match function.strip_prefix("projects-").unwrap_or(function) {
                 "fire-deadlines" => answer["fired"].is_u64(),
+                "export-projects" => answer["lines"].is_u64(),
                 "publish-events" | "index-events" => answer == json!({ "batchItemFailures": [] }),
                 "project-views" | "ring-readers" | "react-in-order" | "confirm-order"
                 | "notify-partner" => answer.is_null(),

@@ -18,11 +18,11 @@ async fn the_console_of_the_shop_works_in_a_browser() {
     // A stack of its own, whose functions take a long time for that many events.
     let crowded = async {
         let site = Site::start(SHOP, tools::console()).await;
-        site.fill(pages::CROWD).await;
+        site.fill(pages::crowd()).await;
         site
     };
     let (crowded, ()) = join(crowded, looks(&browser)).await;
-    pages::ten_thousand_events_are_on_one_page_and_no_more_stay(&browser, &crowded).await;
+    pages::a_page_has_as_many_events_as_it_is_asked_for_and_no_more_stay(&browser, &crowded).await;
 }
 
 /// What holds of a shop with a few events.
@@ -39,8 +39,13 @@ async fn looks(browser: &Browser) {
     slices::a_field_that_is_wrong_is_named(browser, &site).await;
     let slices = stack::stack().slices().count();
     slices::every_slice_has_a_form_that_takes_its_sample(browser, &site, slices).await;
-    pages::every_page_fits_a_narrow_and_a_wide_screen(browser, &site, &pages::ALL).await;
-    pages::every_page_is_dark_where_the_browser_asks_for_it(browser, &site, &pages::ALL).await;
+    pages::every_page_fits_its_screen_and_is_dark_where_the_browser_asks_for_it(
+        browser,
+        &site,
+        &pages::ALL,
+    )
+    .await;
+    pages::a_wide_row_has_columns_and_a_narrow_one_is_stacked(browser, &site).await;
     pages::the_keyboard_reaches_the_content_and_the_first_event(browser, &site).await;
     pages::print_leaves_out_what_is_for_the_screen(browser, &site).await;
 }
@@ -52,6 +57,8 @@ async fn the_console_of_projects_works_in_a_browser() {
     let (own, slices) = (["/projects"], projects_stack::stack().slices().count());
     pages::a_project_shows_its_features_its_claims_and_what_is_ready(&browser, &site).await;
     slices::every_slice_has_a_form_that_takes_its_sample(&browser, &site, slices).await;
-    pages::every_page_fits_a_narrow_and_a_wide_screen(&browser, &site, &own).await;
-    pages::every_page_is_dark_where_the_browser_asks_for_it(&browser, &site, &own).await;
+    pages::every_page_fits_its_screen_and_is_dark_where_the_browser_asks_for_it(
+        &browser, &site, &own,
+    )
+    .await;
 }

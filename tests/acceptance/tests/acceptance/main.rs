@@ -6,6 +6,8 @@ mod binaries;
 mod console;
 mod contract;
 mod newcomer;
+mod sharing;
+mod tables;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,26 +27,31 @@ const PROJECTS: &str = "projects";
 
 /// The command line of the shop.
 const COMMAND_LINE: &str = "ringfence";
+/// Functions of the shop that run as they are deployed, by programs of their own: one of each kind.
+const DEPLOYED: [&str; 3] = ["place-order", "confirm-order", "publish-events"];
+/// The programs that are all other functions, each with the folder of its stack.
+const OF_ALL: [(&str, &str); 2] =
+    [("ringfence-local", SHOP), ("projects-ringfence-local", PROJECTS)];
 
-/// The programs of both stacks, and the command line of the shop. One call of cargo builds them, because each takes seconds even if all is built.
+/// The program of each function of both stacks, and those above by their own names. One call of cargo builds them, because
+/// each takes seconds even if all is built.
 static BUILT: OnceCell<BTreeMap<String, PathBuf>> = OnceCell::const_new();
 
 /// A stack of the template in this folder, with its files in `data`.
 async fn start(folder: &str, data: &Path, keep: Option<PathBuf>) -> RunningStack {
     let (root, data) = (workspace_root().join(folder), data.to_owned());
     let template = template_of(folder);
-    let built = Some(BUILT.get_or_init(build).await.clone());
-    let options = StackOptions { root, template, data, port: 0, keep, built, auth: false };
+    let programs = BUILT.get_or_init(build).await.clone();
+    let options = StackOptions { root, template, data, port: 0, keep, programs, auth: false };
     RunningStack::start(&options).await.unwrap()
 }
 
 /// The shop, whose API asks for tokens, and its command line.
 async fn start_with_tokens(data: &Path) -> (RunningStack, PathBuf) {
     let (root, data) = (workspace_root(), data.to_owned());
-    let (template, built) = (template_of(SHOP), BUILT.get_or_init(build).await.clone());
-    let program = built[COMMAND_LINE].clone();
-    let built = Some(built);
-    let options = StackOptions { root, template, data, port: 0, keep: None, built, auth: true };
+    let (template, programs) = (template_of(SHOP), BUILT.get_or_init(build).await.clone());
+    let program = programs[COMMAND_LINE].clone();
+    let options = StackOptions { root, template, data, port: 0, keep: None, programs, auth: true };
     (RunningStack::start(&options).await.unwrap(), program)
 }
 
@@ -53,10 +60,16 @@ fn template_of(folder: &str) -> Template {
 }
 
 async fn build() -> BTreeMap<String, PathBuf> {
-    let models = [SHOP, PROJECTS].map(|folder| template_of(folder).model("").unwrap());
-    let functions = models.iter().flat_map(|model| &model.functions);
-    let binaries = functions.map(|function| function.binary.as_str());
-    programs::build(&workspace_root(), binaries.chain([COMMAND_LINE])).await.unwrap()
+    let binaries = OF_ALL.map(|(program, _)| program).into_iter().chain(DEPLOYED);
+    let built = programs::build(&workspace_root(), binaries.chain([COMMAND_LINE])).await;
+    let mut programs = built.unwrap();
+    for (program, folder) in OF_ALL {
+        let program = programs[program].clone();
+        for function in template_of(folder).model("").unwrap().functions {
+            programs.entry(function.binary).or_insert_with(|| program.clone());
+        }
+    }
+    programs
 }
 
 /// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would

@@ -96,15 +96,18 @@ impl World {
 
     /// A sweep whose clock is off by so many milliseconds.
     async fn sweep(&self, off_ms: i64) -> Swept {
+        let swept = self.sweeper(off_ms).all(LONG).await;
+        assert_eq!(swept.failures, [""; 0]);
+        swept
+    }
+
+    fn sweeper(&self, off_ms: i64) -> Sweep {
         let clock = Clock::fixed(self.now_ms().saturating_add_signed(off_ms));
         let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
         let tables = tables.map(|log| (log, "EventTable".to_owned())).into();
         let client = &self.dynamo.client;
         let deadlines = Deadlines::of::<Shop>();
-        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap();
-        let swept = sweep.all(LONG).await;
-        assert_eq!(swept.failures, [""; 0]);
-        swept
+        Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap()
     }
 
     /// The events of a sign-up.
@@ -173,6 +176,9 @@ async fn a_command_that_clears_nothing_is_sent_after_growing_pauses_and_stops_no
         assert_eq!(standing.notes.len(), 2);
         assert!(standing.notes.iter().all(|(_, note)| note.tries == tries), "{standing:?}");
     }
+    // A person who has mended the cause does not wait.
+    let swept = world.sweeper(0).without_pauses().all(LONG).await;
+    assert_eq!((swept.left, swept.paused), (2, 0));
     world.show().await;
     assert_eq!(world.sweep(0).await, Swept::default());
 }

@@ -228,7 +228,7 @@ fn answers_with_an_alarm_of_their_own_do_not_count_as_failed_commands() {
 fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
     for template in templates() {
         let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
-        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
+        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"][0].as_str().unwrap();
         let runbook = fs::read_to_string(workspace_root().join("docs/runbook.md")).unwrap();
         let table =
             runbook.split("| alarm | go to |").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -248,7 +248,7 @@ fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
 fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
     for template in templates() {
         let dashboards = resources(&template, "AWS::CloudWatch::Dashboard");
-        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"].as_str().unwrap();
+        let body = dashboards["Dashboard"]["DashboardBody"]["!Sub"][0].as_str().unwrap();
         let body: Value = serde_json::from_str(body).expect("JSON");
         let mut shown = BTreeMap::<String, BTreeSet<String>>::new();
         for widget in body["widgets"].as_array().unwrap() {

@@ -5,9 +5,10 @@ mod alarms;
 mod sizes;
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use ringfence::kit::assert_same;
-use ringfence_acceptance::applications;
+use ringfence_acceptance::{Application, applications};
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
 };
@@ -152,7 +153,7 @@ fn common(mut template: Value) -> Value {
 fn what_serves_all_of_a_stack_is_the_same_in_every_template() {
     let starter = templates().map(common).last().unwrap();
     for template in templates().map(common) {
-        for part in ["Globals", "Outputs"] {
+        for part in ["Globals", "Outputs", "Rules"] {
             assert_same(part, &starter[part], &template[part]);
         }
         // Those of a stack's own functions come on top.
@@ -179,9 +180,12 @@ fn the_outputs_name_every_table_queue_and_bucket() {
         ] {
             for id in resources(&template, kind).into_keys() {
                 let value = &template["Outputs"][format!("{id}{end}")]["Value"];
-                let lacking =
-                    format!("template.yaml: Outputs lacks {id}{end} with `Value: !Ref {id}`");
-                assert_eq!(*value, json!({ "!Ref": id }), "{lacking}");
+                let (own, name) = (json!({ "!Ref": id }), json!({ "!Ref": format!("{id}{end}") }));
+                let expected = match kind {
+                    "AWS::DynamoDB::Table" => json!({ "!If": [format!("Makes{id}"), own, name] }),
+                    _ => own,
+                };
+                assert_eq!(*value, expected, "template.yaml: Outputs lacks {id}{end}");
             }
         }
     }
@@ -196,14 +200,55 @@ fn the_streams_of_all_logs_are_read_alike() {
             for (_, mapping) in mappings(&functions[id]) {
                 let mut rest = mapping.clone();
                 let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
-                let table = stream["!GetAtt"].as_str().unwrap().split('.').next().unwrap();
-                tables.insert(table.to_owned());
+                let log = stream["!GetAtt"].as_str().unwrap().strip_suffix("StreamArn.Value");
+                tables.insert(format!("{}Table", log.unwrap()));
                 rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
                 settings.insert(rest.to_string());
             }
             assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
             assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
         }
+    }
+}
+
+/// A parameter names a table in place of each, and its outputs are such parameters for another stack.
+#[test]
+fn a_table_that_is_there_can_take_the_place_of_each() {
+    let account = "${AWS::Region}:${AWS::AccountId}";
+    for template in templates() {
+        for (id, table) in resources(&template, "AWS::DynamoDB::Table") {
+            let (makes, log) = (format!("Makes{id}"), id.strip_suffix("Table").unwrap());
+            let [name, stream] = ["Name", "StreamArn"].map(|end| format!("{id}{end}"));
+            let is_empty = json!({ "!Equals": [{ "!Ref": name }, ""] });
+            assert_eq!(template["Conditions"][&makes], is_empty, "{makes}");
+            assert_eq!(template["Resources"][&id]["Condition"], makes, "{id}");
+            let attribute = |of: &str| json!({ "!GetAtt": format!("{id}.{of}") });
+            let other = format!("arn:${{AWS::Partition}}:dynamodb:{account}:table/${{{name}}}");
+            let arn = json!({ "!If": [makes, attribute("Arn"), { "!Sub": other }] });
+            let parameters = resources(&template, "AWS::SSM::Parameter");
+            assert_eq!(parameters[&format!("{id}Arn")]["Value"], arn, "{id}");
+            if table.get("StreamSpecification").is_none() {
+                continue;
+            }
+            let arn = json!({ "!If": [makes, attribute("StreamArn"), { "!Ref": stream }] });
+            assert_eq!(parameters[&format!("{log}StreamArn")]["Value"], arn, "{id}");
+            let output = json!({ "!GetAtt": format!("{log}StreamArn.Value") });
+            assert_eq!(template["Outputs"][&stream]["Value"], output, "{stream}");
+            let rules = template["Rules"]["Streams"]["Assertions"].as_array().unwrap();
+            let named = json!({ "!Not": [{ "!Equals": [{ "!Ref": stream }, ""] }] });
+            let assert = json!({ "!Or": [is_empty, named] });
+            assert!(rules.iter().any(|rule| rule["Assert"] == assert), "Rules lacks {stream}");
+        }
+    }
+}
+
+/// The indexes are found where they are, or each run of the checks under `UPDATE=1` would write them once more.
+#[test]
+fn a_template_that_has_all_its_indexes_stays_as_it_is() {
+    for Application { root, stack } in applications() {
+        let text = fs::read_to_string(root.join("template.yaml")).unwrap();
+        let tables = ringfence_tables::tables_of(&stack.catalog);
+        assert_eq!(ringfence_tables::template::with_indexes(&text, &tables), text);
     }
 }
 

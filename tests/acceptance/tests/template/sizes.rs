@@ -13,7 +13,7 @@ const AUTOMATION_LINES_MAX: usize = 18;
 /// Most lines of the function of a reactor and of its role.
 const REACTOR_LINES_MAX: usize = 55;
 /// Most lines of the template besides the functions of slices and reactors.
-const COMMON_LINES_MAX: usize = 1_260;
+const COMMON_LINES_MAX: usize = 1_360;
 
 /// The lines of each resource by its logical id, without the empty ones and the comments between resources.
 fn resources(template: &str) -> BTreeMap<&str, Vec<&str>> {

@@ -54,17 +54,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What serves all of a stack: the logical id, and the file that says what it does.
-const SERVING: [(&str, &str); 6] = [
-    ("PublishEvents", "shared/topic/src/lib.rs"),
-    ("IndexEvents", "shared/feed/src/index_events.rs"),
-    ("ProjectViews", "shared/views/src/project_views.rs"),
-    ("QueryViews", "shared/views/src/query_views.rs"),
-    ("FireDeadlines", "shared/deadlines/src/fire_deadlines.rs"),
-    ("RunCommands", "shared/queue/src/run_commands.rs"),
-];
-
-/// The slices of a stack, what serves all of it, and the other functions of contexts.
+/// The slices of a stack, and its other functions: what serves all of it, reactors, and what else contexts list. What the
+/// template has and no context lists serves all of the stack.
 fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
     let function = |context: &str, name: &str, is_slice| {
         let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
@@ -72,13 +63,35 @@ fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Fu
         Function { context, name, source, is_slice }
     };
     let slices = stack.slices().map(|(context, slice)| function(context.name, slice.name, true));
-    let serving = SERVING.map(|(id, source)| {
-        let name = &model.functions.iter().find(|function| function.id == id).unwrap().binary;
-        Function { source: workspace_root().join(source), ..function("stack", name, false) }
+    let reactors = stack.reactors().map(|(context, it)| function(context.name, it.name, false));
+    let others = stack.functions().map(|(context, it)| function(context.name, it.name, false));
+    let mut listed: Vec<_> = slices.chain(reactors).chain(others).collect();
+    let heads = heads();
+    let of_stack = model.functions.iter().map(|function| &*function.binary);
+    let of_stack = of_stack.filter(|binary| listed.iter().all(|of| of.name != *binary));
+    let serving = of_stack.map(|binary| {
+        let is_it = |(name, _): &&(String, PathBuf)| {
+            binary.strip_suffix(&**name).is_some_and(|it| it.is_empty() || it.ends_with('-'))
+        };
+        let (_, source) = heads.iter().find(is_it).unwrap_or_else(|| {
+            panic!("no file of shared/ begins with `//! {binary}: `, and what the function does")
+        });
+        Function { source: source.clone(), ..function("stack", binary, false) }
     });
-    let others =
-        stack.functions().map(|(context, other)| function(context.name, other.name, false));
-    slices.chain(serving).chain(others).collect()
+    let serving: Vec<_> = serving.collect();
+    let at = listed.iter().filter(|of| of.is_slice).count();
+    listed.splice(at..at, serving);
+    listed
+}
+
+/// What the libraries' files are about, by their first lines: `//! <name>: <summary>`.
+fn heads() -> Vec<(String, PathBuf)> {
+    let head = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let (name, _) = text.lines().next()?.strip_prefix("//! ")?.split_once(": ")?;
+        Some((name.to_owned(), path))
+    };
+    files(&workspace_root().join("shared"), "rs").into_iter().filter_map(head).collect()
 }
 
 /// Files below `folder` with this extension, without what is built or hidden.

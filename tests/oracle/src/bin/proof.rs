@@ -28,12 +28,13 @@ const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
-const TESTS: [(&[&str], &str); 6] = [
+const TESTS: [(&[&str], &str); 7] = [
     (&["--test", "feed"], ""),
     (&["--test", "views"], ""),
     (&["--test", "dcb-log"], ""),
     (&["--test", "projects"], "races"),
     (&["--test", "project"], "publishing"),
+    (&["--test", "acceptance"], "console"),
     (&["--lib"], "publisher::crashes"),
 ];
 const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|import|meetings|\

@@ -4,12 +4,8 @@ use std::process::ExitCode;
 
 use ringfence::Snapshots;
 use ringfence::prelude::*;
-use ringfence_deadlines::{Deadlines, FireDeadlines};
-use ringfence_feed::index_events::IndexEvents;
-use ringfence_queue::{QueuedSlices, RunCommands};
-use ringfence_stack::{MemberList, Members, Stack, Visitor};
-use ringfence_topic::PublishEvents;
-use ringfence_views::{View, project_views::ProjectViews, query_views::QueryViews};
+use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 use super::{Consumed, Gone, ItemAdded, added, label, retired};
@@ -190,21 +186,6 @@ impl View for Items {
 }
 
 pub(in super::super) fn run(function: Option<&str>) -> ExitCode {
-    let stack = || Stack::of::<All>().expect("free of contradictions");
-    match function {
-        Some("change-item") => ringfence_lambda::run::<ChangeItem>(),
-        Some("show-item") => ringfence_lambda::run::<ShowItem>(),
-        Some("label-item") => ringfence_lambda::run::<LabelItem>(),
-        Some("starter-publish-events") => ringfence_function::run::<PublishEvents>(stack().catalog),
-        Some("starter-index-events") => ringfence_function::run::<IndexEvents>(stack().catalog),
-        Some("starter-project-views") => ringfence_function::run::<ProjectViews>(stack().folded()),
-        Some("starter-fire-deadlines") => {
-            ringfence_function::run::<FireDeadlines>(Deadlines::of::<All>())
-        }
-        Some("starter-run-commands") => {
-            ringfence_function::run::<RunCommands>(QueuedSlices::of::<All>())
-        }
-        Some("starter-query-views") => ringfence_function::run::<QueryViews>(stack().views()),
-        _ => ringfence_cli::run::<All, ringfence_console::ConsoleCommand>(),
-    }
+    let ran = function.and_then(ringfence_program::function::<All>);
+    ran.unwrap_or_else(ringfence_cli::run::<All, ringfence_console::ConsoleCommand>)
 }

@@ -60,14 +60,14 @@ impl Deployed {
     async fn new(data: &Path, build: u32, of: &[(&str, u32)]) -> Self {
         let template = template(build, of);
         let functions = template.model("").unwrap().functions;
-        let built = functions.into_iter().map(|it| (it.binary, PROGRAM.into())).collect();
+        let programs = functions.into_iter().map(|it| (it.binary, PROGRAM.into())).collect();
         let options = StackOptions {
             root: workspace_root(),
             template,
             data: data.to_owned(),
             port: 0,
             keep: Some(data.join("kept")),
-            built: Some(built),
+            programs,
             auth: false,
         };
         let stack = RunningStack::start(&options).await.unwrap();

@@ -1,3 +1,5 @@
+use std::process::Stdio;
+
 use crate::world::ringfence;
 
 /// The command without an environment that names anything.
@@ -25,6 +27,13 @@ fn the_api_is_a_document() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     assert!(document["paths"]["/catalog/pack-parcel"]["post"].is_object(), "{document:#}");
+    // Nobody reads it, as after the last line of `| head`.
+    let mut unread = ringfence();
+    unread.args(["api", "--openapi"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut unread = unread.spawn().unwrap();
+    drop(unread.stdout.take());
+    let output = unread.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
 #[test]
@@ -33,11 +42,22 @@ fn wrong_flags_are_named() {
         ("verify", "--table <TABLE>"),
         ("verify --table t --passes 0", "0 is not in 1.."),
         ("import source --table t", "--from <FROM>"),
-        ("import --from elsewhere source --table t", "[possible values: reventless]"),
+        (
+            "import --from elsewhere source --table t",
+            "[possible values: reventless, castore-legacy, propulsion-index]",
+        ),
         ("import --from reventless --table t", "<SOURCE>"),
-        ("import --from reventless source", "--table <TABLE>"),
+        (
+            "import --from reventless source",
+            "name the table of the DCB log with --table or --stack",
+        ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
+        ("aggregates list --aggregate-table t", "--context <NAME>"),
+        (
+            "documents prune --context carts --document-table d --index-table i",
+            "--older-than <TIME>",
+        ),
         ("due", "--view-table <VIEW_TABLE>"),
         ("due --view-table v --in soon", "'soon'"),
         ("due --view-table v --in 36501d", "at most 36500d"),

@@ -193,6 +193,7 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
         "imported": 1,
         "before": 5,
         "leftOut": [{ "type": "OrderPlaced", "tag": "customerId", "times": 1 }],
+        "gone": 0,
         "broken": [],
     });
     assert_eq!((status, again), (0, expected));

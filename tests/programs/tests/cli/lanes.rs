@@ -53,11 +53,12 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     for (arguments, error) in [
         (&replay[..], "ask-supplier has parked lanes; retry or skip them first"),
         (
-            &["parked", "retry-lane", REACTOR, "productId:x"],
-            "ask-supplier has no parked lane productId:x",
+            &["parked", "retry-lane", REACTOR, "productId:desk/2"],
+            "no lane of ask-supplier waits for event productId:desk/2",
         ),
         (&["parked", "lanes", "ask"], "there is no reactor ask: the reactors are ask-supplier"),
-        (&["parked", "skip-lane", REACTOR, DESK], "--why"),
+        (&["parked", "skip-lane", REACTOR, "productId:lamp/1"], "--why"),
+        (&["parked", "retry-lane", REACTOR], "<EVENT>"),
         (
             &[&replay[..], &["--again", "all"]].concat(),
             "give the name of the reactor, ask-supplier",
@@ -67,9 +68,10 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         assert!(said.contains(error), "{arguments:?}: {said}");
     }
     let nothing = (0, String::new());
-    assert_eq!(world.run(&["parked", "retry-lane", REACTOR, DESK]), nothing);
-    let skip = [&["parked", "skip-lane", REACTOR, "productId:lamp"], &why[..]].concat();
+    let skip = [&["parked", "skip-lane", REACTOR, "productId:lamp/1"], &why[..]].concat();
     assert_eq!(world.run(&skip), nothing);
+    // That one is asked for already.
+    assert_eq!(world.run(&["parked", "retry-lane", REACTOR, "--all"]), nothing);
     let asked = ["a person has asked to retry it", "a person has asked to skip the event"];
     assert_eq!(world.run(&["parked", "lanes"]), shown(asked));
     assert_eq!(run(&world, false).await, 2, "the first event of the lamp is skipped");

@@ -32,7 +32,7 @@ async fn parked_rows_are_listed_and_folded_again() {
     }
     let event = last.unwrap().id();
     assert_eq!(world.run(&["parked", "show"]), (0, "0 parked\n".to_owned()));
-    let none = "0 took effect, 0 left, 0 paused\n".to_owned();
+    let none = "0 took effect, 0 left\n".to_owned();
     assert_eq!(world.run(&["due", "--in", "2h"]), (0, none));
     let (status, rebuilt) = world.json(&["replay", "view", "catalog-products"]);
     assert_eq!((status, &rebuilt["parked"]), (1, &json!(1)));

@@ -1,0 +1,325 @@
+//! The folder of an export: its segments, and the list that names them.
+//!
+//! A segment is written under another name, synced and renamed. Then its line is added to the list. So the list names
+//! whole segments alone, each entry of the index is in one of them, and what an export that was broken off has left is
+//! written again. A last line of the list that is cut off is dropped with its segment.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
+use ringfence_feed::Checkpoint;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// The list, one JSON a line: what the export is of, then each segment.
+const LIST: &str = "export.list";
+/// The version of this layout.
+const LAYOUT: u32 = 1;
+
+/// What a segment is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Form {
+    /// One JSON a line for each event. `ringfence import` reads it.
+    Jsonl,
+    /// A table of columns, for programs that analyse.
+    Parquet,
+}
+
+impl Form {
+    /// How the names of its files end.
+    pub(crate) fn ending(self) -> &'static str {
+        match self {
+            Self::Jsonl => "jsonl",
+            Self::Parquet => "parquet",
+        }
+    }
+}
+
+/// What an export is of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Subject {
+    layout: u32,
+    pub(crate) form: Form,
+    /// The table of the index.
+    index: String,
+    /// The checkpoint after which it begins.
+    pub(crate) from: Checkpoint,
+    /// The contexts whose events it has; all, if none is named.
+    pub(crate) contexts: BTreeSet<String>,
+}
+
+/// A part of an export, one file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Segment {
+    pub(crate) file: String,
+    /// The checkpoint up to which it has the entries of the index.
+    pub(crate) until: Checkpoint,
+    pub(crate) events: u64,
+    pub(crate) bytes: u64,
+    /// The hash of the file, in hexadecimal digits.
+    pub(crate) sha256: String,
+}
+
+/// An export, for reading.
+pub(crate) struct Folder {
+    pub(crate) path: PathBuf,
+    pub(crate) subject: Subject,
+    pub(crate) segments: Vec<Segment>,
+}
+
+/// An export that is written. No other program writes to its folder meanwhile.
+pub(crate) struct Written {
+    pub(crate) folder: Folder,
+    list: File,
+}
+
+/// A file that is being written, with its hash so far.
+pub(crate) struct Hashed {
+    file: io::BufWriter<File>,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Subject {
+    pub(crate) fn new(form: Form, index: &str, from: Checkpoint, contexts: &[String]) -> Self {
+        let (index, contexts) = (index.to_owned(), contexts.iter().cloned().collect());
+        Self { layout: LAYOUT, form, index, from, contexts }
+    }
+}
+
+impl Folder {
+    /// The export in a folder; `None` if there is none.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>> {
+        let list = path.join(LIST);
+        let reading = || format!("reading {}", list.display());
+        match fs::read_to_string(&list) {
+            Ok(text) => Ok(Self::of_list(path, &text).with_context(reading)?.map(|(it, _)| it)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error).with_context(reading),
+        }
+    }
+
+    /// What a list says, and the length of its whole lines in bytes; `None` if it has none.
+    fn of_list(path: &Path, text: &str) -> Result<Option<(Self, usize)>> {
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let mut lines = text[..whole].lines();
+        let Some(subject) = lines.next() else { return Ok(None) };
+        let subject: Subject =
+            serde_json::from_str(subject).context("line 1 is not of an export")?;
+        ensure!(
+            subject.layout == LAYOUT,
+            "it has layout {}, and this build knows {LAYOUT}",
+            subject.layout
+        );
+        let segment = |(n, line): (usize, &str)| {
+            serde_json::from_str(line).with_context(|| format!("line {} is no segment", n + 2))
+        };
+        let segments = lines.enumerate().map(segment).collect::<Result<_>>()?;
+        Ok(Some((Self { path: path.to_owned(), subject, segments }, whole)))
+    }
+
+    /// The file of a segment.
+    pub(crate) fn file(&self, segment: &Segment) -> PathBuf {
+        self.path.join(&segment.file)
+    }
+
+    /// The checkpoint up to which it has everything.
+    pub(crate) fn until(&self) -> Checkpoint {
+        self.segments.last().map_or(self.subject.from, |segment| segment.until)
+    }
+}
+
+impl Written {
+    /// The export in a folder, to go on with it, or a new one. A subject without `from` goes on with whatever is there.
+    pub(crate) fn open(path: &Path, subject: Subject, has_from: bool) -> Result<Self> {
+        let opening = || format!("opening {}", path.join(LIST).display());
+        fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
+        let mut options = OpenOptions::new();
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let mut list = options.open(path.join(LIST)).with_context(opening)?;
+        match list.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                bail!("another export writes to {}: wait until it has ended", path.display())
+            }
+            Err(TryLockError::Error(error)) => return Err(error).with_context(opening),
+        }
+        let mut text = String::new();
+        list.read_to_string(&mut text).with_context(opening)?;
+        let found = Folder::of_list(path, &text).with_context(opening)?;
+        let (folder, whole) = match found {
+            None => {
+                let path = path.to_owned();
+                (Folder { path, subject, segments: Vec::new() }, 0)
+            }
+            Some((folder, whole)) => {
+                folder.subject.ensure_same(&subject, has_from, path)?;
+                (folder, whole)
+            }
+        };
+        list.set_len(whole as u64)
+            .and_then(|()| list.seek(io::SeekFrom::End(0)))
+            .with_context(opening)?;
+        let mut written = Self { folder, list };
+        if whole == 0 {
+            let line = serde_json::to_string(&written.folder.subject)?;
+            written.add(&line).with_context(opening)?;
+        }
+        Ok(written)
+    }
+
+    /// The file of the next segment, which begins under another name.
+    pub(crate) fn begin(&self) -> Result<Hashed> {
+        let path = self.next().with_extension("part");
+        let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+        Ok(Hashed { file: io::BufWriter::new(file), hash: Sha256::new(), bytes: 0 })
+    }
+
+    /// Ends the segment that was begun, with so many events up to a checkpoint.
+    pub(crate) fn end(&mut self, written: Hashed, until: Checkpoint, events: u64) -> Result<()> {
+        let path = self.next();
+        let writing = || format!("writing {}", path.display());
+        let Hashed { file, hash, bytes } = written;
+        let file =
+            file.into_inner().map_err(io::IntoInnerError::into_error).with_context(writing)?;
+        file.sync_all().with_context(writing)?;
+        fs::rename(path.with_extension("part"), &path).with_context(writing)?;
+        let file = self.name();
+        let sha256 = hex(hash);
+        let segment = Segment { file, until, events, bytes, sha256 };
+        self.add(&serde_json::to_string(&segment)?).with_context(writing)?;
+        self.folder.segments.push(segment);
+        Ok(())
+    }
+
+    fn name(&self) -> String {
+        let (n, ending) = (self.folder.segments.len() + 1, self.folder.subject.form.ending());
+        format!("{n:06}.{ending}")
+    }
+
+    fn next(&self) -> PathBuf {
+        self.folder.path.join(self.name())
+    }
+
+    fn add(&mut self, line: &str) -> io::Result<()> {
+        self.list.write_all(format!("{line}\n").as_bytes())?;
+        self.list.sync_all()
+    }
+}
+
+impl Subject {
+    /// Fails if the export in the folder is of something else than what is asked for.
+    fn ensure_same(&self, wanted: &Self, has_from: bool, path: &Path) -> Result<()> {
+        let wanted =
+            Self { from: if has_from { wanted.from } else { self.from }, ..wanted.clone() };
+        let contexts = |it: &Self| match it.contexts.is_empty() {
+            true => "all contexts".to_owned(),
+            false => Vec::from_iter(it.contexts.iter().map(String::as_str)).join(", "),
+        };
+        let of = |it: &Self| {
+            let (form, index, from) = (it.form.ending(), &it.index, it.from);
+            format!("{form} of {index} from {from}, {}", contexts(it))
+        };
+        ensure!(
+            *self == wanted,
+            "{} has an export of something else: it is {}, and this one would be {}; name another folder",
+            path.display(),
+            of(self),
+            of(&wanted)
+        );
+        Ok(())
+    }
+}
+
+impl Write for Hashed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+/// A hash as text.
+pub(crate) fn hex(hash: Sha256) -> String {
+    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject() -> Subject {
+        Subject::new(Form::Jsonl, "index", Checkpoint::START, &[])
+    }
+
+    fn until(number: i64) -> Checkpoint {
+        Checkpoint::try_from(number).expect("a checkpoint")
+    }
+
+    fn write(path: &Path, text: &str, at: i64) {
+        let mut written = Written::open(path, subject(), true).expect("a folder");
+        let mut file = written.begin().expect("a file");
+        file.write_all(text.as_bytes()).expect("a disk");
+        written.end(file, until(at), 1).expect("a segment");
+    }
+
+    #[test]
+    fn what_was_broken_off_is_written_again_and_nothing_twice() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("made");
+        assert!(Folder::read(&path).expect("it can be read").is_none());
+        write(&path, "one\n", 3);
+        let list = fs::read_to_string(path.join(LIST)).expect("a list");
+        write(&path, "two\n", 5);
+        // The line of the second segment is cut off, and a third one has just begun.
+        let cut = format!("{list}{{\"file\":\"000002.jso");
+        fs::write(path.join(LIST), &cut).expect("a disk");
+        fs::write(path.join("000002.part"), "tw").expect("a disk");
+        let read = Folder::read(&path).expect("it can be read").expect("an export");
+        assert_eq!((read.segments.len(), read.until()), (1, until(3)));
+        write(&path, "two again\n", 6);
+        let read = Folder::read(&path).expect("it can be read").expect("an export");
+        let files: Vec<_> =
+            read.segments.iter().map(|it| (&*it.file, it.until, it.bytes)).collect();
+        assert_eq!(files, [("000001.jsonl", until(3), 4), ("000002.jsonl", until(6), 10)]);
+        for segment in &read.segments {
+            let hash = Sha256::new_with_prefix(fs::read(read.file(segment)).expect("a file"));
+            assert_eq!(hex(hash), segment.sha256);
+        }
+    }
+
+    #[test]
+    fn a_folder_has_one_export_which_one_program_writes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        let first = Written::open(path, subject(), true).expect("a folder");
+        let open = |subject, has_from| match Written::open(path, subject, has_from) {
+            Ok(_) => panic!("it is opened"),
+            Err(error) => error.to_string(),
+        };
+        assert!(open(subject(), true).starts_with("another export writes to "));
+        drop(first);
+        let contexts = ["carts".to_owned(), "ordering".to_owned()];
+        let said = open(Subject::new(Form::Parquet, "other", until(7), &contexts), true);
+        let why = "has an export of something else: it is jsonl of index from 0, all contexts, and this one would be \
+                   parquet of other from 7, carts, ordering; name another folder";
+        assert!(said.ends_with(why), "{said}");
+        let later = Subject { from: until(7), ..subject() };
+        assert_eq!(
+            Written::open(path, later, false).expect("it goes on").folder.subject,
+            subject()
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! A segment that is being written, in either form.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use ringfence_feed::{Checkpoint, Entry};
+use serde_json::{Value, json};
+
+use super::folder::{Form, Hashed, Written};
+#[cfg(feature = "parquet")]
+use super::table::Rows;
+use crate::line::of_entry;
+
+/// A segment that is being written.
+pub(super) struct Segment {
+    file: Hashed,
+    #[cfg(feature = "parquet")]
+    rows: Option<Rows>,
+    pub(super) events: u64,
+    /// The entries of the index that it has or passes over.
+    pub(super) entries: u64,
+}
+
+impl Segment {
+    /// Fails if this build can't write the form.
+    pub(super) fn ensure_built(form: Form) -> Result<()> {
+        if form == Form::Parquet && !cfg!(feature = "parquet") {
+            bail!(
+                "this build can't write Parquet: build it with --features ringfence-cli/parquet, such as `cargo run --bin \
+                 ringfence --features ringfence-cli/parquet -- export …`"
+            );
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(written: &Written) -> Result<Self> {
+        Ok(Self {
+            file: written.begin()?,
+            #[cfg(feature = "parquet")]
+            rows: (written.folder.subject.form == Form::Parquet).then(Rows::default),
+            events: 0,
+            entries: 0,
+        })
+    }
+
+    pub(super) fn add(&mut self, entry: &Entry) -> Result<()> {
+        self.events += 1;
+        #[cfg(feature = "parquet")]
+        if let Some(rows) = &mut self.rows {
+            rows.add(entry);
+            return Ok(());
+        }
+        Ok(writeln!(self.file, "{}", line(entry))?)
+    }
+
+    pub(super) fn end(self, written: &mut Written, until: Checkpoint) -> Result<()> {
+        #[cfg(feature = "parquet")]
+        let file = match self.rows {
+            Some(rows) => rows.write(self.file)?,
+            None => self.file,
+        };
+        #[cfg(not(feature = "parquet"))]
+        let file = self.file;
+        written.end(file, until, self.events)
+    }
+}
+
+/// An entry as a line. On a log of streams the payload does not repeat the id of its stream, so it stands beside it.
+fn line(entry: &Entry) -> Value {
+    let mut line = of_entry(entry);
+    if let Some(id) = entry.event.stream_id() {
+        line["streamId"] = json!(id);
+    }
+    line
+}

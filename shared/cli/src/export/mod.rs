@@ -1,0 +1,166 @@
+//! `ringfence export`.
+
+pub(crate) mod folder;
+mod form;
+#[cfg(feature = "parquet")]
+mod table;
+
+use std::fmt::{self, Display, Formatter};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use futures::TryStreamExt;
+use ringfence_feed::{Checkpoint, Index, Until};
+use ringfence_new::near;
+use serde_json::json;
+
+use crate::Lists;
+use crate::out::{Output, serialize_as, write_line};
+use crate::place::CheckpointName;
+use crate::progress;
+use crate::remark;
+use crate::tables::{DynamoEndpoint, IndexTable};
+use folder::{Form, Subject, Written};
+use form::Segment;
+
+/// Most events of a segment. An export that is broken off reads at most so many again.
+const SEGMENT_EVENTS: u64 = 10_000;
+/// Most entries of the index that a segment passes over or has.
+const SEGMENT_ENTRIES: u64 = 100_000;
+/// Progress is shown each time this many entries are read.
+const PROGRESS_ENTRIES: u64 = 1_000;
+
+#[derive(Args)]
+#[command(after_help = "\
+The folder gets a file for every 10,000 events, and `export.list`, which has the checkpoint, the number of events and the
+SHA-256 of each file. The same command goes on where the export is: after an interruption, and when there are new events.
+Each event is in the export once. docs/data.md says what a line has.
+
+Examples:
+  ringfence export --to jsonl shop-events
+  ringfence export --to jsonl --context ordering --from 120000 orders")]
+pub(crate) struct Arguments {
+    /// What the files are. Parquet needs a build with the feature `ringfence-cli/parquet`.
+    #[arg(long)]
+    to: Form,
+    /// The folder.
+    folder: PathBuf,
+    #[command(flatten)]
+    index: IndexTable,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+    /// A new export begins after this checkpoint: a number, `start` or `end`. Without it, at the start.
+    #[arg(long, value_name = "CHECKPOINT")]
+    from: Option<CheckpointName>,
+    /// Only events of this context; given several times, of any of them.
+    #[arg(long = "context", value_name = "CONTEXT")]
+    contexts: Vec<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// What an export has done.
+struct Done {
+    folder: String,
+    events: u64,
+    segments: usize,
+    /// The events of the folder.
+    all: u64,
+    until: Checkpoint,
+    read_units: f64,
+}
+
+pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
+    Segment::ensure_built(*to)?;
+    let known = lists.stack.contexts.iter().map(|context| context.name).collect();
+    for unknown in contexts.iter().filter(|name| lists.stack.context(name).is_none()) {
+        // The index keeps the events of contexts that an earlier build had.
+        remark!("warning: this build has no context {unknown}{}", near(unknown, &known));
+    }
+    let table = &index.index_table;
+    let index = index.index(dynamo.client().await?);
+    let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
+    let subject = Subject::new(*to, table, begin, contexts);
+    let mut written = Written::open(folder, subject, from.is_some())?;
+    let (before, end) = (written.folder.segments.len(), index.end().await?);
+    let begin = written.folder.until();
+    ensure!(
+        begin <= end,
+        "{} has the entries up to checkpoint {begin}, and the index ends at {end}: it is another index, or it was made \
+         again; name another folder",
+        folder.display()
+    );
+    if before > 0 {
+        remark!("{} goes on after checkpoint {begin}", folder.display());
+    }
+    let written = write(&mut written, &index, end).await.map(|()| written);
+    let written = written.inspect_err(|_| {
+        remark!("the export was broken off: the same command goes on with it");
+    })?;
+    let segments = &written.folder.segments;
+    let events = |of: &[folder::Segment]| of.iter().map(|segment| segment.events).sum();
+    let done = Done {
+        folder: folder.display().to_string(),
+        events: events(&segments[before..]),
+        segments: segments.len() - before,
+        all: events(segments),
+        until: written.folder.until(),
+        read_units: index.meter().snapshot().total().read,
+    };
+    Ok(output.end(&done, true))
+}
+
+/// Writes the entries of the index that the folder lacks, segment by segment.
+async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<()> {
+    let (from, contexts) = (written.folder.until(), written.folder.subject.contexts.clone());
+    let total = index.count(from, end).await?;
+    let mut entries = index.read(from, Until::Present);
+    let (mut read, mut events) = (0, 0);
+    let mut segment = None;
+    let mut last = None;
+    while let Some(entry) = entries.try_next().await? {
+        let open = match &mut segment {
+            Some(open) => open,
+            none => none.insert(Segment::begin(written)?),
+        };
+        read += 1;
+        open.entries += 1;
+        if contexts.is_empty() || contexts.contains(&entry.event.context) {
+            open.add(&entry)?;
+            events += 1;
+        }
+        last = Some(entry.checkpoint);
+        if open.events == SEGMENT_EVENTS || open.entries == SEGMENT_ENTRIES {
+            let whole = segment.take().expect("it is open");
+            whole.end(written, entry.checkpoint)?;
+        }
+        if read % PROGRESS_ENTRIES == 0 {
+            progress::show(format_args!("{read} of {total} entries read, {events} events written"));
+        }
+    }
+    match (segment, last) {
+        (Some(rest), Some(last)) => rest.end(written, last),
+        _ => Ok(()),
+    }
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { folder, events, segments, all, until, read_units } = self;
+        write_line!(
+            f,
+            "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events, up to \
+             checkpoint {until}"
+        )
+    }
+}
+
+serialize_as!(Done, |Done { folder, events, segments, all, until, read_units }| {
+    json!({
+        "folder": folder, "events": events, "files": segments, "allEvents": all, "checkpoint": until,
+        "readUnits": read_units,
+    })
+});

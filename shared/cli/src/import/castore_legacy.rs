@@ -1,0 +1,65 @@
+//! `ringfence import --from castore-legacy`: a table of Castore's older layout, which has the events of one store, into the
+//! aggregate log.
+
+use std::pin::pin;
+
+use anyhow::{Context, Result, ensure};
+use futures::TryStreamExt;
+use ringfence::{LogKind, SequencedEvent};
+use ringfence_aggregate_log::{AggregateTable, event_of_image, name_of};
+use ringfence_dynamo::{Clock, Item};
+use ringfence_stack::ContextInfo;
+
+use super::{Arguments, Report, check_readers};
+use crate::Lists;
+use crate::layout::Layout;
+use crate::progress;
+use crate::recorded::Imports;
+
+/// Progress is shown each time this many events are done.
+const PROGRESS_EVENTS: u64 = 100;
+
+/// Copies the events as they are: version, timestamp, payload and metadata.
+pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Report> {
+    let context = arguments.context.as_deref();
+    let context = context.context("name the context whose events the table has: --context")?;
+    let context = lists.context_on(context, LogKind::Aggregates)?;
+    let table = arguments.tables.streams.aggregates()?;
+    let client = arguments.dynamo.client().await?;
+    Layout::Aggregates.check(&client, table).await?;
+    Layout::AggregatesOfOneStore.check(&client, &arguments.source).await?;
+    let clock = Clock::system();
+    let source =
+        AggregateTable::legacy(client.clone(), &arguments.source, context.name, clock.clone())?;
+    let mut report = Report::default();
+    let mut items = pin!(source.scan());
+    while let Some(item) = items.try_next().await? {
+        report.read += 1;
+        let name = name_of(&item);
+        if let Err(cause) = check(item, context, lists) {
+            report.refuse(&cause, name);
+        }
+        show("read", report.read);
+    }
+    progress::clear();
+    if report.broken.is_empty() && !arguments.dry_run {
+        let table = AggregateTable::new(client, table, clock);
+        let done = table.import(&source, &|events| show("imported", events)).await?;
+        report.imports = Imports { imported: done.events, before: done.present, later: 0 };
+    }
+    Ok(report)
+}
+
+fn show(done: &str, events: u64) {
+    if events.is_multiple_of(PROGRESS_EVENTS) {
+        progress::show(format_args!("{events} events {done}"));
+    }
+}
+
+/// Fails if the context does not have the event, or if a slice or view of this stack could not read it.
+fn check(item: Item, context: &ContextInfo, lists: &Lists) -> Result<()> {
+    let event = SequencedEvent::from(event_of_image(item)?);
+    let is_known = context.event_types.iter().any(|known| **known == *event.event_type);
+    ensure!(is_known, "the context {} has no event type {}", context.name, event.event_type);
+    check_readers(&event, lists)
+}

@@ -1,0 +1,326 @@
+//! `ringfence import --from jsonl`: puts the events of an export into the logs, each in its place.
+//!
+//! First every line is read and checked, and each partition is compared with what its log has. Only if all of that is in
+//! order is anything written. The lines are then read again, in the order of their times. That is the order in which
+//! events were appended to each boundary, so every event can keep its time. Of a line only its place stays in memory.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Error, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use ringfence::SequencedEvent;
+use ringfence_dynamo::Clock;
+use ringfence_feed::Partition;
+use sha2::{Digest, Sha256};
+
+use super::logs::{Put, There, Writable};
+use super::{Arguments, Report, check_readers};
+use crate::Lists;
+use crate::export::folder::{Folder, Form, hex};
+use crate::line::event_of;
+use crate::progress;
+use crate::tables::log_name;
+
+/// Progress is shown each time this many lines are read.
+const PROGRESS_LINES: u64 = 1_000;
+/// How many partitions are compared at once.
+const PARTITIONS: usize = 32;
+/// How many events are loaded at once. Those of them that share no boundary are written side by side.
+const EVENTS: usize = 64;
+
+/// A file of lines.
+struct Source {
+    path: PathBuf,
+    /// What the list of the export says of it.
+    sha256: Option<String>,
+}
+
+/// Where a line is, and when its event comes.
+struct Line {
+    /// The event's time, or that of the event before it in its partition, if that is later.
+    order: u64,
+    source: usize,
+    offset: u64,
+    bytes: usize,
+    /// Its partition, and its place among the events of that.
+    partition: usize,
+    nth: usize,
+}
+
+/// A partition, as the lines have it.
+struct Lane {
+    partition: Partition,
+    /// The slot of its first event.
+    first: u64,
+    /// Its events, one after another.
+    events: Vec<There>,
+    order: u64,
+    /// How many of them its log has.
+    before: usize,
+    /// The time of the last event that its log has.
+    last_at: u64,
+}
+
+/// All lines.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<Line>,
+    lanes: Vec<Lane>,
+    by_partition: HashMap<Partition, usize>,
+}
+
+/// Imports the lines of a file, or of the files of an export.
+pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Report> {
+    let sources = sources(Path::new(&arguments.source))?;
+    let logs = Writable::of(arguments, lists).await?;
+    let (mut lines, mut report) = (Lines::default(), Report::default());
+    for (n, source) in sources.iter().enumerate() {
+        lines.read(n, source, &logs, lists, &mut report)?;
+    }
+    progress::clear();
+    if report.broken.is_empty() {
+        lines.compare(&logs, &mut report).await?;
+    }
+    let before: usize = lines.lanes.iter().map(|lane| lane.before).sum();
+    report.imports.before = before as u64;
+    if report.broken.is_empty() && !arguments.dry_run {
+        let written = lines.write(&sources, &logs, &mut report).await;
+        written.with_context(|| {
+            format!("broken off after {}; the same command goes on with it", report.imports)
+        })?;
+    }
+    report.units = Some(logs.units());
+    Ok(report)
+}
+
+/// The files of an export, or the one file.
+fn sources(path: &Path) -> Result<Vec<Source>> {
+    if path.is_file() {
+        return Ok(vec![Source { path: path.to_owned(), sha256: None }]);
+    }
+    let folder = Folder::read(path)?.with_context(|| {
+        format!("{} is neither a file nor the folder of an export", path.display())
+    })?;
+    ensure!(
+        folder.subject.form == Form::Jsonl,
+        "{} has an export to {}, and import reads jsonl",
+        path.display(),
+        folder.subject.form.ending()
+    );
+    let source = |segment| {
+        let (path, sha256) = (folder.file(segment), Some(segment.sha256.clone()));
+        Source { path, sha256 }
+    };
+    Ok(folder.segments.iter().map(source).collect())
+}
+
+impl Source {
+    fn open(&self) -> Result<BufReader<File>> {
+        let file = File::open(&self.path);
+        Ok(BufReader::new(file.with_context(|| format!("opening {}", self.path.display()))?))
+    }
+
+    /// Names a line for a person.
+    fn line(&self, number: u64) -> String {
+        let file = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        format!("{}:{number}", file.unwrap_or_default())
+    }
+}
+
+impl Lines {
+    /// Reads and checks the lines of a file.
+    fn read(
+        &mut self,
+        n: usize,
+        source: &Source,
+        logs: &Writable<'_>,
+        lists: &Lists,
+        report: &mut Report,
+    ) -> Result<()> {
+        let reading = || format!("reading {}", source.path.display());
+        let mut file = source.open()?;
+        let (mut hash, mut offset, mut number) = (Sha256::new(), 0, 0);
+        let mut bytes = Vec::new();
+        loop {
+            bytes.clear();
+            if file.read_until(b'\n', &mut bytes).with_context(reading)? == 0 {
+                break;
+            }
+            (number, report.read) = (number + 1, report.read + 1);
+            hash.update(&bytes);
+            let checked = checked(&bytes, logs, lists);
+            let place = (n, offset, bytes.len());
+            if let Err(cause) = checked.and_then(|event| self.add(&event, place)) {
+                report.refuse(&cause, source.line(number));
+            }
+            offset += bytes.len() as u64;
+            if report.read.is_multiple_of(PROGRESS_LINES) {
+                progress::show(format_args!("{} lines checked", report.read));
+            }
+        }
+        let differs = source.sha256.as_ref().is_some_and(|sha256| *sha256 != hex(hash));
+        ensure!(
+            !differs,
+            "{} is not as the export wrote it: its SHA-256 is another one than `export.list` has. Nothing is written; take \
+             the file from another copy, or export again",
+            source.path.display()
+        );
+        Ok(())
+    }
+
+    fn add(&mut self, event: &SequencedEvent, place: (usize, u64, usize)) -> Result<()> {
+        let partition = Partition::of(event);
+        let lanes = &mut self.lanes;
+        let n = *self.by_partition.entry(partition.clone()).or_insert_with(|| {
+            let (first, events, order) = (event.slot, Vec::new(), 0);
+            lanes.push(Lane { partition, first, events, order, before: 0, last_at: 0 });
+            lanes.len() - 1
+        });
+        let lane = &mut lanes[n];
+        let next = lane.first + lane.events.len() as u64;
+        ensure!(
+            event.slot >= next,
+            "{} is there twice, or after a later event of its partition",
+            event.id()
+        );
+        ensure!(event.slot == next, "{}/{next} is missing before {}", event.partition, event.id());
+        lane.order = lane.order.max(event.at);
+        let (source, offset, bytes) = place;
+        let (order, partition, nth) = (lane.order, n, lane.events.len());
+        lane.events.push(There::of(event));
+        self.lines.push(Line { order, source, offset, bytes, partition, nth });
+        Ok(())
+    }
+
+    /// Finds which events the logs have. Another event in the place of one, or none before the first one, can't be.
+    async fn compare(&mut self, logs: &Writable<'_>, report: &mut Report) -> Result<()> {
+        let all = self.lanes.len();
+        let compared = stream::iter(&self.lanes).map(|lane| async move {
+            let found = logs.found(&lane.partition, lane.first, lane.events.len()).await;
+            found.with_context(|| format!("reading {}", lane.partition))
+        });
+        let mut compared = compared.buffered(PARTITIONS);
+        let mut found = Vec::with_capacity(all);
+        while let Some(events) = compared.try_next().await? {
+            found.push(events);
+            progress::show(format_args!("{} of {all} partitions compared", found.len()));
+        }
+        drop(compared);
+        progress::clear();
+        for (lane, found) in self.lanes.iter_mut().zip(found) {
+            lane.meet(found, report);
+        }
+        Ok(())
+    }
+
+    /// Writes what the logs lack, in the order of the times.
+    async fn write(
+        &mut self,
+        sources: &[Source],
+        logs: &Writable<'_>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let lanes = &mut self.lanes;
+        self.lines.retain(|line| line.nth >= lanes[line.partition].before);
+        self.lines.sort_by_key(|line| line.order);
+        let mut files = sources.iter().map(Source::open).collect::<Result<Vec<_>>>()?;
+        let all = self.lines.len();
+        for lines in self.lines.chunks(EVENTS) {
+            let mut events = Vec::with_capacity(lines.len());
+            for line in lines {
+                let (partition, event) = (line.partition, line.event(&mut files)?);
+                events.push(Put { partition, after: lanes[partition].last_at, event });
+            }
+            let mut failed = None;
+            for (partition, was_at, put) in logs.put(events).await {
+                match put {
+                    Ok(at) => {
+                        lanes[partition].last_at = at;
+                        report.imports.imported += 1;
+                        report.imports.later += u64::from(at > was_at);
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            failed.map_or(Ok(()), Err)?;
+            progress::show(format_args!("{} of {all} events imported", report.imports.imported));
+        }
+        progress::clear();
+        Ok(())
+    }
+}
+
+impl Lane {
+    /// Takes in what the log has from the event before the first one on.
+    fn meet(&mut self, found: Vec<(u64, There)>, report: &mut Report) {
+        let Self { partition, first, events, .. } = self;
+        let mut found = found.into_iter().peekable();
+        if *first > partition.log.first_slot() {
+            match found.next_if(|(slot, _)| slot + 1 == *first) {
+                Some((_, before)) => self.last_at = before.at,
+                None => {
+                    let cause = "the log lacks the event before it: export from an earlier place, or import what comes \
+                                 before it first";
+                    return report.refuse(&Error::msg(cause), format!("{partition}/{first}"));
+                }
+            }
+        }
+        for (slot, there) in found {
+            let Some(event) = events.get(self.before) else { break };
+            // An event that was imported may have got a later time.
+            if slot != *first + self.before as u64
+                || there.content != event.content
+                || there.at < event.at
+            {
+                let cause = "the log has another event in its place";
+                return report.refuse(&Error::msg(cause), format!("{partition}/{slot}"));
+            }
+            self.last_at = there.at;
+            self.before += 1;
+        }
+    }
+}
+
+impl Line {
+    /// The event, read again.
+    fn event(&self, files: &mut [BufReader<File>]) -> Result<SequencedEvent> {
+        let mut bytes = vec![0; self.bytes];
+        let file = &mut files[self.source];
+        file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_exact(&mut bytes))?;
+        event_of(std::str::from_utf8(&bytes)?)
+    }
+}
+
+/// The event of a line, if its log can take it and this stack can read it.
+fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<SequencedEvent> {
+    let line = bytes.strip_suffix(b"\n").context("the line is cut off")?;
+    let event = event_of(std::str::from_utf8(line)?)?;
+    let now_ms = Clock::system().now_ms();
+    ensure!(
+        event.at <= now_ms,
+        "its time lies in the future: set the clock of this machine if it is slow"
+    );
+    let log = Partition::of(&event).log;
+    let context = lists.stack.context(&event.context);
+    let context =
+        context.with_context(|| format!("this build has no context {}", event.context))?;
+    ensure!(
+        context.log == log,
+        "it is of the {} log, and context {} is on the {} log",
+        log_name(log),
+        context.name,
+        log_name(context.log)
+    );
+    ensure!(
+        context.event_types.iter().any(|name| *name == event.event_type),
+        "context {} has no event type {}",
+        context.name,
+        event.event_type
+    );
+    logs.check(&event)?;
+    check_readers(&event, lists)?;
+    Ok(event)
+}

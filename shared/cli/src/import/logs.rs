@@ -1,0 +1,274 @@
+//! The logs of a stack as an import writes to them: each event goes into its own place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use anyhow::{Context, Result, bail, ensure};
+use futures::future::join_all;
+use futures::{StreamExt, TryStreamExt};
+use ringfence::{
+    BoundaryId, Catalog, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
+};
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
+use ringfence_dcb_log::{DcbLog, event_of_image};
+use ringfence_document_log::{
+    Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
+};
+use ringfence_dynamo::{Clock, Retry, Units};
+use ringfence_feed::Partition;
+use serde_json::{Map, Value};
+
+use super::Arguments;
+use crate::Lists;
+
+/// What tells an event from another one in its place.
+pub(super) struct There {
+    /// When it was recorded, in milliseconds since 1970.
+    pub(super) at: u64,
+    /// A hash of its type, version, tags and payload.
+    pub(super) content: u64,
+}
+
+impl There {
+    pub(super) fn of(event: &SequencedEvent) -> Self {
+        let SequencedEvent { event_type, version, tags, data, .. } = event;
+        let mut hasher = DefaultHasher::new();
+        (event_type, version, tags, data).hash(&mut hasher);
+        Self { at: event.at, content: hasher.finish() }
+    }
+}
+
+/// An event that is to be put.
+pub(super) struct Put {
+    /// The number of its partition.
+    pub(super) partition: usize,
+    /// In its log it is later than this, in milliseconds since 1970.
+    pub(super) after: u64,
+    pub(super) event: SequencedEvent,
+}
+
+/// What became of it: the number of its partition, its time in the export, and that in its log.
+pub(super) type Outcome = (usize, u64, Result<u64>);
+
+/// The logs of a stack whose tables are named.
+pub(super) struct Writable<'a> {
+    catalog: &'a Catalog,
+    dcb: Option<DcbLog>,
+    aggregates: Option<AggregateTable>,
+    documents: Option<DynamoStore>,
+}
+
+impl<'a> Writable<'a> {
+    /// The logs whose tables the command line names. A table of another kind is an error.
+    pub(super) async fn of(arguments: &Arguments, lists: &'a Lists) -> Result<Self> {
+        let client = arguments.dynamo.client().await?;
+        let tables = &arguments.tables;
+        tables.streams.check(&client).await?;
+        let catalog = &lists.stack.catalog;
+        let mut logs = Self { catalog, dcb: None, aggregates: None, documents: None };
+        if let Ok(table) = tables.events() {
+            table.check(&client).await?;
+            logs.dcb = Some(table.log_at(client.clone(), catalog, Clock::system()));
+        }
+        if let Some(table) = &tables.streams.aggregate_table {
+            logs.aggregates = Some(AggregateTable::new(client.clone(), table, Clock::system()));
+        }
+        if let Some(table) = &tables.streams.document_table {
+            logs.documents = Some(DynamoStore::new(client, table));
+        }
+        Ok(logs)
+    }
+
+    /// Fails if the event can't be put, as far as that follows from the event alone.
+    pub(super) fn check(&self, event: &SequencedEvent) -> Result<()> {
+        let log = Partition::of(event).log;
+        ensure!(event.slot >= log.first_slot(), "the slots of its log begin with 1");
+        match log {
+            LogKind::Dcb => self.dcb()?.restorable(event.clone())?,
+            LogKind::Aggregates => {
+                self.aggregates()?;
+                AggregateKey::of_partition(event.partition.as_str())?;
+            }
+            LogKind::Documents => {
+                self.store()?;
+                StreamName::of_partition(&event.partition)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dcb(&self) -> Result<&DcbLog> {
+        self.dcb.as_ref().context("it is on the DCB log: name its table with --table or --stack")
+    }
+
+    fn aggregates(&self) -> Result<&AggregateTable> {
+        let unnamed =
+            "it is on the aggregate log: name its table with --aggregate-table or --stack";
+        self.aggregates.as_ref().context(unnamed)
+    }
+
+    fn store(&self) -> Result<&DynamoStore> {
+        let unnamed = "it is on the document log: name its table with --document-table or --stack";
+        self.documents.as_ref().context(unnamed)
+    }
+
+    fn documents(&self, clock: Clock) -> Result<DocumentLog<DynamoStore>> {
+        Ok(DocumentLog::new(self.store()?.clone(), clock))
+    }
+
+    /// What the requests have consumed.
+    pub(super) fn units(&self) -> Units {
+        let meters = [
+            self.dcb.as_ref().map(DcbLog::meter),
+            self.aggregates.as_ref().map(AggregateTable::meter),
+            self.documents.as_ref().map(DynamoStore::meter),
+        ];
+        let all = meters.into_iter().flatten().map(|meter| meter.snapshot().total());
+        all.fold(Units::default(), |sum, units| Units {
+            read: sum.read + units.read,
+            write: sum.write + units.write,
+        })
+    }
+
+    /// What the partition has of `events` events from slot `first` on, and the event before it, each with its slot. The
+    /// read is strong.
+    pub(super) async fn found(
+        &self,
+        partition: &Partition,
+        first: u64,
+        events: usize,
+    ) -> Result<Vec<(u64, There)>> {
+        let begin = first.saturating_sub(1);
+        let most = events + 1;
+        let found = |event: SequencedEvent| (event.slot, There::of(&event));
+        match partition.log {
+            LogKind::Dcb => {
+                let log = self.dcb()?;
+                let items =
+                    log.items_after(&partition.id, begin.saturating_sub(1), Retry::default());
+                let events = items
+                    .take(most)
+                    .map_err(anyhow::Error::new)
+                    .try_filter_map(|item| async { Ok(event_of_image(item)?.map(found)) });
+                events.try_collect().await
+            }
+            LogKind::Aggregates => {
+                let key = AggregateKey::of_partition(partition.id.as_str())?;
+                let range = Range { min_version: Some(begin), ..Range::default() };
+                let events = self.aggregates()?.get_events(&key, range).take(most);
+                Ok(events.map_ok(|event| found(event.into())).try_collect().await?)
+            }
+            LogKind::Documents => {
+                let stream = StreamName::of_partition(&partition.id)?;
+                let (log, envelope) = (self.documents(Clock::system())?, Envelope::default());
+                let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
+                let version = tip.map_or(0, |tip| tip.version);
+                let range = begin.min(version)..version;
+                let read =
+                    log.read(&stream, range, Direction::Forward, Consistency::Strong, &envelope);
+                let mut read = read.take(most);
+                let mut events = Vec::new();
+                while let Some(event) = read.try_next().await? {
+                    events.push(found(event.fed(&stream)?));
+                }
+                Ok(events)
+            }
+        }
+    }
+
+    /// Puts events: those that share no boundary side by side, the others in their order. After an error the rest of
+    /// those is left.
+    pub(super) async fn put(&self, events: Vec<Put>) -> Vec<Outcome> {
+        let groups = self.groups(events).into_iter().map(|group| async move {
+            let mut outcomes = Vec::with_capacity(group.len());
+            let mut ends = BTreeMap::new();
+            for Put { partition, after, mut event } in group {
+                let (id, was_at) = (event.id(), event.at);
+                // The event before it may have got a later time.
+                let end = ends.entry(partition).or_insert(after);
+                if event.partition.is_of_dcb_log() {
+                    event.at = event.at.max(*end + 1);
+                }
+                let put = self.put_one(event).await.with_context(|| format!("importing {id}"));
+                *end = *put.as_ref().unwrap_or(end);
+                let has_failed = put.is_err();
+                outcomes.push((partition, was_at, put));
+                if has_failed {
+                    break;
+                }
+            }
+            outcomes
+        });
+        join_all(groups).await.into_iter().flatten().collect()
+    }
+
+    /// Events by the boundaries that they share, directly or through others.
+    fn groups(&self, events: Vec<Put>) -> Vec<Vec<Put>> {
+        let mut groups: Vec<(BTreeSet<BoundaryId>, Vec<Put>)> = Vec::new();
+        for put in events {
+            let mut boundaries = BTreeSet::from([put.event.partition.clone()]);
+            if let Ok(filing) = self.catalog.filing(&NewEvent::from(put.event.clone())) {
+                boundaries.extend(filing.fences);
+            }
+            let (mut shared, apart): (Vec<_>, Vec<_>) =
+                groups.into_iter().partition(|(of, _)| !of.is_disjoint(&boundaries));
+            let mut group = Vec::new();
+            for (of, events) in &mut shared {
+                boundaries.append(of);
+                group.append(events);
+            }
+            group.push(put);
+            groups = apart;
+            groups.push((boundaries, group));
+        }
+        groups.into_iter().map(|(_, group)| group).collect()
+    }
+
+    async fn put_one(&self, event: SequencedEvent) -> Result<u64> {
+        match Partition::of(&event).log {
+            LogKind::Dcb => Ok(self.dcb()?.restore(event).await?.at),
+            LogKind::Aggregates => self.push(event).await,
+            LogKind::Documents => self.append(event).await,
+        }
+    }
+
+    async fn push(&self, event: SequencedEvent) -> Result<u64> {
+        let key = AggregateKey::of_partition(event.partition.as_str())?;
+        let SequencedEvent { slot, at, event_type, version, data, metadata, .. } = event;
+        let mut metadata: Map<_, _> =
+            metadata.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        let schema = Metadata::schema(&event_type, version);
+        metadata.extend(schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema)));
+        let event = NewAggregateEvent {
+            event_type,
+            payload: (!data.is_null()).then_some(data),
+            metadata: (!metadata.is_empty()).then_some(Value::Object(metadata)),
+            timestamp_ms: Some(at),
+        };
+        self.aggregates()?.push_event(&key, PushPlace::At(slot), event).await?;
+        Ok(at)
+    }
+
+    async fn append(&self, event: SequencedEvent) -> Result<u64> {
+        let stream = StreamName::of_partition(&event.partition)?;
+        let SequencedEvent { slot, at, event_type, version, data, metadata, .. } = event;
+        let (log, envelope) =
+            (self.documents(Clock::fixed(at))?, Envelope { metadata, ..Envelope::default() });
+        let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
+        let found = tip.as_ref().map_or(0, |tip| tip.version);
+        ensure!(found == slot, "another writer appends to {stream}: it has {found} events by now");
+        let payload = Payload { event_type, version, data: (!data.is_null()).then_some(data) };
+        let append = StreamAppend {
+            stream: &stream,
+            known: tip.as_ref(),
+            by_etag: false,
+            events: vec![payload],
+            unfolds: Vec::new(),
+            envelope: &envelope,
+        };
+        match log.append(append).await? {
+            StreamAppended::Written(_) => Ok(at),
+            StreamAppended::Conflict(_) => bail!("another writer appends to {stream}"),
+        }
+    }
+}

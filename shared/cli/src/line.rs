@@ -1,0 +1,160 @@
+//! An event as a line of JSON: what `tail --json` prints, and what an export has.
+
+use anyhow::{Context, Result, ensure};
+use ringfence::{BoundaryId, Metadata, SequencedEvent, Tag};
+use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_feed::Entry;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// An event as JSON, for programs that read what a command prints.
+pub(crate) fn of_event(event: &SequencedEvent) -> Value {
+    let mut json = json!({
+        "id": event.id(),
+        "slot": event.slot,
+        "recordedAt": event.recorded_at(),
+        "type": event.event_type,
+        "context": event.context,
+        "partition": event.partition.as_str(),
+        "tags": event.tags,
+        "data": event.data,
+        "meta": event.metadata,
+    });
+    if event.version > 1 {
+        json["schema"] = event.version.into();
+    }
+    json
+}
+
+/// An entry of the index as JSON.
+pub(crate) fn of_entry(Entry { checkpoint, event }: &Entry) -> Value {
+    let mut json = of_event(event);
+    json["checkpoint"] = json!(checkpoint);
+    json
+}
+
+/// A line. A member that this build does not know could be lost, so it is an error.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Line {
+    id: String,
+    slot: u64,
+    recorded_at: String,
+    #[serde(rename = "type")]
+    event_type: String,
+    context: String,
+    partition: String,
+    tags: Vec<Tag>,
+    data: Value,
+    meta: Metadata,
+    #[serde(default = "first")]
+    schema: u32,
+    #[serde(rename = "checkpoint")]
+    _checkpoint: Option<Value>,
+    #[serde(rename = "streamId")]
+    _stream_id: Option<String>,
+}
+
+/// The version of a payload whose line does not say it.
+fn first() -> u32 {
+    1
+}
+
+/// The event of a line.
+///
+/// # Errors
+/// The line is not JSON, lacks a member, has one that is not known, or contradicts itself.
+pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
+    let Line {
+        id,
+        slot,
+        recorded_at,
+        event_type,
+        context,
+        partition,
+        tags,
+        data,
+        meta,
+        schema,
+        ..
+    } = serde_json::from_str(line)?;
+    let at = ms_of_rfc3339(&recorded_at).with_context(|| {
+        format!("recordedAt {recorded_at:?} is not a time such as 2024-06-23T00:00:00.120Z")
+    })?;
+    ensure!(schema > 0, "schema is 0, and versions begin with 1");
+    let partition = BoundaryId::stored(partition);
+    let (rest, version, metadata) = (0, schema, meta);
+    let event = SequencedEvent {
+        partition,
+        slot,
+        at,
+        rest,
+        event_type,
+        context,
+        tags,
+        version,
+        data,
+        metadata,
+    };
+    ensure!(id == event.id(), "its id is {id:?}, and partition and slot make {:?}", event.id());
+    Ok(event)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line() -> Value {
+        json!({
+            "id": "orderId:o-1/3",
+            "slot": 3,
+            "recordedAt": "2024-06-23T00:00:00.120Z",
+            "type": "OrderPlaced",
+            "context": "ordering",
+            "partition": "orderId:o-1",
+            "tags": [{ "key": "orderId", "value": "o-1" }],
+            "data": { "orderId": "o-1", "weight": 1.5 },
+            "meta": { "principal": "eve" },
+        })
+    }
+
+    #[test]
+    fn an_event_is_read_as_it_was_written() {
+        let event = event_of(&line().to_string()).expect("an event");
+        assert_eq!((event.at, event.version), (1_719_100_800_120, 1));
+        assert_eq!(of_event(&event), line());
+        let newer = SequencedEvent { version: 2, ..event };
+        assert_eq!(event_of(&of_event(&newer).to_string()).expect("an event"), newer);
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_says_why() {
+        for (member, value, why) in [
+            ("slot", json!("3"), "invalid type: string \"3\", expected u64"),
+            (
+                "slot",
+                json!(4),
+                "its id is \"orderId:o-1/3\", and partition and slot make \"orderId:o-1/4\"",
+            ),
+            (
+                "recordedAt",
+                json!("today"),
+                "recordedAt \"today\" is not a time such as 2024-06-23T00:00:00.120Z",
+            ),
+            ("schema", json!(0), "schema is 0, and versions begin with 1"),
+            ("secret", json!(1), "unknown field `secret`"),
+            (
+                "meta",
+                json!({ "expiresAt": 1 }),
+                "metadata key \"expiresAt\" is reserved for the log",
+            ),
+        ] {
+            let mut line = line();
+            line[member] = value;
+            let error = event_of(&line.to_string()).expect_err(why);
+            assert!(format!("{error:#}").starts_with(why), "{error:#}");
+        }
+        let error = event_of("{}").expect_err("it lacks everything");
+        assert!(error.to_string().starts_with("missing field `id`"), "{error}");
+    }
+}

@@ -1,0 +1,341 @@
+//! `ringfence read`: the events of any query, or of one partition.
+
+use std::fmt::{self, Display, Formatter};
+use std::io::ErrorKind;
+use std::num::NonZeroUsize;
+use std::process::ExitCode;
+
+use anyhow::{Context, Error, Result, bail, ensure};
+use aws_sdk_dynamodb::Client;
+use clap::Args;
+use futures::future::ready;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use ringfence::{
+    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, Query, QueryItem, Read,
+    Reading, SequencedEvent,
+};
+use ringfence_aggregate_log::{AggregateKey, Range};
+use ringfence_dcb_log::DcbLog;
+use ringfence_document_log::{Direction, DocumentLog, StreamName};
+use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_feed::Partition;
+use serde_json::json;
+
+use crate::Lists;
+use crate::boundary::{partition_plan, tag};
+use crate::line::of_event;
+use crate::out::{Output, serialize_as, write_line};
+use crate::place::Wanted;
+use crate::progress;
+use crate::remark;
+use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};
+
+/// Progress is shown each time this many events are printed.
+const PROGRESS_EVENTS: usize = 100;
+/// A read unit of an eventually consistent read, in bytes.
+const UNIT_BYTES: u64 = 8_192;
+
+#[derive(Args)]
+#[command(
+    group = clap::ArgGroup::new("what").required(true).multiple(true).args(["types", "tags", "partition"]),
+    after_help = "\
+The events come in the order in which decisions fold them: by their times. With a tag, a partition and its boundaries are
+read, as a decision would. By a type alone the whole table is read, or all events of the type, if a decision reads it
+alone. What that costs is said first, and it is done with --yes. `ringfence tail` reads the index instead, in its order.
+
+Each line begins with the place of its event. `--from` with that of the last line brings the next ones.
+
+Examples:
+  ringfence read --tag customerId:eve --type OrderPlaced
+  ringfence read --partition orderId:first --json
+  ringfence read --type OrderPlaced --backwards --limit 20 --yes"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    wanted: Wanted,
+    /// Only events of this partition, by its name as events show it; of a stream: <context>#<id>, or <context>-<id>.
+    #[arg(long, value_name = "PARTITION", conflicts_with = "tags")]
+    partition: Option<String>,
+    /// Only events after this place; backwards, before it.
+    #[arg(long, value_name = "PLACE")]
+    from: Option<Place>,
+    /// The latest events first.
+    #[arg(long)]
+    backwards: bool,
+    /// At most this many events.
+    #[arg(long)]
+    limit: Option<NonZeroUsize>,
+    /// Reads whatever it costs.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    tables: LogTables,
+    #[command(flatten)]
+    dynamo: DynamoEndpoint,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The events of a log, one after another.
+type Events<'a> = BoxStream<'a, Result<SequencedEvent>>;
+
+impl Arguments {
+    fn page(&self) -> Page {
+        let limit = self.limit.map(NonZeroUsize::get);
+        Page { after: self.from.clone(), limit, backwards: self.backwards }
+    }
+
+    /// Prints the events, and what reading them consumed.
+    async fn print(
+        &self,
+        lists: &Lists,
+        mut events: Events<'_>,
+        meter: &Meter,
+    ) -> Result<ExitCode> {
+        let (mut printed, mut last) = (0, None);
+        while let Some(event) = events.try_next().await? {
+            last = Some(event.place());
+            progress::clear();
+            match self.output.next(&Printed(lists.shown(event))) {
+                // Nobody reads the output any more, as with `| head`.
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                    return Ok(ExitCode::SUCCESS);
+                }
+                printed => printed?,
+            }
+            printed += 1;
+            if printed % PROGRESS_EVENTS == 0 {
+                progress::show(format_args!("{printed} events"));
+            }
+        }
+        progress::clear();
+        let units = meter.snapshot().total().read;
+        let more = match last {
+            Some(place) if self.limit.is_some_and(|limit| limit.get() == printed) => {
+                format!("; there may be more: --from {place}")
+            }
+            _ => String::new(),
+        };
+        remark!("{printed} events, {units} read units{more}");
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Fails, with what a read of many events costs, unless that is agreed to.
+    async fn ensure_agreed(&self, log: &DcbLog, logs: &StackLogs, reading: &Reading) -> Result<()> {
+        let whole = Whole::of(&logs.client, logs.table(LogKind::Dcb)?).await?;
+        let mut events = 0;
+        for Read { boundary, .. } in reading.plan.reads.iter().filter(|_| !reading.scan) {
+            events += log.standing(boundary).await?.counts.values().sum::<u64>();
+        }
+        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit);
+        ensure!(self.yes, "{cost}. Add --yes to read them, or --tag to read fewer");
+        remark!("{cost}");
+        Ok(())
+    }
+}
+
+/// What a table holds, as DynamoDB says.
+struct Whole {
+    items: u64,
+    bytes: u64,
+}
+
+impl Whole {
+    async fn of(client: &Client, table: &str) -> Result<Self> {
+        let describe =
+            || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
+        let described = Retry::default().run(describe).await;
+        let described = described.with_context(|| format!("describing table {table}"))?.table;
+        let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
+        let (items, bytes) =
+            described.map_or((None, None), |it| (it.item_count, it.table_size_bytes));
+        Ok(Self { items: number(items), bytes: number(bytes) })
+    }
+
+    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.
+    fn cost(&self, events: Option<u64>, limit: Option<usize>) -> String {
+        let Self { items, bytes } = self;
+        let units = |bytes: u64| bytes.div_ceil(UNIT_BYTES);
+        let Some(events) = events else {
+            return format!(
+                "no decision reads these types alone, so the whole table is read: about {} read units, for {items} items \
+                 of {bytes} bytes, as DynamoDB counted them within the last six hours",
+                units(*bytes)
+            );
+        };
+        // The read knows by the one after it that an event is the next.
+        let read = limit.map_or(events, |limit| events.min(limit as u64 + 1));
+        let each = bytes.checked_div(*items).unwrap_or(0);
+        format!(
+            "{events} events have these types, and {read} are read: about {} read units",
+            units(read * each)
+        )
+    }
+}
+
+pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let Arguments { wanted, partition, tables, dynamo, .. } = arguments;
+    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
+    let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
+    wanted.warn(&lists.stack);
+    let partition = Partition::named(BoundaryId::stored(name.as_str()));
+    match partition.log {
+        LogKind::Dcb => {
+            let id = match partition.id.decode() {
+                Some(_) => partition.id,
+                // A value with a character that ids escape, as a person writes it.
+                None => tag(name).map(|tag| BoundaryId::tag(&tag.key, &tag.value))?,
+            };
+            let plan = partition_plan(lists, id);
+            of_dcb(arguments, lists, &logs, Reading { plan, scan: false }).await
+        }
+        LogKind::Aggregates => of_aggregate(arguments, lists, &logs, name).await,
+        LogKind::Documents => of_document(arguments, lists, &logs, &partition.id).await,
+    }
+}
+
+async fn of_query(arguments: &Arguments, lists: &Lists, logs: &StackLogs) -> Result<ExitCode> {
+    let filter = arguments.wanted.filter();
+    for name in &filter.types {
+        let mut contexts = lists.stack.contexts.iter().filter(|of| of.log != LogKind::Dcb);
+        let of_stream = contexts.find(|of| of.event_types.iter().any(|known| known == name));
+        if let Some(context) = of_stream {
+            bail!(
+                "{name} is of context {}, on the {} log, which is read stream by stream: --partition {}. `ringfence tail \
+                 --type {name}` finds the events of all streams in the index",
+                context.name,
+                log_name(context.log),
+                if context.log == LogKind::Aggregates {
+                    format!("{}#<id>", context.name)
+                } else {
+                    format!("{}-<id>", context.name)
+                }
+            );
+        }
+    }
+    let types = filter.types.into_iter().map(Into::into).collect();
+    let query = Query { items: vec![QueryItem { tags: filter.tags, types }] };
+    let reading = Reading::new(&query, &lists.stack.catalog)?;
+    of_dcb(arguments, lists, logs, reading).await
+}
+
+async fn of_dcb(
+    arguments: &Arguments,
+    lists: &Lists,
+    logs: &StackLogs,
+    reading: Reading,
+) -> Result<ExitCode> {
+    let log = logs.dcb(lists.stack.catalog.clone())?;
+    let is_by_type = |read: &Read| matches!(read.access, Access::TypeItems(_));
+    if reading.scan || reading.plan.reads.iter().any(is_by_type) {
+        arguments.ensure_agreed(&log, logs, &reading).await?;
+    }
+    let (page, filter) = (arguments.page(), arguments.wanted.filter());
+    // A partition is read with all types that the catalog has.
+    let whole = Page { limit: None, ..page.clone() };
+    let page =
+        if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
+    let events = log.query(&reading, page).map_err(Error::new);
+    let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
+    arguments.print(lists, events.boxed(), log.meter()).await
+}
+
+impl Arguments {
+    fn most(&self) -> usize {
+        self.limit.map_or(usize::MAX, NonZeroUsize::get)
+    }
+
+    /// Fails if `--from` is in another partition.
+    fn from_slot(&self, id: &BoundaryId) -> Result<Option<u64>> {
+        let Some(from) = &self.from else { return Ok(None) };
+        ensure!(from.partition == *id, "--from {from} is a place of another partition than {id}");
+        Ok(Some(from.slot))
+    }
+}
+
+async fn of_aggregate(
+    arguments: &Arguments,
+    lists: &Lists,
+    logs: &StackLogs,
+    name: &str,
+) -> Result<ExitCode> {
+    let (key, log) = (AggregateKey::of_partition(name)?, logs.aggregates()?);
+    let from = arguments.from_slot(&BoundaryId::stored(name))?;
+    let reverse = arguments.backwards;
+    let range = Range {
+        min_version: from.filter(|_| !reverse).map(|slot| slot.saturating_add(1)),
+        max_version: from.filter(|_| reverse).map(|slot| slot.saturating_sub(1)),
+        limit: None,
+        reverse,
+    };
+    let filter = arguments.wanted.filter();
+    let events = log.get_events(&key, range).map_ok(SequencedEvent::from).map_err(Error::new);
+    let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
+    arguments.print(lists, events.boxed(), log.meter()).await
+}
+
+async fn of_document(
+    arguments: &Arguments,
+    lists: &Lists,
+    logs: &StackLogs,
+    id: &BoundaryId,
+) -> Result<ExitCode> {
+    let neither = || {
+        format!(
+            "{id} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1"
+        )
+    };
+    let stream = StreamName::of_partition(id).with_context(neither)?;
+    let from = arguments.from_slot(&stream.partition())?;
+    let log = DocumentLog::new(logs.documents()?, Clock::system());
+    let envelope = Envelope::default();
+    let tip = log.tip(&stream, Consistency::Eventual, &envelope).await?;
+    let version = tip.map_or(0, |tip| tip.version);
+    let (range, direction) = match arguments.backwards {
+        false => (from.map_or(0, |slot| slot + 1).min(version)..version, Direction::Forward),
+        true => (0..from.unwrap_or(version).min(version), Direction::Backward),
+    };
+    let filter = arguments.wanted.filter();
+    let events = log.read(&stream, range, direction, Consistency::Eventual, &envelope);
+    let events =
+        events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
+    let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
+    arguments.print(lists, events.boxed(), log.store().meter()).await
+}
+
+/// An event that is printed.
+struct Printed(SequencedEvent);
+
+impl Display for Printed {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (place, time, origin) =
+            (self.0.place(), self.0.recorded_at(), self.0.metadata.origin());
+        write_line!(f, "{place}  {time}  {}  {origin}  {}", self.0.event_type, self.0.data)
+    }
+}
+
+serialize_as!(Printed, |Printed(event)| {
+    let mut json = of_event(event);
+    json["place"] = json!(event.place());
+    json
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_by_types_says_what_it_costs() {
+        let whole = Whole { items: 1_000, bytes: 8_192_000 };
+        let all = "no decision reads these types alone, so the whole table is read: about 1000 read units, for 1000 items \
+                   of 8192000 bytes, as DynamoDB counted them within the last six hours";
+        assert_eq!(whole.cost(None, Some(3)), all);
+        let of = |read| {
+            format!("50 events have these types, and {read} are read: about {read} read units")
+        };
+        assert_eq!(whole.cost(Some(50), None), of(50));
+        assert_eq!(whole.cost(Some(50), Some(3)), of(4));
+        let new = Whole { items: 0, bytes: 0 };
+        assert!(new.cost(Some(50), None).ends_with("about 0 read units"));
+    }
+}

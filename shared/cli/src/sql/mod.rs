@@ -1,0 +1,87 @@
+//! `ringfence sql`: an export, asked in SQL. DuckDB reads the files; nothing is copied.
+
+mod views;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+
+use crate::Lists;
+use crate::export::folder::Folder;
+use crate::out;
+use crate::remark;
+
+/// The program that answers.
+const PROGRAM: &str = "duckdb";
+
+#[derive(Args)]
+#[command(after_help = "\
+The view `events` has all events of the export. Each type of events of this build has a view of its name, with a column
+for each field of the payload, and the columns _id, _at, _partition, _slot, _version, _principal, _data and _meta.
+docs/data.md has them.
+
+DuckDB answers, the program `duckdb`: https://duckdb.org/install, or `pip install duckdb-cli`. Without it, the command
+prints the SQL of the views, and ends with status 2.
+
+Examples:
+  ringfence sql shop-events 'SELECT type, count(*) FROM events GROUP BY type'
+  ringfence sql shop-events 'DESCRIBE OrderPlaced'")]
+pub(crate) struct Arguments {
+    /// The folder of the export.
+    folder: PathBuf,
+    /// The question, such as `SELECT count(*) FROM OrderPlaced`.
+    select: String,
+    /// Prints rows as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
+    let path = &arguments.folder;
+    let folder = Folder::read(path)?.with_context(|| {
+        format!("{} is not the folder of an export: `ringfence export` makes one", path.display())
+    })?;
+    ensure!(!folder.segments.is_empty(), "the export in {} has no events yet", path.display());
+    let views = views::of(&folder, lists)?;
+    let form = if arguments.json { "-json" } else { "-box" };
+    // The file of the person's own settings could change what is printed.
+    let duckdb = Command::new(PROGRAM)
+        .args(["-bail", "-init", "", form])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut duckdb = match duckdb {
+        Ok(duckdb) => duckdb,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            out::lines(&format!("{views}{}\n", ended(&arguments.select)));
+            bail!(
+                "the program {PROGRAM} is not installed, so nothing is answered. Install it, from https://duckdb.org/install \
+                 or by `pip install duckdb-cli`, or give the SQL above to another DuckDB"
+            );
+        }
+        Err(error) => return Err(error).with_context(|| format!("starting {PROGRAM}")),
+    };
+    let mut input = duckdb.stdin.take().context("it has no input")?;
+    let text = format!("{views}{}\n", ended(&arguments.select));
+    // It may end before it has read everything, and then says why.
+    let writer = thread::spawn(move || drop(input.write_all(text.as_bytes())));
+    let answer = duckdb.wait_with_output().with_context(|| format!("running {PROGRAM}"))?;
+    drop(writer.join());
+    let said = String::from_utf8_lossy(&answer.stderr);
+    out::lines(&String::from_utf8_lossy(&answer.stdout));
+    ensure!(answer.status.success(), "{PROGRAM}: {}", said.trim());
+    if !said.trim().is_empty() {
+        remark!("{}", said.trim());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A statement with the end that the program waits for.
+fn ended(select: &str) -> String {
+    format!("{};", select.trim().trim_end_matches(';'))
+}

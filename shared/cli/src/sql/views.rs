@@ -1,0 +1,187 @@
+//! The views: one of all events, and one for each type, whose columns follow from the shape of its payload.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use ringfence_schemas::{LockedType, Shape};
+use serde_json::{Value, json};
+
+use crate::Lists;
+use crate::export::folder::{Folder, Form};
+
+/// The columns of a file.
+const COLUMNS: [(&str, &str); 12] = [
+    ("checkpoint", "BIGINT"),
+    ("id", "VARCHAR"),
+    ("type", "VARCHAR"),
+    ("context", "VARCHAR"),
+    ("partition", "VARCHAR"),
+    ("slot", "BIGINT"),
+    ("recordedAt", "TIMESTAMP"),
+    ("schema", "INTEGER"),
+    ("streamId", "VARCHAR"),
+    ("tags", "JSON"),
+    ("data", "JSON"),
+    ("meta", "JSON"),
+];
+
+/// The statements that make the views of an export.
+pub(super) fn of(folder: &Folder, lists: &Lists) -> Result<String> {
+    let mut sql = all(folder)?;
+    let locks = (lists.locks)();
+    let mut contexts: BTreeMap<&str, u32> = BTreeMap::new();
+    for name in locks.values().flat_map(|lock| lock.events.keys()) {
+        *contexts.entry(name).or_default() += 1;
+    }
+    for (context, lock) in &locks {
+        for (name, locked) in &lock.events {
+            // On logs of streams, two contexts may have types of one name.
+            let view =
+                if contexts[&**name] > 1 { format!("{context}_{name}") } else { name.clone() };
+            sql.push_str(&of_type(&view, context, name, locked, lists));
+        }
+    }
+    Ok(sql)
+}
+
+/// The view of all events, of the files that are whole.
+fn all(folder: &Folder) -> Result<String> {
+    let files = folder.segments.iter().map(|segment| {
+        let path = std::path::absolute(folder.file(segment))?;
+        Ok(text(path_text(&path)?))
+    });
+    let files = files.collect::<Result<Vec<_>>>()?.join(", ");
+    let source = match folder.subject.form {
+        Form::Parquet => format!("read_parquet([{files}])"),
+        Form::Jsonl => {
+            let columns = COLUMNS.map(|(column, of)| format!("{}: {}", name(column), text(of)));
+            format!(
+                "read_json([{files}], format = 'newline_delimited', columns = {{{}}})",
+                columns.join(", ")
+            )
+        }
+    };
+    let columns = COLUMNS.map(|(column, of)| match column {
+        "schema" => format!("CAST(coalesce({}, 1) AS INTEGER) AS {}", name(column), name(column)),
+        _ => format!("CAST({} AS {of}) AS {}", name(column), name(column)),
+    });
+    Ok(format!("CREATE VIEW events AS SELECT {} FROM {source};\n", columns.join(", ")))
+}
+
+fn path_text(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is not UTF-8: move the folder", path.display()))
+}
+
+/// The view of a type, as its newest version is. Of older payloads it has what they have in common; `_data` is all.
+fn of_type(
+    view: &str,
+    context: &str,
+    event_type: &str,
+    locked: &LockedType,
+    lists: &Lists,
+) -> String {
+    let mut columns = String::new();
+    for (column, of) in [
+        ("_id", "id"),
+        ("_at", "\"recordedAt\""),
+        ("_partition", "\"partition\""),
+        ("_slot", "slot"),
+        ("_version", "schema"),
+        ("_principal", "meta->>'$.principal'"),
+        ("_data", "data"),
+        ("_meta", "meta"),
+    ] {
+        write!(columns, ", {of} AS {column}").expect("a text takes it");
+    }
+    let of_context = |catalog: &&ringfence::Catalog| catalog.context(event_type) == Some(context);
+    let catalog = lists.stack.catalogs.0.iter().find(of_context);
+    let schema = catalog.and_then(|catalog| catalog.schema(event_type));
+    let in_stream: Vec<&str> = schema.into_iter().flat_map(|schema| schema.of_stream()).collect();
+    let shape = locked.versions.last_key_value().map(|(_, version)| &version.shape);
+    let mut structure = json!({});
+    if let Some(Shape::Object(members)) = shape {
+        for (field, member) in members {
+            let of = structure_of(&member.shape);
+            // A payload on a log of streams does not repeat the id of its stream.
+            let column = match in_stream.contains(&&**field) && of == json!("VARCHAR") {
+                true => format!("coalesce(p.{}, \"streamId\")", name(field)),
+                false => format!("p.{}", name(field)),
+            };
+            write!(columns, ", {column} AS {}", name(field)).expect("a text takes it");
+            structure[field] = of;
+        }
+    }
+    let payload = match structure.as_object().is_some_and(|fields| fields.is_empty()) {
+        true => "NULL".to_owned(),
+        false => format!("from_json(data, {})", text(&structure.to_string())),
+    };
+    format!(
+        "CREATE VIEW {} AS SELECT {} FROM (SELECT *, {payload} AS p FROM events WHERE context = {} AND type = {});\n",
+        name(view),
+        &columns[2..],
+        text(context),
+        text(event_type)
+    )
+}
+
+/// What DuckDB makes of a value of this shape: the name of a type, a list of one, or the types of members.
+fn structure_of(shape: &Shape) -> Value {
+    match shape {
+        Shape::Truth => json!("BOOLEAN"),
+        Shape::Whole { min, .. } if *min >= 0 => json!("UBIGINT"),
+        Shape::Whole { .. } => json!("BIGINT"),
+        Shape::Number => json!("DOUBLE"),
+        Shape::Text { .. } | Shape::Choice(_) => json!("VARCHAR"),
+        Shape::List { item, .. } => json!([structure_of(item)]),
+        Shape::Object(members) if !members.is_empty() => {
+            let member = |(name, member): (&String, &ringfence_schemas::Member)| {
+                (name.clone(), structure_of(&member.shape))
+            };
+            Value::Object(members.iter().map(member).collect())
+        }
+        Shape::Nullable(shape) => structure_of(shape),
+        Shape::Any | Shape::Null | Shape::Map(_) | Shape::Object(_) | Shape::OneOf { .. } => {
+            json!("JSON")
+        }
+    }
+}
+
+/// A name in SQL.
+fn name(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
+}
+
+/// A text in SQL.
+fn text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ringfence_schemas::Member;
+
+    use super::*;
+
+    #[test]
+    fn a_shape_has_the_type_that_holds_all_of_its_values() {
+        let whole = |min, max| Shape::Whole { min, max };
+        let member = |shape| Member { is_optional: false, shape };
+        let money = BTreeMap::from([
+            ("amount".to_owned(), member(whole(0, u64::MAX))),
+            ("by".to_owned(), member(Shape::Nullable(Box::new(whole(-5, 5))))),
+        ]);
+        let list = Shape::List { item: Box::new(Shape::Object(money)), min: 0, max: None };
+        assert_eq!(structure_of(&list), json!([{ "amount": "UBIGINT", "by": "BIGINT" }]));
+        assert_eq!(structure_of(&Shape::Map(Box::new(Shape::Truth))), json!("JSON"));
+        assert_eq!(structure_of(&Shape::Object(BTreeMap::new())), json!("JSON"));
+    }
+
+    #[test]
+    fn names_and_texts_can_hold_quotes() {
+        assert_eq!((name("a\"b"), text("it's")), ("\"a\"\"b\"".to_owned(), "'it''s'".to_owned()));
+    }
+}

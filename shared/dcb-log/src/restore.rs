@@ -1,0 +1,58 @@
+//! Putting events of a copy of the log back into their places (rule 8).
+
+use std::collections::BTreeMap;
+
+use ringfence::{Effect, Envelope, FilingError, LogError, NewEvent, SequencedEvent};
+
+use crate::append::{End, commit};
+use crate::log::DcbLog;
+use crate::transaction::{Draft, Mint};
+
+impl DcbLog {
+    /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is. If
+    /// one of its fences has a later event by now, it gets a later time. An id names a slot, so nothing else has to mark
+    /// that the event is there. The caller knows that the events before it in its partition are there, and that they are
+    /// earlier.
+    ///
+    /// # Errors
+    /// [`LogError::Conflict`] if its slot is taken; [`FilingError::Misplaced`] if the catalog files it in another
+    /// partition; otherwise those of [`ringfence::EventLog::append`].
+    pub async fn restore(&self, event: SequencedEvent) -> Result<SequencedEvent, LogError> {
+        let mut draft = self.copy(event)?;
+        match commit(self, &mut draft, &Envelope::default()).await? {
+            End::Committed => Ok(only(draft)),
+            End::Imported | End::Recorded(_) => {
+                unreachable!("the request has no marker and no command item")
+            }
+        }
+    }
+
+    /// Fails as [`DcbLog::restore`] would, if that follows from the event alone. Sends no request.
+    ///
+    /// # Errors
+    /// Those of [`DcbLog::restore`].
+    pub fn restorable(&self, event: SequencedEvent) -> Result<(), LogError> {
+        let mint = Mint { ms: event.at, append_id: self.clock.uuid(), ends: &BTreeMap::new() };
+        self.copy(event)?.mint(&mint).map(drop)
+    }
+
+    fn copy(&self, event: SequencedEvent) -> Result<Draft<'_>, LogError> {
+        let (id, partition) = (event.id(), event.partition.clone());
+        let SequencedEvent { slot, at, version, metadata, .. } = event.clone();
+        let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, 0)?;
+        let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {
+            let files = effect.targets.keys().next();
+            let place =
+                files.map_or_else(String::new, |partition| format!("{partition}/1 or later"));
+            return Err(FilingError::Misplaced { event: id, place }.into());
+        };
+        target.seen = Some(slot - 1);
+        let mut draft = Draft { at: Some(at), ..Draft::new(self, effect, &metadata, None) };
+        draft.events.iter_mut().for_each(|(event, _)| event.version = version);
+        Ok(draft)
+    }
+}
+
+fn only(draft: Draft<'_>) -> SequencedEvent {
+    draft.into_events().next().expect("one event is restored")
+}

@@ -1,0 +1,169 @@
+//! Adds a slice whose command is sent at a time after an event: its file, and its lines in the list. All else is as for
+//! any slice.
+
+use std::str::FromStr;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::context::{Found, Log};
+use crate::declared::declared;
+use crate::names::Deed;
+use crate::plan::{Plan, fill};
+use crate::slice::{append, names};
+
+/// A time after an event, such as 15m.
+#[derive(Clone, Debug)]
+pub(crate) struct After {
+    text: String,
+    /// In milliseconds, as a person writes it in Rust.
+    ms: String,
+}
+
+impl FromStr for After {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("{text:?} is not a time: give a number and s, m, h or d, such as 15m");
+        let (number, unit) =
+            text.split_at_checked(text.len().saturating_sub(1)).ok_or_else(wrong)?;
+        let number: u32 = number.parse().ok().filter(|number| *number > 0).ok_or_else(wrong)?;
+        let (name, ms) = match unit {
+            "s" => ("second", "1_000"),
+            "m" => ("minute", "60 * 1_000"),
+            "h" => ("hour", "3_600 * 1_000"),
+            "d" => ("day", "24 * 3_600 * 1_000"),
+            _ => return Err(wrong()),
+        };
+        let plural = if number == 1 { "" } else { "s" };
+        Ok(Self { text: format!("{number} {name}{plural}"), ms: format!("{number} * {ms}") })
+    }
+}
+
+/// When a command is sent: so long after an event of its own context.
+pub(crate) struct Begin {
+    after: After,
+    event_type: String,
+    /// The field of the event that names what the command is about, and its type.
+    pub(crate) id: String,
+    pub(crate) id_type: String,
+    /// The fields of an event in a case.
+    fields: String,
+    /// What marks the id where the payload does not have it.
+    mark: &'static str,
+}
+
+impl Begin {
+    /// `of` is `<context>/<Type>`.
+    pub(crate) fn of(plan: &Plan, context: &str, after: After, of: &str) -> Result<Self> {
+        let event = declared(plan, of, "--of")?;
+        ensure!(
+            event.context == context && event.log != Log::Document,
+            "--of {of}: write this one by hand, as docs/deadlines.md of Ringfence shows: the command writes slices that \
+             follow an event of their own context, on the DCB log or the aggregate log"
+        );
+        let id = event.id.with_context(|| {
+            format!("--of {of}: the event has no field that ends in _id, which would name what the command is about")
+        })?;
+        let fields = fields(&event.body);
+        let id_type = fields.iter().find(|(name, _)| *name == id).map(|(_, of)| of.clone());
+        let id_type = id_type.filter(|_| event.is_partition).with_context(|| {
+            format!("--of {of}: {id} is not the event's partition alone, so write this one by hand")
+        })?;
+        let values = fields.iter().map(|(name, of)| format!("{name}: {}", value(of, *name == id)));
+        let fields = values.collect::<Vec<_>>().join(", ");
+        let mark = if event.in_payload { "" } else { "#[stream]" };
+        Ok(Self { after, event_type: event.event_type, id, id_type, fields, mark })
+    }
+
+    /// Plans the slice's own file and its event.
+    pub(crate) fn write_source(
+        &self,
+        plan: &mut Plan,
+        found: &Found,
+        deed: &Deed,
+        values: &[(&str, &str)],
+        file: &str,
+    ) -> Result<()> {
+        let events = format!("{}/src/events.rs", found.folder);
+        ensure!(
+            !names(&plan.read(&events)?, &deed.event),
+            "{events} has {} already, which is the name that new-slice gives the slice's event: choose another name \
+             for the slice",
+            deed.event
+        );
+        let event = "\n#[derive(Clone, Debug, PartialEq, ringfence::Event)]\npub struct __Event__ {\n    \
+                     #[tag(partition)]\n    pub __id__: __Id__,\n}\n";
+        plan.edit(&events, |text| Ok(append(text, &fill(event, values))))?;
+        let own = [
+            ("after", &*self.after.text),
+            ("ms", &*self.after.ms),
+            ("Of", &*self.event_type),
+            ("fields", &*self.fields),
+        ];
+        let mark = if self.mark.is_empty() { String::new() } else { format!("{}\n", self.mark) };
+        // A line of its own, or none.
+        let source = include_str!("../files/due.rs").replace("        __mark__\n", &mark);
+        plan.create(file, &fill(&fill(&source, &own), values));
+        Ok(())
+    }
+}
+
+/// The fields of a struct with their types.
+fn fields(body: &str) -> Vec<(String, String)> {
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let text = body.lines().filter(is_code).collect::<Vec<_>>().join(" ");
+    let (mut depth, mut parts) = (0, vec![String::new()]);
+    for c in text.chars() {
+        match c {
+            '<' | '(' | '[' => depth += 1,
+            '>' | ')' | ']' => depth -= 1,
+            _ => {}
+        }
+        match c {
+            ',' if depth == 0 => parts.push(String::new()),
+            _ => parts.last_mut().expect("it begins with one").push(c),
+        }
+    }
+    let field = |part: String| {
+        let (_, field) = part.split_once("pub ")?;
+        let (name, of) = field.split_once(':')?;
+        Some((name.trim().to_owned(), of.trim().to_owned()))
+    };
+    parts.into_iter().filter_map(field).collect()
+}
+
+/// A value of a type for a case. Types that are made of texts have one for `1`.
+fn value(of: &str, is_id: bool) -> String {
+    let is_number = |of: &str| of.starts_with(['u', 'i']) && of[1..].parse::<u8>().is_ok();
+    match of {
+        _ if is_id => "id(\"one\")".to_owned(),
+        "String" => "\"some\".to_owned()".to_owned(),
+        "bool" => "false".to_owned(),
+        of if is_number(of) => "1".to_owned(),
+        of if of.ends_with('>') && !of.starts_with("Text<") => "Default::default()".to_owned(),
+        _ => "id(\"1\")".to_owned(),
+    }
+}
+
+#[test]
+fn a_time_is_read_and_fields_have_values() {
+    let after: After = "15m".parse().unwrap();
+    assert_eq!((&*after.text, &*after.ms), ("15 minutes", "15 * 60 * 1_000"));
+    assert_eq!("1d".parse::<After>().unwrap().text, "1 day");
+    for wrong in ["", "m", "0m", "15", "-1h", "1w", "1.5h"] {
+        assert!(wrong.parse::<After>().unwrap_err().contains("such as 15m"), "{wrong}");
+    }
+    let body = "\n    #[tag(partition)]\n    pub room_id: RoomId,\n    /// Says it, again.\n    #[tag(skip)]\n    \
+                pub by: BTreeMap<u8, Vec<Name>>,\n    pub nights: u32,\n    pub name: String, pub note: Text<9>\n";
+    let fields: Vec<_> =
+        fields(body).iter().map(|(name, of)| format!("{name}: {}", value(of, false))).collect();
+    let expected = [
+        "room_id: id(\"1\")",
+        "by: Default::default()",
+        "nights: 1",
+        "name: \"some\".to_owned()",
+        "note: id(\"1\")",
+    ];
+    assert_eq!(fields, expected);
+}

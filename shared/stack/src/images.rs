@@ -1,0 +1,118 @@
+//! Records of the tables' streams, read context by context: for a function of one's own on a stream.
+
+use std::collections::BTreeMap;
+
+use ringfence::{Context, Current, CurrentError, Reads, SequencedEvent};
+use ringfence_dynamo::{CodecError, item_of_image};
+use ringfence_feed::{EntryError, events_of_image};
+use serde_json::Value;
+
+use crate::Stack;
+
+/// Makes a `T` of an event of one context; `None` if nothing is made of its type.
+type Read<T> = Box<dyn Fn(&Current<'_>) -> Option<Result<T, serde_json::Error>> + Send + Sync>;
+
+/// What is made of the events of several contexts, from the records of the streams of their tables. [`Stack::images`]
+/// begins with none of them.
+pub struct Images<T> {
+    stack: Stack,
+    readers: BTreeMap<&'static str, Read<T>>,
+}
+
+/// Why a record, or an event of it, can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// It is not a record of a table's stream.
+    #[error("not a stream record")]
+    Record(#[source] CodecError),
+    /// Its image is not a complete event.
+    #[error("not an event")]
+    Image(#[from] EntryError),
+    /// The stack has no such context.
+    #[error("event {event} is of the context {context:?}, which this stack does not list")]
+    Context {
+        /// Its id.
+        event: String,
+        /// Its context; empty if neither it nor a catalog says one.
+        context: String,
+    },
+    /// Its newest shape can't be made.
+    #[error(transparent)]
+    Version(#[from] CurrentError),
+    /// It does not have the shape that its context's reader wants.
+    #[error("event {event} ({event_type}) can't be decoded")]
+    Shape {
+        /// Its id.
+        event: String,
+        /// Its type.
+        event_type: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl Stack {
+    /// What is made of the events in the records of the tables' streams.
+    #[must_use]
+    pub fn images<T>(self) -> Images<T> {
+        Images { stack: self, readers: BTreeMap::new() }
+    }
+}
+
+impl<T> Images<T> {
+    /// The same with the events of the context `C` that `R` reads, each made a `T`. Events of other types are passed over.
+    #[must_use]
+    pub fn of<C: Context, R: Reads>(
+        mut self,
+        make: impl Fn(R) -> T + Send + Sync + 'static,
+    ) -> Self {
+        let read = move |event: &Current<'_>| {
+            let is_read = R::TYPES.contains(&&*event.event_type);
+            is_read.then(|| R::decode(event).map(&make))
+        };
+        self.readers.insert(C::NAME, Box::new(read));
+        self
+    }
+
+    /// The events of a record that are read, each in its newest shape, and what is made of it. A record of a document shows
+    /// the events of one append. An event that can't be read fails alone. A record without an image of an event has none.
+    #[must_use]
+    pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImageError>> {
+        let Some(image) = record.pointer("/dynamodb/NewImage") else { return Vec::new() };
+        let image = item_of_image(image).map_err(ImageError::Record);
+        match image.and_then(|image| Ok(events_of_image(image)?)) {
+            Ok(events) => {
+                let events = events.into_iter();
+                events.filter_map(|event| self.event(event).transpose()).collect()
+            }
+            Err(error) => vec![Err(error)],
+        }
+    }
+
+    fn event(
+        &self,
+        event: Result<SequencedEvent, EntryError>,
+    ) -> Result<Option<(SequencedEvent, T)>, ImageError> {
+        let mut event = event?;
+        if event.context.is_empty() {
+            // Of another writer; it has the context of its type.
+            let context = self.stack.catalog.context(&event.event_type);
+            event.context = context.unwrap_or_default().to_owned();
+        }
+        if self.stack.context(&event.context).is_none() {
+            let (event, context) = (event.id(), event.context);
+            return Err(ImageError::Context { event, context });
+        }
+        let Some(read) = self.readers.get(&*event.context) else { return Ok(None) };
+        let event = self.stack.catalogs.current(event)?;
+        match read(&event) {
+            None => Ok(None),
+            Some(Ok(made)) => Ok(Some((event.into_event(), made))),
+            Some(Err(source)) => {
+                let (event, event_type) = (event.id(), event.event_type.clone());
+                Err(ImageError::Shape { event, event_type, source })
+            }
+        }
+    }
+}

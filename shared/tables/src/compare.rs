@@ -1,0 +1,335 @@
+//! Compares a table that is there with what its log needs.
+//!
+//! A table may have more than that: other indexes, an index with more attributes, a stream that also shows old images.
+//! Who made it does not matter, so a table of Castore, of Equinox or of a restore fits as soon as nothing is lacking.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveDescription, TimeToLiveStatus};
+use ringfence_dynamo::{IndexLayout, TableLayout};
+use serde_json::{Value, json};
+
+/// What a table lacks.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableDefect {
+    /// Its keys are others.
+    #[error("its keys are {found}, and {needed} are needed")]
+    Keys {
+        /// As they are: names and types.
+        found: String,
+        /// As they have to be.
+        needed: String,
+    },
+    /// It has no stream.
+    #[error("it has no stream, and one with {needed} is needed")]
+    NoStream {
+        /// What the stream has to show.
+        needed: String,
+    },
+    /// Its stream does not show what is needed.
+    #[error("its stream shows {found}, and {needed} is needed")]
+    Stream {
+        /// What it shows.
+        found: String,
+        /// What it has to show.
+        needed: String,
+    },
+    /// It lacks an index.
+    #[error("it lacks the index {}", index["IndexName"].as_str().unwrap_or_default())]
+    NoIndex {
+        /// The index, as CreateTable takes it.
+        index: Value,
+        /// Its key attributes, as UpdateTable asks for them.
+        attributes: Value,
+    },
+    /// An index has other keys.
+    #[error("the keys of its index {name} are {found}, and {needed} are needed")]
+    IndexKeys {
+        /// The index.
+        name: String,
+        /// As they are.
+        found: String,
+        /// As they have to be.
+        needed: String,
+    },
+    /// An index lacks attributes.
+    #[error("its index {name} lacks {}", attributes.join(", "))]
+    IndexAttributes {
+        /// The index.
+        name: String,
+        /// The attributes.
+        attributes: Vec<&'static str>,
+    },
+    /// Items do not expire.
+    #[error("its items do not expire at {attribute}")]
+    NotExpiring {
+        /// The attribute with the time.
+        attribute: &'static str,
+    },
+}
+
+impl TableDefect {
+    /// What to do about it, in a table of this name: a command of the AWS CLI, where one does it.
+    #[must_use]
+    pub fn mend(&self, table: &str) -> String {
+        let update = format!("aws dynamodb update-table --table-name {table}");
+        let stream = |view: &str| {
+            format!("{update} --stream-specification StreamEnabled=true,StreamViewType={view}")
+        };
+        let again = |name: &str| {
+            let delete = json!([{ "Delete": { "IndexName": name } }]);
+            format!(
+                "{update} --global-secondary-index-updates '{delete}', and when it is gone, check again: the index is \
+                 then made as it has to be"
+            )
+        };
+        match self {
+            Self::Keys { .. } => {
+                "the keys of a table never change: name another table, or leave the name out, and the stack makes one"
+                    .to_owned()
+            }
+            Self::NoStream { needed } => stream(needed),
+            Self::Stream { needed, .. } => format!(
+                "{update} --stream-specification StreamEnabled=false, and when that is done: {}. What is written in \
+                 between is in no stream: `ringfence index repair` indexes it",
+                stream(needed)
+            ),
+            Self::NoIndex { index, attributes } => {
+                let create = json!([{ "Create": index }]);
+                format!("{update} --attribute-definitions '{attributes}' --global-secondary-index-updates '{create}'")
+            }
+            Self::IndexKeys { name, .. } | Self::IndexAttributes { name, .. } => again(name),
+            Self::NotExpiring { attribute } => format!(
+                "aws dynamodb update-time-to-live --table-name {table} --time-to-live-specification \
+                 Enabled=true,AttributeName={attribute}"
+            ),
+        }
+    }
+}
+
+/// What a table lacks of a layout. `found` has the table's properties as a template has them.
+#[must_use]
+pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
+    let needed = layout.properties();
+    let mut defects = Vec::new();
+    let (keys, keys_needed) = (keys(found, found), keys(&needed, &needed));
+    if keys != keys_needed {
+        // Nothing else matters then.
+        return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
+    }
+    defects.extend(stream_defect(&needed, found));
+    let indexes = indexes(found);
+    for index in &layout.indexes {
+        let shape = of_name(&needed, &index.name);
+        match indexes.get(&*index.name) {
+            None => {
+                let is_key = |one: &&Value| {
+                    index.keys.iter().any(|(name, _)| one["AttributeName"] == **name)
+                };
+                let attributes = needed["AttributeDefinitions"].as_array().into_iter().flatten();
+                let attributes = attributes.filter(is_key).cloned().collect();
+                defects.push(TableDefect::NoIndex { index: shape.clone(), attributes });
+            }
+            Some(there) => defects.extend(index_defect(index, (&needed, shape), (found, there))),
+        }
+    }
+    let expires = &found["TimeToLiveSpecification"];
+    if let Some(attribute) = layout.expires_at
+        && (expires["AttributeName"] != attribute || expires["Enabled"] != true)
+    {
+        defects.push(TableDefect::NotExpiring { attribute });
+    }
+    defects
+}
+
+fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
+    let view = |table: &Value| {
+        Some(table.pointer("/StreamSpecification/StreamViewType")?.as_str()?.to_owned())
+    };
+    let needed = view(needed)?;
+    let Some(found) = view(found) else { return Some(TableDefect::NoStream { needed }) };
+    // What a stream shows besides is not read.
+    let shows = match &*needed {
+        "KEYS_ONLY" => true,
+        "NEW_IMAGE" => ["NEW_IMAGE", "NEW_AND_OLD_IMAGES"].contains(&&*found),
+        _ => found == needed,
+    };
+    (!shows).then_some(TableDefect::Stream { found, needed })
+}
+
+/// `needed` and `found` are tables, each with the index of theirs.
+fn index_defect(
+    index: &IndexLayout,
+    needed: (&Value, &Value),
+    found: (&Value, &Value),
+) -> Option<TableDefect> {
+    let (keys, keys_needed) = (keys(found.0, found.1), keys(needed.0, needed.1));
+    let name = index.name.clone();
+    if keys != keys_needed {
+        return Some(TableDefect::IndexKeys { name, found: keys, needed: keys_needed });
+    }
+    let projection = &found.1["Projection"];
+    if projection["ProjectionType"] == "ALL" {
+        return None;
+    }
+    let named = projection["NonKeyAttributes"].as_array().cloned().unwrap_or_default();
+    let lacking = index.attributes.iter().copied().filter(|name| named.iter().all(|it| it != name));
+    let attributes: Vec<_> = lacking.collect();
+    (!attributes.is_empty()).then_some(TableDefect::IndexAttributes { name, attributes })
+}
+
+/// The indexes of a table, by their names.
+pub(crate) fn indexes(table: &Value) -> BTreeMap<&str, &Value> {
+    let indexes = table["GlobalSecondaryIndexes"].as_array().into_iter().flatten();
+    indexes.filter_map(|index| Some((index["IndexName"].as_str()?, index))).collect()
+}
+
+fn of_name<'v>(table: &'v Value, name: &str) -> &'v Value {
+    indexes(table).remove(name).unwrap_or(&Value::Null)
+}
+
+/// The keys of a table, or of its index, with their types: `id (S), position (N)`.
+fn keys(table: &Value, of: &Value) -> String {
+    let types = table["AttributeDefinitions"].as_array().into_iter().flatten();
+    let types: BTreeMap<_, _> = types
+        .filter_map(|it| Some((it["AttributeName"].as_str()?, it["AttributeType"].as_str()?)))
+        .collect();
+    let key = |kind: &str| {
+        let mut keys = of["KeySchema"].as_array().into_iter().flatten();
+        let name = keys.find(|key| key["KeyType"] == kind)?["AttributeName"].as_str()?;
+        Some(format!("{name} ({})", types.get(name).unwrap_or(&"?")))
+    };
+    ["HASH", "RANGE"].into_iter().filter_map(key).collect::<Vec<_>>().join(", ")
+}
+
+/// The properties of a table that DynamoDB describes, as a template has them.
+#[must_use]
+pub fn properties_of(table: &TableDescription, expiry: Option<&TimeToLiveDescription>) -> Value {
+    let definitions = table.attribute_definitions().iter().map(|it| {
+        json!({ "AttributeName": it.attribute_name(), "AttributeType": it.attribute_type().as_str() })
+    });
+    let schema = |keys: &[aws_sdk_dynamodb::types::KeySchemaElement]| -> Value {
+        let key = |it: &aws_sdk_dynamodb::types::KeySchemaElement| json!({ "AttributeName": it.attribute_name(), "KeyType": it.key_type().as_str() });
+        keys.iter().map(key).collect()
+    };
+    let indexes = table.global_secondary_indexes().iter().map(|it| {
+        let projection = it.projection();
+        json!({
+            "IndexName": it.index_name(),
+            "KeySchema": schema(it.key_schema()),
+            "Projection": {
+                "ProjectionType": projection.and_then(|of| of.projection_type()).map(|of| of.as_str()),
+                "NonKeyAttributes": projection.map(|of| of.non_key_attributes()).unwrap_or_default(),
+            },
+        })
+    });
+    let stream = table.stream_specification().filter(|stream| stream.stream_enabled());
+    let view = stream.and_then(|stream| stream.stream_view_type()).map(|view| view.as_str());
+    let is_on = |of: &&TimeToLiveDescription| {
+        let status = of.time_to_live_status();
+        matches!(status, Some(TimeToLiveStatus::Enabled | TimeToLiveStatus::Enabling))
+    };
+    let expires = expiry.filter(is_on).and_then(TimeToLiveDescription::attribute_name);
+    let mut properties = json!({
+        "AttributeDefinitions": definitions.collect::<Value>(),
+        "KeySchema": schema(table.key_schema()),
+        "GlobalSecondaryIndexes": indexes.collect::<Value>(),
+    });
+    if let Some(view) = view {
+        properties["StreamSpecification"] = json!({ "StreamViewType": view });
+    }
+    if let Some(attribute) = expires {
+        properties["TimeToLiveSpecification"] =
+            json!({ "AttributeName": attribute, "Enabled": true });
+    }
+    properties
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_dynamo::{number_key, text_key};
+
+    use super::*;
+
+    fn layout() -> TableLayout {
+        ringfence_dcb_log::table_layout(&crate::document::tests::catalog())
+    }
+
+    #[test]
+    fn a_table_with_more_than_is_needed_lacks_nothing() {
+        let mut found = layout().properties();
+        assert_eq!(compare(&layout(), &found), []);
+        found["GlobalSecondaryIndexes"][0]["Projection"] = json!({ "ProjectionType": "ALL" });
+        found["StreamSpecification"]["StreamViewType"] = json!("NEW_AND_OLD_IMAGES");
+        let other = json!({ "IndexName": "other", "KeySchema": [], "Projection": {} });
+        found["GlobalSecondaryIndexes"].as_array_mut().expect("a list").push(other);
+        assert_eq!(compare(&layout(), &found), []);
+    }
+
+    #[test]
+    fn each_thing_that_a_table_lacks_is_named_with_its_mend() {
+        let index = layout().indexes[0].name.clone();
+        let check = |change: fn(&mut Value), said: &str, mend: &str| {
+            let mut found = layout().properties();
+            change(&mut found);
+            let defects = compare(&layout(), &found);
+            assert_eq!(defects.len(), 1, "{defects:?}");
+            assert_eq!(defects[0].to_string(), said);
+            let way = defects[0].mend("t");
+            assert!(way.starts_with(mend), "{said}: {way}");
+        };
+        let update = "aws dynamodb update-table --table-name t --";
+        let delete = format!("{update}global-secondary-index-updates '[{{\"Delete\":");
+        check(
+            |found| found["AttributeDefinitions"] = json!([]),
+            "its keys are id (?), position (?), and id (S), position (N) are needed",
+            "the keys of a table never change: name another table",
+        );
+        check(
+            |found| found["StreamSpecification"] = Value::Null,
+            "it has no stream, and one with NEW_IMAGE is needed",
+            &format!("{update}stream-specification StreamEnabled=true,StreamViewType=NEW_IMAGE"),
+        );
+        check(
+            |found| found["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY"),
+            "its stream shows KEYS_ONLY, and NEW_IMAGE is needed",
+            &format!("{update}stream-specification StreamEnabled=false, and when"),
+        );
+        check(
+            |found| found["GlobalSecondaryIndexes"] = json!([]),
+            &format!("it lacks the index {index}"),
+            &format!("{update}attribute-definitions '[{{\"AttributeName\":\"at\""),
+        );
+        check(
+            |found| found["GlobalSecondaryIndexes"][0]["KeySchema"] = json!([]),
+            &format!("the keys of its index {index} are , and {index} (S), at (N) are needed"),
+            &delete,
+        );
+        check(
+            |found| {
+                let projection = &mut found["GlobalSecondaryIndexes"][0]["Projection"];
+                projection["NonKeyAttributes"] = json!(["data"]);
+            },
+            &format!("its index {index} lacks event, tags"),
+            &delete,
+        );
+        check(
+            |found| found["TimeToLiveSpecification"]["Enabled"] = json!(false),
+            "its items do not expire at expiresAt",
+            "aws dynamodb update-time-to-live --table-name t --",
+        );
+    }
+
+    #[test]
+    fn a_stream_of_a_table_that_only_rings_may_show_anything() {
+        let layout = TableLayout {
+            keys: [text_key("p"), number_key("i")],
+            indexes: Vec::new(),
+            stream: Some(aws_sdk_dynamodb::types::StreamViewType::KeysOnly),
+            expires_at: None,
+        };
+        let mut found = layout.properties();
+        found["StreamSpecification"]["StreamViewType"] = json!("OLD_IMAGE");
+        assert_eq!(compare(&layout, &found), []);
+    }
+}

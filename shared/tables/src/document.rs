@@ -1,0 +1,294 @@
+//! The tables as documents of tools that make them.
+//!
+//! Each document has one output for each name and each stream, which are the parameters of a stack that uses tables that
+//! are there.
+
+use std::fmt::Write;
+
+use ringfence_dynamo::{IndexLayout, Key};
+use serde_json::{Map, Value, json};
+
+use crate::StackTable;
+
+/// A template of CloudFormation.
+#[must_use]
+pub fn cloudformation(tables: &[StackTable]) -> String {
+    let resource = |table: &StackTable| {
+        let resource = json!({
+            "Type": "AWS::DynamoDB::Table",
+            "DeletionPolicy": "RetainExceptOnCreate",
+            "UpdateReplacePolicy": "Retain",
+            "Properties": properties(table),
+        });
+        (table.id.to_owned(), resource)
+    };
+    let outputs = tables.iter().flat_map(|table| {
+        let name = (format!("{}Name", table.id), json!({ "Value": { "Ref": table.id } }));
+        let arn = json!({ "Value": { "Fn::GetAtt": [table.id, "StreamArn"] } });
+        let stream = table.layout.stream.as_ref().map(|_| (format!("{}StreamArn", table.id), arn));
+        [name].into_iter().chain(stream)
+    });
+    let document = json!({
+        "AWSTemplateFormatVersion": "2010-09-09",
+        "Resources": tables.iter().map(resource).collect::<Map<_, _>>(),
+        "Outputs": outputs.collect::<Map<_, _>>(),
+    });
+    serde_yaml_ng::to_string(&document).expect("JSON has a form in YAML")
+}
+
+/// What a table of a stack is, besides what its log asks for: protected, encrypted, and restored to any time of the last
+/// 35 days.
+fn properties(table: &StackTable) -> Value {
+    let mut properties = table.layout.properties();
+    properties["DeletionProtectionEnabled"] = json!(true);
+    properties["PointInTimeRecoverySpecification"] = json!({ "PointInTimeRecoveryEnabled": true });
+    properties["SSESpecification"] = json!({ "SSEEnabled": true });
+    properties
+}
+
+/// A module of Terraform, in HCL. Its variable `prefix` begins the names of the tables.
+#[must_use]
+pub fn terraform(tables: &[StackTable]) -> String {
+    let mut module = "variable \"prefix\" {\n  type        = string\n  \
+                      description = \"What the names of the tables begin with.\"\n}\n"
+        .to_owned();
+    for table in tables {
+        let name = snake(table.id);
+        let place = format!("aws_dynamodb_table.{name}");
+        let mut body = Hcl::default();
+        let hyphened = name.replace('_', "-");
+        body.set("name", &format!("\"${{var.prefix}}-{hyphened}\""));
+        body.text("billing_mode", "PAY_PER_REQUEST");
+        body.keys(&table.layout.keys);
+        body.set("deletion_protection_enabled", "true");
+        if let Some(stream) = &table.layout.stream {
+            body.set("stream_enabled", "true");
+            body.text("stream_view_type", stream.as_str());
+        }
+        for (name, kind) in table.layout.attributes() {
+            body.block("attribute", |block| {
+                block.text("name", name);
+                block.text("type", kind.as_str());
+            });
+        }
+        for index in &table.layout.indexes {
+            body.block("global_secondary_index", |block| block.index(index));
+        }
+        if let Some(attribute) = table.layout.expires_at {
+            body.block("ttl", |block| {
+                block.text("attribute_name", attribute);
+                block.set("enabled", "true");
+            });
+        }
+        body.block("point_in_time_recovery", |block| block.set("enabled", "true"));
+        body.block("server_side_encryption", |block| block.set("enabled", "true"));
+        body.block("lifecycle", |block| block.set("prevent_destroy", "true"));
+        let _ = write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.0);
+        let stream = table.layout.stream.as_ref().map(|_| ("StreamArn", "stream_arn"));
+        for (end, attribute) in [("Name", "name")].into_iter().chain(stream) {
+            let _ = write!(
+                module,
+                "\noutput \"{}{end}\" {{\n  value = {place}.{attribute}\n}}\n",
+                table.id
+            );
+        }
+    }
+    module
+}
+
+/// The lines of a block of HCL.
+#[derive(Default)]
+struct Hcl(String);
+
+impl Hcl {
+    fn set(&mut self, name: &str, value: &str) {
+        let _ = writeln!(self.0, "  {name} = {value}");
+    }
+
+    fn text(&mut self, name: &str, value: &str) {
+        self.set(name, &json!(value).to_string());
+    }
+
+    fn keys(&mut self, [hash, range]: &[Key; 2]) {
+        self.text("hash_key", &hash.0);
+        self.text("range_key", &range.0);
+    }
+
+    fn index(&mut self, index: &IndexLayout) {
+        self.text("name", &index.name);
+        self.keys(&index.keys);
+        match index.attributes[..] {
+            [] => self.text("projection_type", "KEYS_ONLY"),
+            _ => {
+                self.text("projection_type", "INCLUDE");
+                self.set("non_key_attributes", &json!(index.attributes).to_string());
+            }
+        }
+    }
+
+    fn block(&mut self, name: &str, fill: impl FnOnce(&mut Self)) {
+        let mut block = Self::default();
+        fill(&mut block);
+        let lines: String = block.0.lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(self.0, "\n  {name} {{\n{lines}  }}\n");
+    }
+}
+
+/// A construct of CDK, in TypeScript.
+#[must_use]
+pub fn cdk(tables: &[StackTable]) -> String {
+    let mut body = String::new();
+    for table in tables {
+        let variable = lower(table.id);
+        let properties = format!("{:#}", camel(properties(table)));
+        // JSON is TypeScript; without the quotes of keys it looks like it.
+        let unquoted = properties.lines().map(|line| match line.trim_start().strip_prefix('"') {
+            Some(rest) if rest.contains("\": ") => {
+                let indent = &line[..line.len() - line.trim_start().len()];
+                format!("{indent}{}", rest.replacen("\": ", ": ", 1))
+            }
+            _ => line.to_owned(),
+        });
+        let properties = unquoted.collect::<Vec<_>>().join("\n    ");
+        let _ = write!(
+            body,
+            "\n    const {variable} = new CfnTable(this, '{}', {properties});\n    \
+             {variable}.applyRemovalPolicy(RemovalPolicy.RETAIN);\n    \
+             new CfnOutput(this, '{}Name', {{ value: {variable}.ref }});\n",
+            table.id, table.id
+        );
+        if table.layout.stream.is_some() {
+            let _ = writeln!(
+                body,
+                "    new CfnOutput(this, '{}StreamArn', {{ value: {variable}.attrStreamArn }});",
+                table.id
+            );
+        }
+    }
+    format!(
+        "import {{ CfnOutput, RemovalPolicy }} from 'aws-cdk-lib';\n\
+         import {{ CfnTable }} from 'aws-cdk-lib/aws-dynamodb';\n\
+         import {{ Construct }} from 'constructs';\n\n\
+         export class Tables extends Construct {{\n  \
+         constructor(scope: Construct, id: string) {{\n    super(scope, id);\n{body}  }}\n}}\n"
+    )
+}
+
+/// The keys of all maps as CDK has them.
+fn camel(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            map.into_iter().map(|(key, value)| (lower(&key), camel(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(camel).collect(),
+        scalar => scalar,
+    }
+}
+
+/// `KeySchema` as `keySchema`, and `SSEEnabled` as `sseEnabled`.
+fn lower(name: &str) -> String {
+    let capitals = name.chars().take_while(char::is_ascii_uppercase).count();
+    // The last capital begins the next word, unless it is the only one.
+    let (first, rest) = name.split_at(capitals.saturating_sub(1).max(1));
+    first.to_ascii_lowercase() + rest
+}
+
+/// `EventTable` as `event_table`.
+fn snake(name: &str) -> String {
+    let mut snake = String::new();
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use ringfence::prelude::*;
+
+    use super::*;
+    use crate::tables_of;
+
+    #[derive(Clone, Debug, PartialEq, Event)]
+    struct RoomBooked {
+        #[tag(partition)]
+        room_id: String,
+        #[tag(cross_partition)]
+        guest_id: String,
+    }
+
+    /// A guest books rooms: `guestId` is read across partitions.
+    pub(crate) fn catalog() -> Catalog {
+        Catalog::new("rooms", [RoomBooked::SCHEMA]).expect("no contradiction")
+    }
+
+    #[test]
+    fn a_template_has_each_table_whole_and_outputs_that_are_parameters_of_a_stack() {
+        let document = cloudformation(&tables_of(&catalog()));
+        let document: Value = serde_yaml_ng::from_str(&document).expect("YAML");
+        for table in tables_of(&catalog()) {
+            let resource = &document["Resources"][table.id];
+            assert_eq!(resource["Properties"], properties(&table));
+            let name = &document["Outputs"][format!("{}Name", table.id)]["Value"];
+            assert_eq!(*name, json!({ "Ref": table.id }));
+            let stream = &document["Outputs"][format!("{}StreamArn", table.id)];
+            assert_eq!(stream.is_object(), table.layout.stream.is_some(), "{}", table.id);
+        }
+    }
+
+    #[test]
+    fn terraform_and_cdk_have_what_the_template_has() {
+        let [events, .., views] = tables_of(&catalog());
+        let module = terraform(&[events.clone(), views.clone()]);
+        let expected = "resource \"aws_dynamodb_table\" \"event_table\" {
+  name = \"${var.prefix}-event-table\"
+  billing_mode = \"PAY_PER_REQUEST\"
+  hash_key = \"id\"
+  range_key = \"position\"
+  deletion_protection_enabled = true
+  stream_enabled = true
+  stream_view_type = \"NEW_IMAGE\"
+
+  attribute {
+    name = \"at\"
+    type = \"N\"
+  }
+";
+        assert!(module.contains(expected), "{module}");
+        let index = "
+  global_secondary_index {
+    name = \"tag_guestId\"
+    hash_key = \"tag_guestId\"
+    range_key = \"at\"
+    projection_type = \"INCLUDE\"
+    non_key_attributes = [\"event\",\"data\",\"tags\"]
+  }
+
+  ttl {
+    attribute_name = \"expiresAt\"
+    enabled = true
+  }
+";
+        assert!(module.contains(index), "{module}");
+        let outputs: Vec<_> = module.lines().filter(|line| line.starts_with("output")).collect();
+        let names = ["EventTableName", "EventTableStreamArn", "ViewTableName"];
+        assert_eq!(outputs, names.map(|name| format!("output \"{name}\" {{")));
+
+        let construct = cdk(&[events, views]);
+        for line in [
+            "    const eventTable = new CfnTable(this, 'EventTable', {",
+            "      billingMode: \"PAY_PER_REQUEST\",",
+            "      sseSpecification: {",
+            "        sseEnabled: true",
+            "          indexName: \"tag_guestId\",",
+            "    eventTable.applyRemovalPolicy(RemovalPolicy.RETAIN);",
+            "    new CfnOutput(this, 'EventTableStreamArn', { value: eventTable.attrStreamArn });",
+            "    new CfnOutput(this, 'ViewTableName', { value: viewTable.ref });",
+        ] {
+            assert!(construct.lines().any(|found| found == line), "{line}: {construct}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Which tables a stack needs.
+
+use ringfence::Catalog;
+use ringfence_dynamo::TableLayout;
+
+/// A table that a stack needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackTable {
+    /// The logical id that it has in templates. Its parameter and its output begin with it, as `EventTableName`.
+    pub id: &'static str,
+    /// What it holds, for people.
+    pub holds: &'static str,
+    /// Its keys, its indexes and its stream.
+    pub layout: TableLayout,
+}
+
+/// The tables of a stack with these events.
+#[must_use]
+pub fn tables_of(catalog: &Catalog) -> [StackTable; 5] {
+    let table = |id, holds, layout| StackTable { id, holds, layout };
+    [
+        table("EventTable", "the DCB log", ringfence_dcb_log::table_layout(catalog)),
+        table("AggregateTable", "the aggregate log", ringfence_aggregate_log::table_layout()),
+        table("DocumentTable", "the document log", ringfence_document_log::table_layout()),
+        table("IndexTable", "the index", ringfence_feed::table_layout()),
+        table("ViewTable", "the views", ringfence_views::table_layout()),
+    ]
+}

@@ -1,0 +1,23 @@
+//! The layout of the view table.
+
+use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
+
+use crate::due::DUE;
+use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};
+
+/// The table of all views, of the checkpoints of readers, of what reactors have done and of what became of queued commands. It has no stream, so that a
+/// system at rest does not wake itself.
+#[must_use]
+pub fn table_layout() -> TableLayout {
+    let due = IndexLayout {
+        name: DUE.to_owned(),
+        keys: [text_key(DUE_IN), number_key(DUE_AT)],
+        attributes: Vec::new(),
+    };
+    TableLayout {
+        keys: [text_key(VIEW), text_key(ID)],
+        indexes: vec![due],
+        stream: None,
+        expires_at: Some(EXPIRES_AT),
+    }
+}

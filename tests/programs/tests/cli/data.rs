@@ -1,0 +1,406 @@
+//! `read`, `export`, `import --from jsonl` and `sql`.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use futures::TryStreamExt;
+use ringfence::{Metadata, NewEvent, SequencedEvent, events, kit::id};
+use ringfence_document_log::{Payload, StreamAppend, StreamAppended, StreamName};
+use ringfence_dynamo::Clock;
+use ringfence_feed::{Checkpoint, Entry, Index, Partition, Until};
+use serde_json::{Value, json};
+
+use crate::logs::customer;
+use crate::world::{INDEX, World};
+use ringfence_programs::shop::{ParcelPacked, ProductAdded};
+
+/// If this variable is `1`, the test fails on a machine that can't run DuckDB.
+const REQUIRED: &str = "RINGFENCE_REQUIRE_DUCKDB";
+const PACKAGE: &str = "duckdb-cli==1.5.6";
+
+fn added(product: &str) -> NewEvent {
+    let (product_id, name, description) =
+        (id(product), "Lamp".to_owned(), "it's bright".to_owned());
+    ProductAdded { product_id, name, description }.into()
+}
+
+fn packed(order: &str, seals: &[&str]) -> Vec<NewEvent> {
+    let (order_id, parcel_id) = (id(order), id("p1"));
+    let seal_ids = seals.iter().map(|seal| id(seal)).collect();
+    events![ParcelPacked { order_id, parcel_id, seal_ids }]
+}
+
+/// Appends that a cart with so many items was checked out.
+async fn checked_out(world: &World, cart: &str, items: u32) {
+    let (log, stream) = (world.documents(), StreamName::new("carts", cart).unwrap());
+    let envelope = ringfence::Envelope::default();
+    let tip = log.tip(&stream, ringfence::Consistency::Strong, &envelope).await.unwrap();
+    let append = StreamAppend {
+        stream: &stream,
+        known: tip.as_ref(),
+        by_etag: false,
+        events: vec![Payload::new("CheckedOut", Some(json!({ "items": items })))],
+        unfolds: Vec::new(),
+        envelope: &envelope,
+    };
+    assert!(matches!(log.append(append).await.unwrap(), StreamAppended::Written(_)));
+}
+
+/// Events on each log, in the index.
+async fn of_all_logs() -> World {
+    let world = World::start().await;
+    let by = [("principal".to_owned(), json!("eve")), ("commandId".to_owned(), json!("k"))];
+    let by: Metadata = std::collections::BTreeMap::from(by).try_into().unwrap();
+    world.append_with([vec![added("p1")], packed("o1", &["s1", "s2"])].concat(), by).await;
+    world.append(packed("o2", &["s3"])).await;
+    world.append(vec![added("p1")]).await;
+    customer(&world, "ada#1", &[1, 2]).await;
+    for items in 1..=3 {
+        checked_out(&world, "c-1", items).await;
+    }
+    index(&world).await;
+    world
+}
+
+async fn index(world: &World) {
+    let stored: Vec<SequencedEvent> = world.log.scan().try_collect().await.unwrap();
+    let cart = StreamName::new("carts", "c-1").unwrap();
+    let of_streams = [Partition::of_aggregate("customers#ada#1"), Partition::of_document(&cart)];
+    // The events of an append come in any order of their partitions.
+    let mut partitions: Vec<_> = stored.iter().map(Partition::of).chain(of_streams).collect();
+    partitions.sort();
+    partitions.dedup();
+    world.index_all(partitions.into_iter().rev()).await;
+}
+
+/// The events of the index, in the order of their ids, without how many follow of their append.
+async fn indexed(world: &World) -> Vec<SequencedEvent> {
+    let index = Index::new(world.client.clone(), INDEX);
+    let entries: Vec<Entry> =
+        index.read(Checkpoint::START, Until::Present).try_collect().await.unwrap();
+    let events = entries.into_iter().map(|entry| SequencedEvent { rest: 0, ..entry.event });
+    let mut events: Vec<_> = events.collect();
+    events.sort_by_key(SequencedEvent::id);
+    events
+}
+
+fn export(world: &World, folder: &Path, more: &[&str]) -> Value {
+    let export = ["export", "--to", "jsonl", folder.to_str().unwrap()];
+    world.json(&[&export[..], more].concat()).1
+}
+
+fn import(folder: &Path) -> [&str; 4] {
+    ["import", "--from", "jsonl", folder.to_str().unwrap()]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_exported_is_imported_with_its_ids_and_times() {
+    let world = of_all_logs().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events");
+    let first = export(&world, &path, &[]);
+    assert_eq!(
+        (&first["events"], &first["files"], &first["checkpoint"]),
+        (&json!(9), &json!(1), &json!(9))
+    );
+    // Nothing is new, and then one event.
+    assert_eq!(export(&world, &path, &[])["files"], json!(0));
+    world.append(vec![added("p2")]).await;
+    index(&world).await;
+    let next = export(&world, &path, &[]);
+    assert_eq!((&next["events"], &next["allEvents"]), (&json!(1), &json!(10)));
+    let lines = fs::read_to_string(path.join("000001.jsonl")).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
+    for (line, tailed) in lines.iter().zip(tailed.lines()) {
+        let mut line = line.clone();
+        line.as_object_mut().unwrap().remove("streamId");
+        assert_eq!(line, serde_json::from_str::<Value>(tailed).unwrap());
+    }
+
+    let other = World::start().await;
+    let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
+    assert!(dry.ends_with("10 events can be imported\n"), "{dry}");
+    let (status, said) = other.json(&import(&path));
+    let counts =
+        |said: &Value| ["imported", "before", "later"].map(|it| said[it].as_u64().unwrap());
+    assert_eq!((status, counts(&said)), (0, [10, 0, 0]), "{said}");
+    // A put for an event without a fence, and a transaction for one of a parcel.
+    assert!(said["writeUnits"].as_f64().unwrap() < 40.0, "{said}");
+    index(&other).await;
+    assert_eq!(indexed(&other).await, indexed(&world).await);
+    for verify in [
+        &["verify", "--settle-seconds", "0"][..],
+        &["aggregates", "verify"],
+        &["documents", "verify"],
+    ] {
+        assert_eq!(other.run(verify).0, 0, "{verify:?}");
+    }
+    // Each event is there once, also in the stack that it is from.
+    for world in [&world, &other] {
+        assert_eq!(counts(&world.json(&import(&path)).1), [0, 10, 0]);
+    }
+
+    // What comes between is imported from an export that begins later, if the rest is there.
+    world.append(packed("o1", &["s9"])).await;
+    world.append(vec![added("p3")]).await;
+    index(&world).await;
+    let rest = folder.path().join("rest");
+    assert_eq!(export(&world, &rest, &["--from", "10"])["events"], json!(2));
+    let empty = World::start().await;
+    let (status, said) = empty.run(&import(&rest));
+    let lacks = "broken    orderId+parcelId:o1/p1/2: the log lacks the event before it: export from an earlier place, or \
+                 import what comes before it first\n";
+    assert!(status == 1 && said.contains(lacks), "{said}");
+    assert_eq!(counts(&other.json(&import(&rest)).1), [2, 0, 0]);
+    // Another event is in the place of one, so nothing is written, neither it nor the others.
+    empty.append(vec![added("p3")]).await;
+    empty.append(packed("o1", &["s0"])).await;
+    let (status, said) = empty.run(&import(&path));
+    assert_eq!(status, 1);
+    let other = "broken    orderId+parcelId:o1/p1/1: the log has another event in its place\n";
+    assert!(
+        said.contains(other)
+            && said.ends_with("1 events can't be imported, and nothing is written\n"),
+        "{said}"
+    );
+    assert_eq!(empty.records().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written() {
+    let world = of_all_logs().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events");
+    // Only what is asked for.
+    let orders = export(&world, &path, &["--context", "carts", "--context", "customers"]);
+    assert_eq!((&orders["events"], &orders["checkpoint"]), (&json!(5), &json!(9)));
+    let error = world.error(&["export", "--to", "jsonl", path.to_str().unwrap()]);
+    assert!(
+        error.contains("jsonl of index from 0, carts, customers, and this one would be"),
+        "{error}"
+    );
+    let error = world.error(&["export", "--to", "parquet", folder.path().to_str().unwrap()]);
+    assert!(error.contains("build it with --features ringfence-cli/parquet"), "{error}");
+
+    let (_, lines) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |id: &str| lines.iter().find(|line| line["id"] == id).unwrap().clone();
+    let with = |id: &str, member: &str, value: Value| {
+        let mut line = of(id);
+        line[member] = value;
+        line.to_string()
+    };
+    let first = "productId:p1/1";
+    let broken = [
+        (of(first).to_string(), None),
+        ("{".to_owned(), Some("EOF while parsing an object at line 1 column 1")),
+        (of("productId:p1/2").to_string(), None),
+        (
+            of(first).to_string(),
+            Some("productId:p1/1 is there twice, or after a later event of its partition"),
+        ),
+        (of("customers#ada#1/2").to_string(), None),
+        (with(first, "type", json!("Lost")), Some("context catalog has no event type Lost")),
+        (with(first, "context", json!("shop")), Some("this build has no context shop")),
+        (
+            with(first, "context", json!("carts")),
+            Some("it is of the DCB log, and context carts is on the document log"),
+        ),
+        (
+            with(first, "data", json!({})),
+            Some("catalog-products can't read ProductAdded: missing field `productId`"),
+        ),
+        (
+            with(first, "tags", json!([])),
+            Some("ProductAdded needs a value for its partition tag productId"),
+        ),
+        (
+            with(first, "tags", json!([{ "key": "productId", "value": "p2" }])),
+            Some(
+                "event productId:p1/1 would be productId:p2/1 or later by its tags and the events before it",
+            ),
+        ),
+        (
+            with(first, "schema", json!(2)),
+            Some(
+                "the catalog can't read ProductAdded: version 2, and 1 is the newest that is known",
+            ),
+        ),
+        (
+            with(first, "recordedAt", json!("9999-01-01T00:00:00.000Z")),
+            Some("its time lies in the future"),
+        ),
+        (of("carts-c-1/0").to_string(), None),
+        (of("carts-c-1/2").to_string(), Some("carts-c-1/1 is missing before carts-c-1/2")),
+    ];
+    let file = folder.path().join("some.jsonl");
+    let text: String = broken.iter().map(|(line, _)| format!("{line}\n")).collect();
+    fs::write(&file, text + "cut off").unwrap();
+    let other = World::start().await;
+    let (status, said) = other.run(&import(&file));
+    assert_eq!(status, 1);
+    for (n, (_, why)) in broken.iter().enumerate() {
+        let line = format!("broken    some.jsonl:{}: {}", n + 1, why.unwrap_or_default());
+        assert_eq!(said.contains(&line), why.is_some(), "{line}\n{said}");
+    }
+    assert!(said.contains("broken    some.jsonl:16: the line is cut off\n"), "{said}");
+    assert!(said.ends_with("12 events can't be imported, and nothing is written\n"), "{said}");
+    assert_eq!(other.records().len(), 0);
+
+    // A file of an export is as it was written.
+    let segment = path.join("000001.jsonl");
+    let changed = fs::read_to_string(&segment).unwrap().replace("Ada", "Bob");
+    fs::write(&segment, changed).unwrap();
+    let error = other.error(&import(&path));
+    assert!(error.contains("000001.jsonl is not as the export wrote it"), "{error}");
+    let error = other.error(&import(&folder.path().join("nowhere")));
+    assert!(error.contains("is neither a file nor the folder of an export"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_query_is_read_in_pages() {
+    let world = of_all_logs().await;
+    let ids = |arguments: &[&str]| {
+        let output = world.command(&[&["read", "--json"], arguments].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lines: Vec<_> = lines.collect();
+        let id = |line: &Value| line["id"].as_str().unwrap().to_owned();
+        (lines.iter().map(id).collect::<Vec<_>>(), said, lines.last().map(|it| it["place"].clone()))
+    };
+    let parcel = "orderId+parcelId:o1/p1";
+    let (found, said, _) = ids(&["--tag", "sealId:s1", "--type", "ParcelPacked"]);
+    assert_eq!((found, &*said), (vec![format!("{parcel}/1")], "1 events, 0.5 read units\n"));
+    let (found, said, place) = ids(&["--partition", "productId:p1", "--limit", "1"]);
+    let place = place.unwrap().as_str().unwrap().to_owned();
+    assert_eq!(found, ["productId:p1/1"]);
+    assert!(said.ends_with(&format!("; there may be more: --from {place}\n")), "{said}");
+    assert_eq!(ids(&["--partition", "productId:p1", "--from", &place]).0, ["productId:p1/2"]);
+    for (name, slots) in
+        [("customers#ada#1", [2, 1]), ("carts-c-1", [2, 1]), ("productId:p1", [2, 1])]
+    {
+        let (found, ..) = ids(&["--partition", name, "--backwards", "--limit", "2"]);
+        assert_eq!(found, slots.map(|slot| format!("{name}/{slot}")));
+    }
+    let place = |slot: u64| format!("0/carts-c-1/{slot}");
+    assert_eq!(
+        ids(&["--partition", "carts-c-1", "--from", &place(0)]).0,
+        ["carts-c-1/1", "carts-c-1/2"]
+    );
+    assert_eq!(
+        ids(&["--partition", "carts-c-1", "--from", &place(1), "--backwards"]).0,
+        ["carts-c-1/0"]
+    );
+    let after = "0/customers#ada#1/1";
+    assert_eq!(ids(&["--partition", "customers#ada#1", "--from", after]).0, ["customers#ada#1/2"]);
+
+    // No decision reads products by their type alone.
+    let of_type = ["--type", "ProductAdded"];
+    let error = world.error(&[&["read"], &of_type[..]].concat());
+    assert!(
+        error.starts_with(
+            "error: no decision reads these types alone, so the whole table is read: about "
+        ),
+        "{error}"
+    );
+    assert!(error.ends_with("Add --yes to read them, or --tag to read fewer\n"), "{error}");
+    assert_eq!(ids(&[&of_type[..], &["--yes"]].concat()).0, ["productId:p1/1", "productId:p1/2"]);
+    for (arguments, why) in [
+        (
+            &["--type", "CheckedOut"][..],
+            "CheckedOut is of context carts, on the document log, which is read stream by stream: --partition carts-<id>",
+        ),
+        (&["--type", "Lost"], "event type Lost is read but not in the catalog"),
+        (&["--partition", "nothing"], "nothing is the name of no partition"),
+        (
+            &["--partition", "carts-c-1", "--from", "0/carts-c-2/1"],
+            "--from 0/carts-c-2/1 is a place of another partition than carts-c-1",
+        ),
+        (&[], "the following required arguments were not provided"),
+    ] {
+        let error = world.error(&[&["read"], arguments].concat());
+        assert!(error.contains(why), "{error}");
+    }
+    // The reader of the output leaves, as `head` does.
+    let mut read = world.command(&["read", "--partition", "carts-c-1"]);
+    let mut read = read.stdout(Stdio::piped()).spawn().unwrap();
+    drop(read.stdout.take());
+    assert!(tokio::task::block_in_place(|| read.wait()).unwrap().success());
+}
+
+/// The program, installed once below the target folder.
+fn duckdb() -> Result<PathBuf, String> {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(PACKAGE);
+    let program = folder.join("duckdb_cli/duckdb");
+    if !program.exists() {
+        let mut pip = Command::new("python3");
+        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+        pip.args(["--root-user-action=ignore", "--target"]).arg(&folder).arg(PACKAGE);
+        let installed = pip.output().map_err(|error| format!("python3: {error}"))?;
+        if !installed.status.success() {
+            return Err(String::from_utf8_lossy(&installed.stderr).into_owned());
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let executable = fs::Permissions::from_mode(0o755);
+            fs::set_permissions(&program, executable).map_err(|error| error.to_string())?;
+        }
+    }
+    let version = Command::new(&program).arg("--version").output();
+    version.map_err(|error| format!("{}: {error}", program.display()))?;
+    Ok(folder.join("duckdb_cli"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_is_asked_in_sql() {
+    let world = of_all_logs().await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("it's events");
+    export(&world, &path, &[]);
+    let sql = |select: &str, programs: &Path| {
+        let mut command = world.command(&["sql", path.to_str().unwrap(), select, "--json"]);
+        let output = command.env("PATH", programs).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let select = "SELECT unnest(\"sealIds\") AS seal FROM ParcelPacked ORDER BY seal;";
+    let (status, views, error) = sql(select, folder.path());
+    assert!(status == 2 && error.contains("the program duckdb is not installed"), "{error}");
+    assert!(views.contains("CREATE VIEW \"ParcelPacked\" AS SELECT id AS _id, "), "{views}");
+    assert!(views.ends_with(&format!("{select}\n")), "{views}");
+
+    let programs = match duckdb() {
+        Ok(programs) => programs,
+        Err(why) => {
+            let is_required = std::env::var_os(REQUIRED).is_some_and(|set| set == "1");
+            assert!(!is_required, "{REQUIRED}=1, but DuckDB can't run: {why}");
+            let left_out = format!("LEFT OUT, an export asked in SQL: {why}\n");
+            let _ = std::io::stderr().write_all(left_out.as_bytes());
+            return;
+        }
+    };
+    let rows = |select: &str| {
+        let (status, rows, error) = sql(select, &programs);
+        assert_eq!((status, &*error), (0, ""), "{select}");
+        serde_json::from_str::<Value>(&rows).unwrap()
+    };
+    assert_eq!(rows(select), json!([{ "seal": "s1" }, { "seal": "s2" }, { "seal": "s3" }]));
+    let of_eve = rows("SELECT _id, _version, _slot FROM ParcelPacked WHERE _principal = 'eve'");
+    let parcel = "orderId+parcelId:o1/p1/1";
+    assert_eq!(of_eve, json!([{ "_id": parcel, "_version": 1, "_slot": 1 }]));
+    // The payload on a log of streams does not have the id of its stream.
+    let renamed = rows("SELECT DISTINCT \"customerId\", name FROM CustomerRenamed");
+    assert_eq!(renamed, json!([{ "customerId": "ada#1", "name": "Ada" }]));
+    let ago = Clock::system().now_ms() - 3_600_000;
+    let recent =
+        rows(&format!("SELECT count(*) AS n FROM events WHERE epoch_ms(\"recordedAt\") > {ago}"));
+    assert_eq!(recent, json!([{ "n": 9 }]));
+    let (status, _, error) = sql("SELECT nothing FROM ParcelPacked", &programs);
+    assert!(status == 2 && error.contains("duckdb: Binder Error"), "{error}");
+}

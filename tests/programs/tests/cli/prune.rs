@@ -1,0 +1,126 @@
+//! `ringfence documents prune`.
+
+use ringfence::Envelope;
+use ringfence_document_log::{
+    Batch, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName, TipLimits,
+};
+use ringfence_dynamo::Clock;
+use ringfence_feed::Partition;
+use serde_json::json;
+
+use crate::world::{DOCUMENTS, World};
+
+const PRUNE: [&str; 6] = ["documents", "prune", "--context", "carts", "--older-than", "30d"];
+/// A day in milliseconds.
+const DAY_MS: u64 = 24 * 3_600 * 1_000;
+
+fn cart(id: &str) -> StreamName {
+    StreamName::new("carts", id).unwrap()
+}
+
+/// Appends events of this age after a Tip, one at a time, two to an item; with a snapshot if there is a name for it.
+async fn append(
+    world: &World,
+    id: &str,
+    (events, days): (u32, u64),
+    mut tip: Option<Batch>,
+    snapshot: Option<&str>,
+) -> Option<Batch> {
+    let clock = Clock::fixed(Clock::system().now_ms() - days * DAY_MS);
+    let store = DynamoStore::new(world.client.clone(), DOCUMENTS);
+    let limits = TipLimits { events_max: Some(2), ..TipLimits::default() };
+    let log = DocumentLog::new(store, clock).with_limits(limits);
+    for items in 0..events {
+        let append = StreamAppend {
+            stream: &cart(id),
+            known: tip.as_ref(),
+            by_etag: false,
+            events: vec![Payload::new("CheckedOut", Some(json!({ "items": items })))],
+            unfolds: snapshot
+                .map(|name| Payload::new(name, Some(json!(null))))
+                .into_iter()
+                .collect(),
+            envelope: &Envelope::default(),
+        };
+        match log.append(append).await.unwrap() {
+            StreamAppended::Written(written) => tip = Some(written),
+            StreamAppended::Conflict(_) => unreachable!("nobody else writes"),
+        }
+    }
+    tip
+}
+
+fn sorted(printed: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = printed.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs() {
+    let world = World::start().await;
+    let snapshot = Some("CartSnapshot");
+    let index = async |ids: &[&str]| {
+        world.index_all(ids.iter().map(|id| Partition::of_document(&cart(id)))).await;
+    };
+    // Five old events and a young one, all indexed; three of five old ones indexed; no snapshot that decisions read.
+    let tip = append(&world, "a", (5, 40), None, snapshot).await;
+    append(&world, "a", (1, 2), tip, snapshot).await;
+    let tip = append(&world, "b", (3, 40), None, snapshot).await;
+    append(&world, "c", (3, 40), None, Some("OfBefore")).await;
+    append(&world, "d", (3, 2), None, snapshot).await;
+    index(&["a", "b", "c", "d"]).await;
+    append(&world, "b", (2, 40), tip, snapshot).await;
+
+    let kept = [
+        "kept     1 old events in items with later ones",
+        "kept     2 old events that the index does not have yet",
+        "kept     carts-c: it has no CartSnapshot, from which decisions could begin: the next append writes one",
+    ];
+    let dry = world.run(&[&PRUNE[..], &["--dry-run"]].concat());
+    let expected = [
+        "4 documents: at most 8 events would go",
+        kept[1],
+        kept[2],
+        "pruned   carts-a: 5 events",
+        "pruned   carts-b: 3 events",
+    ];
+    assert_eq!((dry.0, sorted(&dry.1)), (1, expected.to_vec()), "{}", dry.1);
+    assert_eq!(world.json(&["documents", "verify"]).1["events"], json!(17));
+
+    // Of the carts, `b` has its third event in a calf with the fourth.
+    let done = world.run(&PRUNE);
+    let expected = [
+        "4 documents: 7 events are gone",
+        kept[0],
+        kept[1],
+        kept[2],
+        "pruned   carts-a: 5 events",
+        "pruned   carts-b: 2 events",
+    ];
+    assert_eq!((done.0, sorted(&done.1)), (1, expected.to_vec()), "{}", done.1);
+    let whole = world.run(&["documents", "verify"]);
+    assert!(whole.0 == 0 && whole.1.starts_with("4 streams, 10 events"), "{}", whole.1);
+
+    // Once the rest is indexed, it goes as well, and the index has all that was ever there.
+    index(&["b"]).await;
+    let (status, report) = world.json(&[&PRUNE[..], &["--id", "b"]].concat());
+    let expected = json!({
+        "dryRun": false, "streams": 1, "pruned": [{ "stream": "carts-b", "events": 3 }],
+        "kept": [], "unindexed": 0, "deferred": 0,
+    });
+    assert_eq!((status, report), (0, expected));
+    let (_, index) = world.run(&["index", "verify"]);
+    assert!(index.ends_with("17 entries, 7 events: all in order\n"), "{index}");
+    let said = world.error(&[&PRUNE[..], &["--id", "z"]].concat());
+    assert_eq!(said, "error: there is no document carts-z\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_context_whose_documents_can_not_be_pruned_is_named() {
+    let world = World::start().await;
+    let prune = |context| ["documents", "prune", "--context", context, "--older-than", "30d"];
+    let said = world.error(&prune("customers"));
+    let expected = "customers is no context on the document log; its contexts are: carts";
+    assert_eq!(said, format!("error: {expected}\n"));
+}
