@@ -16,11 +16,10 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckF
 use ringfence::{KEY_KEPT_SECONDS, canonical_json, rfc3339};
 use ringfence_dynamo::{Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_lambda::QueuedCommand;
+use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-const VIEW: &str = "view";
-const ID: &str = "id";
 /// What the partition keys of answers begin with.
 const COMMAND: &str = "$Command-";
 const ANSWER: &str = "ANSWER";
@@ -152,7 +151,7 @@ impl CommandAnswer {
             ("tries", number(self.tries.into())),
             ("firstFailed", self.first_failed.as_deref().and_then(text)),
             ("problem", json(&self.problem)),
-            ("expiresAt", number(now_ms / 1_000 + KEY_KEPT_SECONDS)),
+            (EXPIRES_AT, number(now_ms / 1_000 + KEY_KEPT_SECONDS)),
         ];
         let present = attributes.into_iter();
         item.extend(present.filter_map(|(name, value)| Some((name.to_owned(), value?))));
