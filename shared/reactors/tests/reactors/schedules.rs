@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence::NewEvent;
 use ringfence_dynamo::wire::{Director, Fault};
 use ringfence_dynamo::{Clock, Random};
 use ringfence_reactors::{Ended, Failed, PAUSES, ParkedLane, ReactorError, Unpark};
