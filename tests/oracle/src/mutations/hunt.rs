@@ -1,10 +1,12 @@
 //! Runs tests with one mutation on after the other, until one of them notices it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
+use std::iter;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -15,7 +17,7 @@ use ringfence_local::PROOF;
 use tokio::runtime::Builder;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::copy::{Program, Programs, SWITCH, variables};
+use super::copy::{Program, Programs, REACHED, SWITCH, variables};
 use super::list::{Mutation, Run};
 
 /// Tests that take this much longer than without a mutation hang: five times as long, and half a minute.
@@ -32,9 +34,26 @@ enum End {
     Hang,
 }
 
-/// How long tests take without a mutation. They run without one before they first run with one, so that slow tests
-/// that no mutation gets to need not run at all.
-type Took<'r> = BTreeMap<&'r Run, OnceLock<Result<Duration, String>>>;
+/// What tests did without a mutation.
+struct Unchanged {
+    took: Duration,
+    reached: Reached,
+}
+
+/// The tests that got to each switch. It is there without a test if others got to it: a program that a test has
+/// started, or a thread of several tests.
+pub(super) type Reached = BTreeMap<u64, BTreeSet<String>>;
+
+/// What is known of tests. They run without a mutation before they first run with one, so that slow tests that no
+/// mutation asks for need not run at all.
+type Known<'r> = BTreeMap<&'r Run, OnceLock<Result<Unchanged, String>>>;
+
+/// How a mutation fared.
+enum Fate {
+    Noticed(String),
+    Survived,
+    Unreached,
+}
 
 /// Tries these mutations. Returns those that no test noticed.
 pub(super) fn all<'m>(
@@ -43,15 +62,19 @@ pub(super) fn all<'m>(
     mutations: &[&'m Mutation],
 ) -> Result<Vec<&'m Mutation>, String> {
     let runs = mutations.iter().flat_map(|mutation| &mutation.tests);
-    let took: Took<'_> = runs.map(|run| (run, OnceLock::new())).collect();
+    let known: Known<'_> = runs.map(|run| (run, OnceLock::new())).collect();
     end_with_ctrl_c().map_err(|error| format!("Ctrl-C: {error}"))?;
     let done = AtomicUsize::new(0);
     let ends = in_parallel(mutations, |mutation| {
-        let noticed = noticed(programs, tree, mutation, &took)?;
-        let how = noticed.as_deref().unwrap_or("SURVIVED");
+        let fate = fate(programs, tree, mutation, &known)?;
+        let how = match &fate {
+            Fate::Noticed(how) => how,
+            Fate::Survived => "SURVIVED",
+            Fate::Unreached => "SURVIVED: its tests do not get to it",
+        };
         let (done, of) = (done.fetch_add(1, Relaxed) + 1, mutations.len());
         println!("{done} of {of} {mutation}: {how}");
-        Ok(noticed.is_none().then_some(*mutation))
+        Ok((!matches!(fate, Fate::Noticed(_))).then_some(*mutation))
     });
     Ok(ends?.into_iter().flatten().collect())
 }
@@ -78,50 +101,92 @@ fn in_parallel<I: Sync, R: Send>(
     results.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
-/// How long tests take without a mutation. An error if they fail.
-fn unchanged(programs: &Programs, tree: &Path, run: &Run) -> Result<Duration, String> {
+/// What tests do without a mutation. An error if they fail.
+fn unchanged(programs: &Programs, tree: &Path, run: &Run) -> Result<Unchanged, String> {
     let begun = Instant::now();
-    match tests(programs, tree, run, None, UNCHANGED_MAX)? {
-        End::Passed => Ok(begun.elapsed()),
-        End::Failed(how) => Err(format!("without a mutation, {run} fails: {how}")),
-        End::Hang => Err(format!("without a mutation, {run} hangs")),
+    let folder = unique(tree, "reached");
+    let trouble = |error| format!("{}: {error}", folder.display());
+    fs::create_dir_all(&folder).map_err(trouble)?;
+    let (end, said) = tests(programs, tree, run, (REACHED, folder.as_ref()), UNCHANGED_MAX)?;
+    match end {
+        End::Passed => {}
+        End::Failed(how) => return Err(format!("without a mutation, {run} fails: {how}")),
+        End::Hang => return Err(format!("without a mutation, {run} hangs")),
     }
+    let took = begun.elapsed();
+    let files = fs::read_dir(&folder).map_err(trouble)?.flatten();
+    let files: Vec<String> = files.filter_map(|file| file.file_name().into_string().ok()).collect();
+    fs::remove_dir_all(&folder).map_err(trouble)?;
+    Ok(Unchanged { took, reached: reached(&files, &said) })
 }
 
-/// What noticed a mutation: a test that fails, or tests that hang.
-fn noticed(
+/// What got to each switch: of the files for switches and threads, those with the name of a test.
+pub(super) fn reached(files: &[String], said: &str) -> Reached {
+    let passed: BTreeSet<&str> = said.lines().filter_map(passed).collect();
+    let mut reached = Reached::new();
+    for (switch, thread) in files.iter().filter_map(|file| file.split_once(' ')) {
+        let Ok(switch) = switch.parse() else { continue };
+        let tests = reached.entry(switch).or_default();
+        tests.extend(passed.contains(thread).then(|| thread.to_owned()));
+    }
+    reached
+}
+
+/// The fate of a mutation. The tests that get to it run alone first. Then all that are named beside them run, because
+/// what one test has begun may show in another one. Tests that do not get to it can't notice it.
+fn fate(
     programs: &Programs,
     tree: &Path,
     mutation: &Mutation,
-    took: &Took<'_>,
-) -> Result<Option<String>, String> {
+    known: &Known<'_>,
+) -> Result<Fate, String> {
+    let switch = mutation.switch.to_string();
+    let noticed = |run: &Run, most| {
+        let (end, _) = tests(programs, tree, run, (SWITCH, switch.as_ref()), most)?;
+        Ok::<_, String>(match end {
+            End::Passed => None,
+            End::Failed(how) => Some(Fate::Noticed(format!("{}: {how}", run.target))),
+            End::Hang => Some(Fate::Noticed(format!("{}: hangs", run.target))),
+        })
+    };
+    let mut whole = Vec::new();
     for run in &mutation.tests {
-        let took = took[run].get_or_init(|| unchanged(programs, tree, run)).clone()?;
+        let known = known[run].get_or_init(|| unchanged(programs, tree, run));
+        let Unchanged { took, reached } = known.as_ref().map_err(String::clone)?;
+        let Some(names) = reached.get(&mutation.switch) else { continue };
         let (times, more) = LONGER;
-        match tests(programs, tree, run, Some(mutation.switch), took * times + more)? {
-            End::Passed => {}
-            End::Failed(how) => return Ok(Some(format!("{run}: {how}"))),
-            End::Hang => return Ok(Some(format!("{run}: hangs"))),
+        let most = *took * times + more;
+        whole.push((run, most));
+        if names.is_empty() {
+            continue;
+        }
+        let names = iter::once("--exact".to_owned()).chain(names.iter().cloned()).collect();
+        let alone = Run { target: run.target.clone(), names };
+        if let Some(fate) = noticed(&alone, most)? {
+            return Ok(fate);
         }
     }
-    Ok(None)
+    for (run, most) in &whole {
+        if let Some(fate) = noticed(run, *most)? {
+            return Ok(fate);
+        }
+    }
+    Ok(if whole.is_empty() { Fate::Unreached } else { Fate::Survived })
 }
 
-/// Runs tests with one mutation on, or with none.
+/// Runs tests with a variable for the mutations. Returns what they have said besides.
 fn tests(
     programs: &Programs,
     tree: &Path,
     run: &Run,
-    switch: Option<u64>,
+    variable: (&str, &OsStr),
     at_most: Duration,
-) -> Result<End, String> {
-    static RUNS: AtomicUsize = AtomicUsize::new(0);
+) -> Result<(End, String), String> {
     let Program { file, package } = &programs[&run.target];
-    let name = format!("target/tests-{}-{}.txt", process::id(), RUNS.fetch_add(1, Relaxed));
-    let output = tree.join(name);
+    let output = unique(tree, "tests");
     let mut command = Command::new(file);
     command.args(&run.names).current_dir(package).env("CARGO_MANIFEST_DIR", package);
-    command.envs(variables(tree)?).envs(switch.map(|switch| (SWITCH, switch.to_string())));
+    command.envs(variables(tree)?).env(variable.0, variable.1);
     // What tests would write into the repository, they compare.
     command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
     // They run to the bounds of a proof.
@@ -134,22 +199,35 @@ fn tests(
     });
     let ended = ended.map_err(|error| format!("{run}: {error}"))?;
     let said = fs::read(&output).map_err(|error| format!("{}: {error}", output.display()))?;
-    let said = String::from_utf8_lossy(&said);
+    let said = String::from_utf8_lossy(&said).into_owned();
     fs::remove_file(&output).map_err(|error| format!("{}: {error}", output.display()))?;
     if said.lines().any(|line| line == "running 0 tests") {
         return Err(format!("{run} has no tests"));
     }
-    Ok(match (failed(&said), ended) {
+    let end = match (failed(&said), ended) {
         (Some(test), _) => End::Failed(test.to_owned()),
         (None, None) => End::Hang,
         (None, Some(status)) if status.success() => End::Passed,
         (None, Some(status)) => End::Failed(status.to_string()),
-    })
+    };
+    Ok((end, said))
+}
+
+/// A name for a file that only this program writes.
+fn unique(tree: &Path, kind: &str) -> PathBuf {
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    let number = FILES.fetch_add(1, Relaxed);
+    tree.join(format!("target/{kind}-{}-{number}", process::id()))
 }
 
 /// The first test that has failed.
 fn failed(said: &str) -> Option<&str> {
     said.lines().find_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"))
+}
+
+/// The name of the test that has passed.
+fn passed(line: &str) -> Option<&str> {
+    Some(line.strip_prefix("test ")?.strip_suffix(" ... ok")?.trim_end_matches(" - should panic"))
 }
 
 /// The process groups of the programs that run. Ctrl-C in the terminal does not reach them.
