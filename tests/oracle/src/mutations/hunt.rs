@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::iter;
@@ -49,50 +50,51 @@ pub(super) type Reached = BTreeMap<u64, BTreeSet<String>>;
 type Known<'r> = BTreeMap<&'r Run, OnceLock<Result<Unchanged, String>>>;
 
 /// How a mutation fared.
-enum Fate {
+pub(super) enum Fate {
+    /// By what.
     Noticed(String),
     Survived,
     Unreached,
+    /// Its tests can't be run, or fail without it.
+    Untried(String),
 }
 
-/// Tries these mutations. Returns those that no test noticed.
-pub(super) fn all<'m>(
+impl fmt::Display for Fate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Noticed(how) => f.write_str(how),
+            Self::Survived => f.write_str("SURVIVED"),
+            Self::Unreached => f.write_str("SURVIVED: its tests do not get to it"),
+            Self::Untried(why) => write!(f, "NOT TRIED: {why}"),
+        }
+    }
+}
+
+/// Tries these mutations. Returns their fates, in their order.
+pub(super) fn all(
     programs: &Programs,
     tree: &Path,
-    mutations: &[&'m Mutation],
-) -> Result<Vec<&'m Mutation>, String> {
+    mutations: &[&Mutation],
+) -> Result<Vec<Fate>, String> {
     let runs = mutations.iter().flat_map(|mutation| &mutation.tests);
     let known: Known<'_> = runs.map(|run| (run, OnceLock::new())).collect();
     end_with_ctrl_c().map_err(|error| format!("Ctrl-C: {error}"))?;
     let done = AtomicUsize::new(0);
-    let ends = in_parallel(mutations, |mutation| {
-        let fate = fate(programs, tree, mutation, &known)?;
-        let how = match &fate {
-            Fate::Noticed(how) => how,
-            Fate::Survived => "SURVIVED",
-            Fate::Unreached => "SURVIVED: its tests do not get to it",
-        };
+    Ok(in_parallel(mutations, |mutation| {
+        let fate = fate(programs, tree, mutation, &known).unwrap_or_else(Fate::Untried);
         let (done, of) = (done.fetch_add(1, Relaxed) + 1, mutations.len());
-        println!("{done} of {of} {mutation}: {how}");
-        Ok((!matches!(fate, Fate::Noticed(_))).then_some(*mutation))
-    });
-    Ok(ends?.into_iter().flatten().collect())
+        println!("{done} of {of} {mutation}: {fate}");
+        fate
+    }))
 }
 
-/// The results of all items, in their order. As many run at once as there are processors. After an error no further
-/// one begins.
-fn in_parallel<I: Sync, R: Send>(
-    items: &[I],
-    each: impl Fn(&I) -> Result<R, String> + Sync,
-) -> Result<Vec<R>, String> {
+/// The results of all items, in their order. As many run at once as there are processors.
+fn in_parallel<I: Sync, R: Send>(items: &[I], each: impl Fn(&I) -> R + Sync) -> Vec<R> {
     let (left, results) = (Mutex::new(items.iter().enumerate()), Mutex::new(BTreeMap::new()));
     let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || {
         while let Some((number, item)) = next() {
             let result = each(item);
-            if result.is_err() {
-                while next().is_some() {}
-            }
             results.lock().unwrap_or_else(PoisonError::into_inner).insert(number, result);
         }
     };
