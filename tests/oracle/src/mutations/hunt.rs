@@ -21,8 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::copy::{Program, Programs, REACHED, SWITCH, variables};
 use super::list::{Mutation, Run};
 
-/// Tests that take this much longer than without a mutation hang: five times as long, and half a minute.
-const LONGER: (u32, Duration) = (5, Duration::from_secs(30));
+/// Tests that take this much longer than without a mutation hang: twice as long, and half a minute.
+const LONGER: (u32, Duration) = (2, Duration::from_secs(30));
 /// The longest that tests take without a mutation.
 const UNCHANGED_MAX: Duration = Duration::from_secs(600);
 /// Between two looks whether tests have ended.
@@ -45,9 +45,18 @@ struct Unchanged {
 /// started, or a thread of several tests.
 pub(super) type Reached = BTreeMap<u64, BTreeSet<String>>;
 
+/// How far those tests go that grow with a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Bounds {
+    /// As in `cargo test`.
+    Quick,
+    /// As in `cargo proof`.
+    Full,
+}
+
 /// What is known of tests. They run without a mutation before they first run with one, so that slow tests that no
 /// mutation asks for need not run at all.
-type Known<'r> = BTreeMap<&'r Run, OnceLock<Result<Unchanged, String>>>;
+type Known<'r> = BTreeMap<(&'r Run, Bounds), OnceLock<Result<Unchanged, String>>>;
 
 /// How a mutation fared.
 pub(super) enum Fate {
@@ -77,7 +86,8 @@ pub(super) fn all(
     mutations: &[&Mutation],
 ) -> Result<Vec<Fate>, String> {
     let runs = mutations.iter().flat_map(|mutation| &mutation.tests);
-    let known: Known<'_> = runs.map(|run| (run, OnceLock::new())).collect();
+    let each = |run| [Bounds::Quick, Bounds::Full].map(|bounds| ((run, bounds), OnceLock::new()));
+    let known: Known<'_> = runs.flat_map(each).collect();
     end_with_ctrl_c().map_err(|error| format!("Ctrl-C: {error}"))?;
     let done = AtomicUsize::new(0);
     Ok(in_parallel(mutations, |mutation| {
@@ -104,12 +114,18 @@ fn in_parallel<I: Sync, R: Send>(items: &[I], each: impl Fn(&I) -> R + Sync) -> 
 }
 
 /// What tests do without a mutation. An error if they fail.
-fn unchanged(programs: &Programs, tree: &Path, run: &Run) -> Result<Unchanged, String> {
+fn unchanged(
+    programs: &Programs,
+    tree: &Path,
+    run: &Run,
+    bounds: Bounds,
+) -> Result<Unchanged, String> {
     let begun = Instant::now();
     let folder = unique(tree, "reached");
     let trouble = |error| format!("{}: {error}", folder.display());
     fs::create_dir_all(&folder).map_err(trouble)?;
-    let (end, said) = tests(programs, tree, run, (REACHED, folder.as_ref()), UNCHANGED_MAX)?;
+    let variable = (REACHED, folder.as_ref());
+    let (end, said) = tests(programs, tree, run, bounds, variable, UNCHANGED_MAX)?;
     match end {
         End::Passed => {}
         End::Failed(how) => return Err(format!("without a mutation, {run} fails: {how}")),
@@ -134,8 +150,8 @@ pub(super) fn reached(files: &[String], said: &str) -> Reached {
     reached
 }
 
-/// The fate of a mutation. The tests that get to it run alone first. Then all that are named beside them run, because
-/// what one test has begun may show in another one. Tests that do not get to it can't notice it.
+/// The fate of a mutation. First the tests alone run that get to it. If they all pass, each run is made in full: what one
+/// test has begun may show in another one. A run that does not get to it can't notice it.
 fn fate(
     programs: &Programs,
     tree: &Path,
@@ -143,37 +159,29 @@ fn fate(
     known: &Known<'_>,
 ) -> Result<Fate, String> {
     let switch = mutation.switch.to_string();
-    let noticed = |run: &Run, most| {
-        let (end, _) = tests(programs, tree, run, (SWITCH, switch.as_ref()), most)?;
-        Ok::<_, String>(match end {
-            End::Passed => None,
-            End::Failed(how) => Some(Fate::Noticed(format!("{}: {how}", run.target))),
-            End::Hang => Some(Fate::Noticed(format!("{}: hangs", run.target))),
-        })
-    };
-    let mut whole = Vec::new();
-    for run in &mutation.tests {
-        let known = known[run].get_or_init(|| unchanged(programs, tree, run));
-        let Unchanged { took, reached } = known.as_ref().map_err(String::clone)?;
-        let Some(names) = reached.get(&mutation.switch) else { continue };
-        let (times, more) = LONGER;
-        let most = *took * times + more;
-        whole.push((run, most));
-        if names.is_empty() {
-            continue;
-        }
-        let names = iter::once("--exact".to_owned()).chain(names.iter().cloned()).collect();
-        let alone = Run { target: run.target.clone(), names };
-        if let Some(fate) = noticed(&alone, most)? {
-            return Ok(fate);
+    let mut fate = Fate::Unreached;
+    for bounds in [Bounds::Quick, Bounds::Full] {
+        for run in &mutation.tests {
+            let unchanged = || unchanged(programs, tree, run, bounds);
+            let known = known[&(run, bounds)].get_or_init(unchanged);
+            let Unchanged { took, reached } = known.as_ref().map_err(String::clone)?;
+            let Some(names) = reached.get(&mutation.switch) else { continue };
+            fate = Fate::Survived;
+            let alone = (bounds == Bounds::Quick && !names.is_empty()).then(|| Run {
+                target: run.target.clone(),
+                names: iter::once("--exact".to_owned()).chain(names.iter().cloned()).collect(),
+            });
+            let which = alone.as_ref().unwrap_or(run);
+            let (times, more) = LONGER;
+            let (variable, most) = ((SWITCH, switch.as_ref()), *took * times + more);
+            match tests(programs, tree, which, bounds, variable, most)?.0 {
+                End::Passed => {}
+                End::Failed(how) => return Ok(Fate::Noticed(format!("{}: {how}", run.target))),
+                End::Hang => return Ok(Fate::Noticed(format!("{}: hangs", run.target))),
+            }
         }
     }
-    for (run, most) in &whole {
-        if let Some(fate) = noticed(run, *most)? {
-            return Ok(fate);
-        }
-    }
-    Ok(if whole.is_empty() { Fate::Unreached } else { Fate::Survived })
+    Ok(fate)
 }
 
 /// Runs tests with a variable for the mutations. Returns what they have said besides.
@@ -181,6 +189,7 @@ fn tests(
     programs: &Programs,
     tree: &Path,
     run: &Run,
+    bounds: Bounds,
     variable: (&str, &OsStr),
     at_most: Duration,
 ) -> Result<(End, String), String> {
@@ -191,8 +200,10 @@ fn tests(
     command.envs(variables(tree)?).env(variable.0, variable.1);
     // What tests would write into the repository, they compare.
     command.env_remove("UPDATE").env("INSTA_UPDATE", "no");
-    // They run to the bounds of a proof.
-    command.env(PROOF, "1");
+    match bounds {
+        Bounds::Quick => command.env_remove(PROOF),
+        Bounds::Full => command.env(PROOF, "1"),
+    };
     let ended = File::create(&output).and_then(|to| {
         command.stdin(Stdio::null()).stdout(to.try_clone()?).stderr(to);
         self::run(&mut command, at_most, || {
