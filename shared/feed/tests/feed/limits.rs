@@ -30,7 +30,9 @@ fn the_longest_partition_is_indexed() {
         world.index_all(INDEX).await;
         assert_eq!(world.check(INDEX).await.len(), 1);
         // Another program may write to an aggregate with a longer name.
-        let name = |bytes: usize| Partition::of_aggregate(&"x".repeat(bytes));
+        let name = |bytes: usize| {
+            Partition::of_aggregate(&format!("things#{}", "x".repeat(bytes - "things#".len())))
+        };
         let (longest, longer) = (name(BOUNDARY_BYTES_MAX), name(BOUNDARY_BYTES_MAX + 1));
         let indexer = world.indexer(world.client.clone(), INDEX);
         let outcomes = indexer.index([longest.clone(), longer.clone()], Retry::default()).await;
