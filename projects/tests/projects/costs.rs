@@ -24,8 +24,8 @@ use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
 use projects::validate_gaps::ValidateGaps;
 use projects::{
-    Config, Convergence, DEPENDENCIES_MAX, FeatureCreated, FeatureRef, GRACE_MS, GapCounts, Kind,
-    LEASE_MS, ReviewDecision, Rules, Status,
+    Config, Convergence, DEPENDENCIES_MAX, EdgeStarted, FeatureCreated, FeatureRef, GRACE_MS,
+    GapCounts, Kind, LEASE_MS, ReviewDecision, Rules, Status,
 };
 use ringfence::kit::id;
 use ringfence::{Decisions, List, NewEvent, Slice, events, handle};
@@ -109,7 +109,7 @@ fn complete(iteration: u32, delta: u32) -> CompleteIteration {
     CompleteIteration {
         edge: id(DESIGN_CODE),
         agent: id("ada"),
-        claim: id("c1"),
+        claim: Some(id("c1")),
         iteration,
         status: if delta == 0 { Status::Converged } else { Status::InProgress },
         delta,
@@ -119,6 +119,7 @@ fn complete(iteration: u32, delta: u32) -> CompleteIteration {
         artifact: Some(artifact()),
         context_hash: hash(1),
         req_keys: vec![id("AUTH-1")].try_into().unwrap(),
+        after: List::default(),
     }
 }
 
@@ -135,21 +136,29 @@ async fn work_on_an_edge_is_one_conditional_put() {
     let by_ada = || events![started("ada", "c1", 1)];
     let put = ((1, 0.5), (1, 1.0));
     assert_eq!(cold(by_ada(), complete(1, 0), &["IterationCompleted"]).await, put);
-    let renew = RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: id("c1") };
+    let renew = RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: Some(id("c1")) };
     let renewed = cost(by_ada(), vec![], LEASE_MS, renew, Ok(&["ClaimRenewed"])).await;
     assert_eq!(renewed, put);
-    let (edge, agent, claim) = (id(DESIGN_CODE), id("ada"), id("c1"));
+    let (edge, agent, claim) = (id(DESIGN_CODE), id("ada"), Some(id("c1")));
     let release = ReleaseEdge { edge, agent, claim, reason: id("done for today") };
     assert_eq!(cold(by_ada(), release, &["EdgeReleased"]).await, put);
     let expire = ExpireClaim { edge: id(DESIGN_CODE), agent: id("sweep"), epoch: 1 };
     let late = LEASE_MS + GRACE_MS + 1_000;
     assert_eq!(cost(by_ada(), vec![], late, expire, Ok(&["ClaimExpired"])).await, put);
     let worked = || and(by_ada(), events![iterated("c1", 1, 0)]);
-    let ask = RequestReview { edge: id(DESIGN_CODE), agent: id("ada"), claim: id("c1") };
+    let ask = RequestReview { edge: id(DESIGN_CODE), agent: id("ada"), claim: Some(id("c1")) };
     assert_eq!(cold(worked(), ask, &["ReviewRequested"]).await, put);
     // A warm handler does not read.
     let warm = cost(by_ada(), vec![complete(1, 0)], 0, complete(2, 0), Ok(&["IterationCompleted"]));
     assert_eq!(warm.await, ((0, 0.0), (1, 1.0)));
+    // Without a claim the feature is checked too, because the work may have to begin.
+    let alone = || CompleteIteration { agent: id("primary"), claim: None, ..complete(1, 0) };
+    let begins = &["EdgeStarted", "IterationCompleted"];
+    let single = || ready_under(single().rules());
+    assert_eq!(cold(single(), alone(), begins).await, ((2, 1.0), (1, 6.0)));
+    let held = EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) };
+    let goes_on = cold(and(single(), events![held]), alone(), &["IterationCompleted"]);
+    assert_eq!(goes_on.await, ((2, 1.0), (1, 4.0)));
     // The third equal delta writes two events of one partition.
     let plateau = and(by_ada(), events![iterated("c1", 1, 2), iterated("c1", 2, 2)]);
     let types = &["IterationCompleted", "EdgeStuck"];
@@ -233,8 +242,9 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     let converge = |agent: &str| ConvergeEdge {
         edge: id(DESIGN_CODE),
         agent: id(agent),
-        claim: id("c1"),
+        claim: Some(id("c1")),
         convergence: Convergence::Standard,
+        after: List::default(),
     };
     let ended = ((3, 1.5), (1, 8.0));
     assert_eq!(cold(worked(), converge("ada"), &["EdgeConverged"]).await, ended);
@@ -257,7 +267,7 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     assert_eq!(rejected.await, barred);
     let converged = and(worked(), events![converged(DESIGN_CODE, "c1")]);
     let reopen = ReopenEdge { edge: id(DESIGN_CODE), agent: id("ada"), reason: id("it is wrong") };
-    assert_eq!(cold(converged, reopen, &["EdgeReopened"]).await, ((2, 1.0), (1, 6.0)));
+    assert_eq!(cold(converged, reopen, &["EdgeReopened"]).await, ((3, 1.5), (1, 8.0)));
     let force = ForceRelease { edge: id(DESIGN_CODE), agent: id("eve"), reason: id("holiday") };
     assert_eq!(cold(worked(), force, &["EdgeReleased"]).await, ((2, 1.0), (1, 4.0)));
 }
@@ -268,7 +278,7 @@ async fn a_child_costs_a_feature_and_an_event_at_the_edge() {
     let spawn = SpawnFeature {
         edge: id(DESIGN_CODE),
         agent: id("ada"),
-        claim: id("c1"),
+        claim: Some(id("c1")),
         child: id(SEARCH),
         title: id("What it does"),
         kind: Kind::Spike,
@@ -282,9 +292,9 @@ async fn a_child_costs_a_feature_and_an_event_at_the_edge() {
     assert_eq!(cold(by_ada, spawn, types).await, ((4, 2.0), (1, 12.0)));
     let (edge, agent, child) = (id(DESIGN_CODE), id("ada"), id(SEARCH));
     let fold = FoldBack { edge, agent, child, payload: artifact() };
-    let born = events![started("ada", "c1", 1), spawned(SEARCH, true)];
+    let born = events![initialized(multi()), started("ada", "c1", 1), spawned(SEARCH, true)];
     let given = and(born, done(&[SEARCH.to_owned()]));
-    assert_eq!(cold(given, fold, &["SpawnFoldedBack"]).await, ((2, 1.0), (1, 4.0)));
+    assert_eq!(cold(given, fold, &["SpawnFoldedBack"]).await, ((3, 1.5), (1, 6.0)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -309,18 +319,21 @@ async fn projects_checkpoints_gaps_and_releases_are_seldom_written() {
         uri: id("s3://files/shop.tar"),
         note: id("before the release"),
     };
-    let put = ((1, 0.5), (1, 1.0));
-    assert_eq!(cold(vec![], checkpoint, &["CheckpointCreated"]).await, put);
+    // An event alone in its partition, beside a check that there is such a project.
+    let checked = ((2, 1.0), (1, 4.0));
+    let begun = || events![initialized(multi())];
+    assert_eq!(cold(begun(), checkpoint, &["CheckpointCreated"]).await, checked);
     let validate = |full, partial| ValidateGaps {
         project: project(),
         gaps: hash(1),
         agent: id("ada"),
         as_of: id("monday"),
         counts: GapCounts { total: 10, full, partial, none: 0 },
+        requirements: List::default(),
     };
-    assert_eq!(cold(vec![], validate(10, 0), &["GapsValidated"]).await, put);
+    assert_eq!(cold(begun(), validate(10, 0), &["GapsValidated"]).await, checked);
     let types = &["GapsValidated", "IntentRaised"];
-    assert_eq!(cold(vec![], validate(5, 5), types).await, ((1, 0.5), (1, 4.0)));
+    assert_eq!(cold(begun(), validate(5, 5), types).await, ((2, 1.0), (1, 6.0)));
     for n in [1, 2, 10] {
         let features = others(n);
         let release = CreateRelease {
@@ -331,9 +344,9 @@ async fn projects_checkpoints_gaps_and_releases_are_seldom_written() {
             notes: id("all of it"),
             dry_run: false,
         };
-        let reads = u32::try_from(1 + n).unwrap();
-        let found = cold(done(&features), release, &["ReleaseCreated"]).await;
-        assert_eq!(found, ((reads, half(1 + n)), (1, 2.0 + twice(n))), "{n}");
+        let reads = u32::try_from(2 + n).unwrap();
+        let found = cold(and(begun(), done(&features)), release, &["ReleaseCreated"]).await;
+        assert_eq!(found, ((reads, half(2 + n)), (1, 4.0 + twice(n))), "{n}");
     }
 }
 

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use projects::expire_claim::ExpireClaim;
 use projects::facts::*;
-use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
+use projects::{
+    ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, export_projects, ready_work,
+};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
     Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
@@ -13,7 +15,7 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
 use ringfence_dynamo::{Clock, Retry};
-use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition};
 use ringfence_local::template::Template;
 use ringfence_testing::{Dynamo, check_role};
 use ringfence_views::{Definition, Projector, ViewReader, project_views};
@@ -167,4 +169,15 @@ async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_only
     let all = world.ready(json!({ "limit": "100" })).await;
     assert_eq!(all["items"].as_array().map(Vec::len), Some(100));
     check_role("ready-work", asked);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_export_reads_the_index_alone() {
+    let world = World::start();
+    let partitions = world.append(events![initialized(multi()), created(AUTH)]).await;
+    world.show(partitions).await;
+    let index = Index::new(world.dynamo.client.clone(), "IndexTable");
+    let entries = export_projects::read(&index, Checkpoint::START).await.unwrap();
+    assert_eq!(entries.len(), 2);
+    check_role("export-projects", world.dynamo.wire.take());
 }

@@ -92,7 +92,7 @@ async fn a_project_begins_once_and_a_child_is_born_once() {
         let command = SpawnFeature {
             edge,
             agent: id("agent-1"),
-            claim: id("claim-1"),
+            claim: Some(id("claim-1")),
             child: id(SEARCH),
             title: id("What it does"),
             kind: Kind::Spike,
@@ -167,7 +167,7 @@ async fn race_to_a_circle(seed: u64) {
 
 /// Features of the race of workers.
 fn features() -> usize {
-    bound(20, 60)
+    bound(10, 60)
 }
 
 /// The edges of each.
@@ -251,7 +251,7 @@ impl Work {
         let iteration = CompleteIteration {
             edge: edge.clone(),
             agent,
-            claim,
+            claim: Some(claim),
             iteration: 1,
             status: Status::Converged,
             delta: 0,
@@ -261,11 +261,12 @@ impl Work {
             artifact: Some(artifact()),
             context_hash: hash(1),
             req_keys: List::default(),
+            after: List::default(),
         };
         is(stack, log, &iteration, "IterationCompleted").await;
-        let CompleteIteration { edge, agent, claim, .. } = iteration;
+        let CompleteIteration { edge, agent, claim, after, .. } = iteration;
         let convergence = Convergence::Standard;
-        let converge = ConvergeEdge { edge, agent, claim, convergence };
+        let converge = ConvergeEdge { edge, agent, claim, convergence, after };
         is(stack, log, &converge, "EdgeConverged").await;
     }
 }

@@ -162,7 +162,7 @@ impl World {
                 self.decide(CompleteIteration {
                     edge,
                     agent,
-                    claim,
+                    claim: Some(claim),
                     iteration,
                     status,
                     delta,
@@ -172,14 +172,15 @@ impl World {
                     artifact: Some(artifact()),
                     context_hash: hash(1),
                     req_keys: vec![id("AUTH-1")].try_into().unwrap(),
+                    after: Vec::new().try_into().unwrap(),
                 });
             }
             Step::Renew(n) => {
-                let (edge, claim) = (edge(n), self.claim(&edge(n)));
+                let (edge, claim) = (edge(n), Some(self.claim(&edge(n))));
                 self.decide(RenewClaim { edge, agent, claim });
             }
             Step::Ask(n) => {
-                let (edge, claim) = (edge(n), self.claim(&edge(n)));
+                let (edge, claim) = (edge(n), Some(self.claim(&edge(n))));
                 self.decide(RequestReview { edge, agent, claim });
             }
             Step::Review(n, decision) => {
@@ -197,12 +198,13 @@ impl World {
                 });
             }
             Step::Converge(n) => {
-                let (edge, claim) = (edge(n), self.claim(&edge(n)));
+                let (edge, claim) = (edge(n), Some(self.claim(&edge(n))));
                 let convergence = projects::Convergence::Standard;
-                self.decide(ConvergeEdge { edge, agent, claim, convergence });
+                let after = Vec::new().try_into().unwrap();
+                self.decide(ConvergeEdge { edge, agent, claim, convergence, after });
             }
             Step::Release(n) => {
-                let (edge, claim) = (edge(n), self.claim(&edge(n)));
+                let (edge, claim) = (edge(n), Some(self.claim(&edge(n))));
                 self.decide(ReleaseEdge { edge, agent, claim, reason: id("enough") });
             }
             Step::Force(n) => {
@@ -240,7 +242,7 @@ impl World {
 
     /// The child has an edge alone, and follows the intent if work is stuck.
     fn spawn(&mut self, n: usize) {
-        let (edge, claim) = (edge(n), self.claim(&edge(n)));
+        let (edge, claim) = (edge(n), Some(self.claim(&edge(n))));
         let stuck = self.events.iter().rev().find(|event| event.event_type == "EdgeStuck");
         let intent = stuck.map(|event| id(event.data["intent"].as_str().unwrap()));
         self.decide(SpawnFeature {

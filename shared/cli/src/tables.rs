@@ -52,6 +52,12 @@ pub struct EventTable {
 }
 
 impl EventTable {
+    /// The table of this name.
+    #[must_use]
+    pub fn named(table: String) -> Self {
+        Self { table }
+    }
+
     /// Checks that the table is one of a DCB log.
     ///
     /// # Errors

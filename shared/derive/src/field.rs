@@ -97,6 +97,11 @@ impl TaggedField {
                  `#[tag(key = \"…\", value = …)]` on the struct or variant",
             ));
         }
+        if let Some(optional) = options.optional {
+            return Err(optional.error(
+                "`optional` is for a tag that is computed: an `Option` field is a tag only if it has a value",
+            ));
+        }
         if let Some(skip) = options.skip {
             let error = "`skip` is for fields named `*_id` or `*_ids`; remove it here";
             return if by_name { Ok(Self::untagged(field, ident)) } else { Err(skip.error(error)) };
@@ -133,7 +138,7 @@ impl TaggedField {
 
 impl ComputedTag {
     fn parse(attribute: &Attribute) -> Result<Self> {
-        let TagOptions { key, value, partition, cross_partition, strong, skip, .. } =
+        let TagOptions { key, value, partition, cross_partition, strong, skip, optional, .. } =
             TagOptions::parse([attribute])?;
         if let Some(skip) = skip {
             return Err(skip.error("`skip` is for fields named `*_id` or `*_ids`; remove it here"));
@@ -151,9 +156,10 @@ impl ComputedTag {
             cross_partition,
             strong: strong.is_some(),
             many: false,
-            required: true,
+            required: optional.is_none(),
             computed: true,
         };
+        tag.check(attribute.span())?;
         Ok(Self { tag, value })
     }
 }
@@ -185,6 +191,7 @@ struct TagOptions {
     strong: Option<OptionPath>,
     scope: Option<OptionPath>,
     skip: Option<OptionPath>,
+    optional: Option<OptionPath>,
 }
 
 struct OptionPath(syn::Path);
@@ -203,6 +210,8 @@ impl TagOptions {
                 let path = || Some(OptionPath(meta.path.clone()));
                 if meta.path.is_ident("skip") {
                     options.skip = path();
+                } else if meta.path.is_ident("optional") {
+                    options.optional = path();
                 } else if meta.path.is_ident("partition") {
                     (options.partition, options.scope) = (true, path());
                 } else if meta.path.is_ident("cross_partition") {
@@ -217,7 +226,7 @@ impl TagOptions {
                     options.value = Some(meta.value()?.parse()?);
                 } else {
                     return Err(meta.error(
-                        "expected `partition`, `cross_partition`, `strong`, `skip`, \
+                        "expected `partition`, `cross_partition`, `strong`, `skip`, `optional`, \
                          `key = \"…\"` or `value = …`",
                     ));
                 }
@@ -279,7 +288,7 @@ impl Tag {
         if self.required {
             quote! { { let __value = #value; #push } }
         } else {
-            quote! { for __value in #value.iter() { #push } }
+            quote! { for __value in (#value).iter() { #push } }
         }
     }
 }

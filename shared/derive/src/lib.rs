@@ -25,7 +25,7 @@
 //! ```
 //!
 //! It takes the options of a field's tag except `skip`. It has exactly one value, which is always there: any
-//! `TagValue`, or a reference to one.
+//! `TagValue`, or a reference to one. With `optional` the expression is an `Option` of such a value.
 //!
 //! `#[event(...)]` on an event type says how decisions read it:
 //!

@@ -165,9 +165,23 @@ impl Problem {
         matches!(self.kind, "rejected" | "key-reused")
     }
 
+    /// Whether it answers a command for good: the same command would be answered so again. After any other problem it may
+    /// be accepted later.
+    pub fn settles_command(&self) -> bool {
+        self.status < 500 && self.kind != "contention"
+    }
+
     /// The failure of an invocation that nobody waits for: `errorType` is the stable name.
     pub fn diagnostic(self) -> Diagnostic {
         Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }
+    }
+
+    /// The failure of an invocation whose caller wants an error: `errorType` is the code of a rejection, or else the stable
+    /// name, and `errorMessage` the document. So a state machine can retry and catch it by its name.
+    pub fn error(self) -> Diagnostic {
+        let code = self.extension.get("code").and_then(Value::as_str).map(str::to_owned);
+        let error_type = code.unwrap_or_else(|| self.kind.to_owned());
+        Diagnostic { error_type, error_message: self.document().to_string() }
     }
 
     /// The `application/problem+json` document.

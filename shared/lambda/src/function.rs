@@ -76,7 +76,6 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         &self.on
     }
 
-    #[cfg(test)]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -84,7 +83,11 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
         let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
         let payload = Payload::of(payload);
-        let http = matches!(payload, Payload::Http(_));
+        let caller = match payload {
+            Payload::Http(_) => Caller::Http,
+            _ if payload.fails_on_problem() => Caller::Fails,
+            _ => Caller::Direct,
+        };
         let answer = match Invocation::<S>::parse(&payload, &self.issuers) {
             Ok(Invocation::Event(event, commands)) if !commands.is_empty() => {
                 return self.react(&event, commands, lambda, line).await;
@@ -96,20 +99,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 line.cause = Some(logged(&cause));
                 Ok(json!({ "answers": [] }))
             }
-            Ok(Invocation::Command(Err(problem), surroundings)) => {
-                // By these ids its caller finds the line.
-                line.command_id = surroundings.command_id;
-                line.correlation_id = surroundings.correlation_id;
-                line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
-                line.outcome = problem.kind;
-                line.cause = Some(problem.detail().to_owned());
-                Ok(answer_to_caller(Err(problem), http))
-            }
-            Ok(Invocation::Command(Ok(command), surroundings)) => {
-                let parent = surroundings.traceparent;
-                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
-                let answer = self.command(&command, &envelope, parent, lambda, &mut line).await;
-                Ok(answer_to_caller(answer, http))
+            Ok(Invocation::Command(command, surroundings)) => {
+                let work = self.carry_out_noted(command, *surroundings, lambda, &mut line);
+                caller.answer(work.await)
             }
             Err(problem) => {
                 line.outcome = problem.kind;
@@ -117,7 +109,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 if matches!(payload, Payload::Bus(_)) {
                     Err(problem.diagnostic())
                 } else {
-                    Ok(answer_to_caller(Err(problem), http))
+                    caller.answer(Err(problem))
                 }
             }
         };
@@ -154,6 +146,46 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     fn end(&self, line: &mut Line, before: &Usage) {
         line.duration_ms = self.clock.now_ms().saturating_sub(line.timestamp_ms);
         line.usage = self.meter.snapshot().since(before);
+    }
+
+    /// Runs one command of a caller, with a line of its own.
+    pub(crate) async fn carry_out(
+        &self,
+        command: Result<S, Problem>,
+        surroundings: Surroundings,
+        lambda: &Lambda,
+    ) -> (Result<Value, Problem>, Line) {
+        let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
+        let command = command.map(Box::new);
+        let answer = self.carry_out_noted(command, surroundings, lambda, &mut line).await;
+        self.end(&mut line, &before);
+        (answer, line)
+    }
+
+    /// Runs one command of a caller, and notes in `line` what became of it.
+    async fn carry_out_noted(
+        &self,
+        command: Result<Box<S>, Problem>,
+        surroundings: Surroundings,
+        lambda: &Lambda,
+        line: &mut Line,
+    ) -> Result<Value, Problem> {
+        match command {
+            Ok(command) => {
+                let parent = surroundings.traceparent;
+                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
+                self.command(&command, &envelope, parent, lambda, line).await
+            }
+            Err(problem) => {
+                // By these ids its caller finds the line.
+                line.command_id = surroundings.command_id;
+                line.correlation_id = surroundings.correlation_id;
+                line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
+                line.outcome = problem.kind;
+                line.cause = Some(problem.detail().to_owned());
+                Err(problem)
+            }
+        }
     }
 
     /// Runs one command, whose span is a child of `parent`, and notes in `line` what became of it.
@@ -272,6 +304,20 @@ fn logged(text: &str) -> String {
     bounded(text, LOGGED_BYTES_MAX)
 }
 
-fn answer_to_caller(answer: Result<Value, Problem>, is_http: bool) -> Value {
-    if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) }
+/// Who waits for an answer.
+enum Caller {
+    Http,
+    Direct,
+    /// A direct caller to whom a problem is an error, such as a state machine.
+    Fails,
+}
+
+impl Caller {
+    fn answer(&self, answer: Result<Value, Problem>) -> Result<Value, Diagnostic> {
+        match self {
+            Self::Http => Ok(http(answer)),
+            Self::Direct => Ok(answer.unwrap_or_else(Problem::document)),
+            Self::Fails => answer.map_err(Problem::error),
+        }
+    }
 }

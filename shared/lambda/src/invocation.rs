@@ -4,7 +4,7 @@
 //! |---|---|
 //! | API Gateway HTTP API request, format 2.0 | `requestContext.http` |
 //! | EventBridge event of the EventTopic | `detail-type` and `detail` |
-//! | command with surroundings | `command` |
+//! | command with surroundings | `command`; with `failOnProblem` a problem is an error of the invocation |
 //! | bare command | anything else |
 
 use std::collections::BTreeMap;
@@ -27,6 +27,9 @@ const COMMAND_BYTES_MAX: usize = 350 * 1024;
 /// Longest text that a caller gives beside a command (its ids, principal, effective time), in bytes: each is an
 /// attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
+
+/// The member of a direct invoke that makes a problem an error of the invocation.
+const FAIL_ON_PROBLEM: &str = "failOnProblem";
 
 /// How a problem names the effective time.
 const EFFECTIVE_AT: &str = "Effective-At (effectiveAt)";
@@ -89,6 +92,11 @@ impl<'t> Payload<'t> {
 }
 
 impl Payload<'_> {
+    /// Whether a direct caller wants a problem to be an error. That is known even if the payload can't be read.
+    pub(crate) fn fails_on_problem(&self) -> bool {
+        matches!(*self, Self::Direct(text) if member(text, FAIL_ON_PROBLEM) == Some("true"))
+    }
+
     /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
     /// each slice.
     fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
@@ -113,6 +121,10 @@ fn direct(text: &str) -> Result<Given, Problem> {
     let Some(command) = json.remove("command") else {
         return Ok(Given::Command(Ok(json.into()), Box::default()));
     };
+    // The answer looks at it.
+    if json.remove(FAIL_ON_PROBLEM).is_some_and(|fails| !fails.is_boolean()) {
+        return Err(Problem::malformed(FAIL_ON_PROBLEM, "must be true or false"));
+    }
     let surroundings: Surroundings = typed("", json.into())?;
     surroundings.check()?;
     let command = match command.is_object() {

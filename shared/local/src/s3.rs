@@ -1,9 +1,10 @@
-//! The part of S3 that handling failed batches needs: list, get and delete, path style.
+//! The part of S3 that handling failed batches and exports need: list, get, put and delete, path style.
 
 use std::sync::Arc;
 
 use axum::{
     Router,
+    body::Bytes,
     extract::{Path, Query, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
@@ -23,7 +24,7 @@ pub fn router(buckets: Buckets) -> Router {
     Router::new()
         .route("/{bucket}", get(list))
         .route("/{bucket}/", get(list))
-        .route("/{bucket}/{*key}", get(object).delete(delete))
+        .route("/{bucket}/{*key}", get(object).put(put).delete(delete))
         .with_state(Arc::new(buckets))
 }
 
@@ -37,6 +38,9 @@ struct ListObjects {
     /// The last key of the answer before.
     #[serde(default)]
     continuation_token: String,
+    /// Only keys after this one.
+    #[serde(default)]
+    start_after: String,
 }
 
 async fn list(
@@ -45,15 +49,15 @@ async fn list(
     Query(request): Query<ListObjects>,
 ) -> Response {
     if request.list_type.as_deref() != Some("2") {
-        let message =
-            "this machine has only ListObjectsV2 (list-type=2), GetObject and DeleteObject";
+        let message = "this machine has only ListObjectsV2 (list-type=2), GetObject, PutObject and DeleteObject";
         return error(StatusCode::NOT_IMPLEMENTED, "NotImplemented", message);
     }
     let mut objects = match buckets.list(&bucket) {
         Ok(objects) => objects,
         Err(failed) => return refused(&failed),
     };
-    objects.retain(|o| o.key.starts_with(&request.prefix) && o.key > request.continuation_token);
+    let after = request.continuation_token.max(request.start_after);
+    objects.retain(|o| o.key.starts_with(&request.prefix) && o.key > after);
     let max = request.max_keys.unwrap_or(KEYS_MAX).min(KEYS_MAX);
     let truncated = objects.len() > max;
     objects.truncate(max);
@@ -88,6 +92,17 @@ async fn object(
 ) -> Response {
     match buckets.get(&bucket, &key) {
         Ok(body) => ([(header::CONTENT_TYPE, "application/json")], body).into_response(),
+        Err(failed) => refused(&failed),
+    }
+}
+
+async fn put(
+    State(buckets): State<Arc<Buckets>>,
+    Path((bucket, key)): Path<(String, String)>,
+    body: Bytes,
+) -> Response {
+    match buckets.put(&bucket, &key, &body) {
+        Ok(()) => StatusCode::OK.into_response(),
         Err(failed) => refused(&failed),
     }
 }

@@ -44,6 +44,14 @@ fn repository() -> TempDir {
     folder
 }
 
+/// A new stack, where the three of this repository are not needed: it has a tenth of their files.
+fn new_stack() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Source::of_checkout(&workspace_root());
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source, Auth::Iam)).unwrap();
+    folder
+}
+
 /// Every file of a folder with its text, by its path in there.
 fn files(folder: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -207,6 +215,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
     for (context, name, on, said) in [
         ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
+        ("carts", "view", "carts/CheckedOut", "its file has another type View"),
         ("carts", "bookings", "carts/Booked", "has no event Booked"),
         ("carts", "bookings", "invoices/InvoiceCreated", "has no field that ends in _id"),
     ] {
@@ -299,7 +308,7 @@ fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
 
 #[test]
 fn a_git_tree_with_changes_is_left_alone() {
-    let folder = repository();
+    let folder = new_stack();
     let git = |arguments: &[&str]| {
         let mut git = std::process::Command::new("git");
         let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
@@ -327,7 +336,7 @@ fn a_git_tree_with_changes_is_left_alone() {
 
 #[test]
 fn if_a_file_can_not_be_written_all_are_as_they_were() {
-    let folder = repository();
+    let folder = new_stack();
     run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
     let before = files(folder.path());
     let mut plan = Plan::new(folder.path().to_owned());

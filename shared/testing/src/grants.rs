@@ -52,8 +52,28 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
         }
+        for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten()
+        {
+            let bucket = value["!Ref"].as_str().filter(|_| name.ends_with("_BUCKET"));
+            due.extend(bucket.into_iter().flat_map(objects));
+        }
         if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
+        }
+        if let Some(queue) = reference("COMMAND_QUEUE_URL") {
+            due.push(allow("QueueCommands", json!("sqs:SendMessage"), queue));
+        }
+        let events = function["Events"].as_object().into_iter().flatten();
+        for (_, event) in events.filter(|(_, event)| event["Type"] == "SQS") {
+            let names = [
+                "ChangeMessageVisibility",
+                "DeleteMessage",
+                "GetQueueAttributes",
+                "ReceiveMessage",
+            ];
+            let names = names.map(|name| format!("sqs:{name}"));
+            let queue = event["Properties"]["Queue"].clone();
+            due.push(allow("ReadQueue", json!(names), queue));
         }
     }
     if functions.contains_key("ForwardSpans") {
@@ -64,6 +84,14 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
         due.push(allow("KeepFailures", json!("sqs:SendMessage"), arn(AUTOMATIONS_QUEUE)));
     }
     due
+}
+
+/// What a function needs that keeps objects in a bucket of its own. Without the right to list, S3 answers 403 in place of
+/// 404.
+fn objects(bucket: &str) -> [Value; 2] {
+    let all = json!({ "!Sub": format!("${{{bucket}.Arn}}/*") });
+    let keep = allow("KeepObjects", json!(["s3:GetObject", "s3:PutObject"]), all);
+    [keep, allow("FindObjects", json!("s3:ListBucket"), arn(bucket))]
 }
 
 /// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.

@@ -1,5 +1,5 @@
-// Checks of documents and values, and a client, for the tests of the API's documents: one JSON request a line on stdin, one
-// JSON answer a line on stdout, in order. A check answers what is wrong, a text for each.
+// Checks of documents and values, and a client, for the tests of the API's documents, and what runs a state machine: one JSON
+// request a line on stdin, one JSON answer a line on stdout, in order. A check answers what is wrong, a text for each.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
@@ -26,6 +26,27 @@ const valid = async (schema, ...values) => {
   const check = await validate(uri);
   return values.flatMap(value => (check(value, 'BASIC').errors ?? []).map(text));
 };
+
+/** What the runner of state machines needs of newer versions of Node.js. */
+Promise.withResolvers ??= () => {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+};
+
+/** Invokes a function by Lambda's API. An error of the function is thrown under its name. */
+const invoke = async (lambda, name, payload) => {
+  const body = JSON.stringify(payload);
+  const answer = await fetch(`${lambda}/2015-03-31/functions/${name}/invocations`, { method: 'POST', body });
+  const document = await answer.json();
+  if (!answer.headers.has('x-amz-function-error')) return document;
+  throw Object.assign(new Error(document.errorMessage), { name: document.errorType });
+};
+
+/** The tasks of a state machine, also those inside of its maps, as `[name, state]`. */
+const tasks = machine =>
+  Object.entries(machine.States).flatMap(([name, state]) =>
+    state.Type === 'Task' ? [[name, state]] : state.ItemProcessor ? tasks(state.ItemProcessor) : []);
 
 /** The path of a document that takes this path, such as `/orders/{id}`. */
 const template = (paths, path) =>
@@ -71,6 +92,29 @@ const operations = {
     });
     const host = { getCurrentDirectory: () => '', getCanonicalFileName: name => name, getNewLine: () => '\n' };
     return program.emit().diagnostics.map(diagnostic => ts.formatDiagnostic(diagnostic, host));
+  },
+
+  /**
+   * Runs a state machine whose tasks are functions of `lambda`. It does not wait between tries. It answers how the
+   * execution of this name ends, and which tasks it has tried.
+   */
+  async machine({ file, functions, lambda, execution, input }) {
+    const { StateMachine } = await import('aws-local-stepfunctions');
+    const arn = name => `arn:aws:lambda:eu-west-1:000000000000:function:${functions[name] ?? ''}`;
+    const definition = JSON.parse(readFileSync(file, 'utf8').replace(/\$\{(\w+)\}/g, (_, name) => arn(name)));
+    const [tried, taskResourceLocalHandlers, retryIntervalOverrides] = [[], {}, {}];
+    for (const [name, { Resource }] of tasks(definition)) {
+      taskResourceLocalHandlers[name] = async payload => {
+        tried.push(name);
+        return invoke(lambda, Resource.split(':').at(-1), payload);
+      };
+      retryIntervalOverrides[name] = 0;
+    }
+    const machine = new StateMachine(definition);
+    const overrides = { taskResourceLocalHandlers, retryIntervalOverrides };
+    const run = machine.run(input, { context: { Execution: { Name: execution } }, overrides });
+    const ended = await run.result.then(() => null, error => error.message);
+    return { ended, tried };
   },
 
   /** Runs the client that is compiled. */

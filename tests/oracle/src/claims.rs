@@ -63,7 +63,7 @@ pub(crate) fn command(random: &mut Random) -> Command {
             Command::CompleteIteration(CompleteIteration {
                 edge,
                 agent,
-                claim,
+                claim: Some(claim),
                 iteration: u32::try_from(1 + random.below(2)).unwrap_or(1),
                 status: if delta == 0 { Status::Converged } else { Status::InProgress },
                 delta,
@@ -73,16 +73,22 @@ pub(crate) fn command(random: &mut Random) -> Command {
                 artifact: None,
                 context_hash: hash(1),
                 req_keys: List::default(),
+                after: List::default(),
             })
         }
         9..=10 => {
-            let convergence = Convergence::Standard;
-            Command::ConvergeEdge(ConvergeEdge { edge, agent, claim, convergence })
+            let (convergence, after) = (Convergence::Standard, List::default());
+            let claim = Some(claim);
+            Command::ConvergeEdge(ConvergeEdge { edge, agent, claim, convergence, after })
         }
-        11 => Command::ReleaseEdge(ReleaseEdge { edge, agent, claim, reason }),
+        11 => Command::ReleaseEdge(ReleaseEdge { edge, agent, claim: Some(claim), reason }),
         12 => Command::ExpireClaim(ExpireClaim { edge, agent, epoch: 1 + random.below(3) }),
-        13 if random.chance(50) => Command::RenewClaim(RenewClaim { edge, agent, claim }),
-        13 if random.chance(50) => Command::RequestReview(RequestReview { edge, agent, claim }),
+        13 if random.chance(50) => {
+            Command::RenewClaim(RenewClaim { edge, agent, claim: Some(claim) })
+        }
+        13 if random.chance(50) => {
+            Command::RequestReview(RequestReview { edge, agent, claim: Some(claim) })
+        }
         13 => Command::RecordReview(RecordReview {
             edge,
             agent: id("eve"),
@@ -100,7 +106,7 @@ pub(crate) fn command(random: &mut Random) -> Command {
         _ => Command::SpawnFeature(SpawnFeature {
             edge,
             agent,
-            claim,
+            claim: Some(claim),
             child: id("shop/REQ-F-WORK-001"),
             title: id("A question"),
             kind: Kind::Spike,
@@ -121,7 +127,7 @@ pub(crate) fn named(command: &Command) -> Option<&ClaimId> {
         | Command::ReleaseEdge(ReleaseEdge { claim, .. })
         | Command::RenewClaim(RenewClaim { claim, .. })
         | Command::RequestReview(RequestReview { claim, .. })
-        | Command::SpawnFeature(SpawnFeature { claim, .. }) => Some(claim),
+        | Command::SpawnFeature(SpawnFeature { claim, .. }) => claim.as_ref(),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use ringfence::{List, prelude::*};
 
 use crate::{
-    AgentId, DEPENDENCIES_MAX, DependencyAdded, FeatureRef, Features, Projects, Rejection,
+    AgentId, DEPENDENCIES_MAX, DependencyAdded, Feature, FeatureRef, Features, Projects, Rejection,
 };
 
 /// How many features a new dependency leads to at most.
@@ -20,6 +20,7 @@ pub const REACHABLE_MAX: usize = 90;
 pub struct AddDependency {
     #[tag(key = "feature", cross_partition)]
     pub feature: FeatureRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub on: FeatureRef,
     /// `on`, what it waits for, what that waits for, and so on.
@@ -40,7 +41,8 @@ impl Slice for AddDependency {
         _: &CommandContext,
     ) -> Result<Vec<DependencyAdded>, Rejection> {
         let Self { feature, agent, on, reachable } = self.clone();
-        let dependencies = &features.feature(&feature)?.dependencies;
+        let Feature { rules, dependencies, .. } = features.feature(&feature)?;
+        rules.mode.check(&agent)?;
         if dependencies.contains(&on) {
             return Ok(vec![]);
         }

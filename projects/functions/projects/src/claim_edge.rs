@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use ringfence::{List, prelude::*};
 
+use crate::start::{check_free, held, started};
 use crate::{
-    AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, Edge, EdgeRef,
-    EdgeStarted, Edges, FeatureRef, Features, Hold, Mode, OnExpiry, PRIMARY, Projects, Rejection,
-    principal,
+    AgentId, ClaimExpired, ClaimId, ClaimRejected, DEPENDENCIES_MAX, DetectedBy, EdgeRef,
+    EdgeStarted, Edges, FeatureRef, Features, Mode, Projects, Rejection, principal,
 };
 
 /// Claims an edge.
@@ -22,6 +22,7 @@ use crate::{
 pub struct ClaimEdge {
     #[tag(key = "edge")]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
     /// A new id. A repeat of the command with the same id gets the same claim.
     pub claim: ClaimId,
@@ -57,34 +58,6 @@ impl State for Attempts {
     }
 }
 
-impl ClaimEdge {
-    /// Why the caller does not get the edge, if a claim keeps it away.
-    fn held(
-        &self,
-        edge: &Edge,
-        on_expiry: OnExpiry,
-        context: &CommandContext,
-    ) -> Option<Rejection> {
-        let claim = edge.barring(on_expiry)?;
-        let is_current = edge.current().is_some();
-        let is_over = !is_current || edge.is_overdue(context.now_ms);
-        let is_own = claim.agent == self.agent && claim.principal == principal(context);
-        let hold = match on_expiry {
-            OnExpiry::Takeable if is_over => return None,
-            _ if is_current && is_own => Hold::Yours,
-            OnExpiry::SignalOnly if is_over => Hold::Over,
-            _ => Hold::Current,
-        };
-        Some(Rejection::EdgeHeld {
-            holder: claim.agent.clone(),
-            claim: claim.id.clone(),
-            epoch: claim.epoch,
-            hold,
-            lease_until_ms: edge.lease_until_ms(),
-        })
-    }
-}
-
 impl Slice for ClaimEdge {
     const NAME: &'static str = "claim-edge";
     type Context = Projects;
@@ -98,10 +71,10 @@ impl Slice for ClaimEdge {
         context: &CommandContext,
     ) -> Result<Vec<Claimed>, Rejection> {
         let Self { edge: of, agent, claim, after } = self;
-        let (feature, rule) = features.rule(of)?;
+        let (feature, _) = features.rule(of)?;
         let edge = edges.edge(of);
         let rules = &feature.rules;
-        if rules.mode == Mode::Single && agent.to_string() != PRIMARY {
+        if rules.mode == Mode::Single && !agent.is_primary() {
             return Err(Rejection::SingleMode);
         }
         if let Some(before) = edge.claim(claim) {
@@ -114,28 +87,9 @@ impl Slice for ClaimEdge {
                 false => Err(Rejection::ClaimIdUsed { claim: claim.clone() }),
             };
         }
-        if edge.is_converged() {
-            return Err(Rejection::AlreadyConverged);
-        }
-        let dependencies = &feature.dependencies;
-        if after.iter().collect::<BTreeSet<_>>() != dependencies.iter().collect() {
-            let dependencies = dependencies.iter().cloned().collect();
-            return Err(Rejection::DependenciesDiffer { dependencies });
-        }
-        let open = dependencies.iter().filter(|on| !features.is_done(on));
-        let features: Vec<_> = open.cloned().collect();
-        if !features.is_empty() {
-            return Err(Rejection::WaitsFor { features });
-        }
-        let edges = feature.open_before(rule);
-        if !edges.is_empty() {
-            return Err(Rejection::NotAdmissible { edges });
-        }
-        let children = edge.open_spawns();
-        if !children.is_empty() {
-            return Err(Rejection::BlockedBySpawn { children });
-        }
-        if let Some(held) = self.held(edge, rules.on_expiry, context) {
+        rules.mode.check(agent)?;
+        check_free(features, edge, of, after)?;
+        if let Some(held) = held(edge, agent, rules.on_expiry, context) {
             return Err(held);
         }
         let expired = edge.current().map(|late| {
@@ -148,16 +102,7 @@ impl Slice for ClaimEdge {
                 detected_by: DetectedBy::Takeover,
             })
         });
-        let started = Claimed::Started(EdgeStarted {
-            edge: of.clone(),
-            agent: agent.clone(),
-            claim: claim.clone(),
-            epoch: edge.next_epoch(),
-            run: edge.run(),
-            principal: principal(context),
-            lease_ms: (rules.mode == Mode::Multi).then_some(rules.lease_ms),
-            stuck_after: rules.stuck_after,
-        });
+        let started = Claimed::Started(started(of, agent, claim, rules, edge, context));
         Ok(expired.into_iter().chain([started]).collect())
     }
 
@@ -185,7 +130,7 @@ impl Slice for ClaimEdge {
         use ringfence::kit::BEGIN_MS;
 
         use crate::facts::*;
-        use crate::{FeatureCreated, GRACE_MS, LEASE_MS, REVIEW_MS, Rules};
+        use crate::{FeatureCreated, GRACE_MS, Hold, LEASE_MS, OnExpiry, REVIEW_MS, Rules};
 
         fn claim(agent: &str, claim: &str) -> ClaimEdge {
             let (edge, agent, claim) = (id(DESIGN_CODE), id(agent), id(claim));
@@ -308,6 +253,7 @@ impl Slice for ClaimEdge {
                         hold: Hold::Yours,
                         lease_until_ms: None,
                     }),
+                given(ready()).when(claim("primary", "c1")).then_rejected(Rejection::AgentMissing),
                 // A feature whose project has changed to multi mode keeps its holder.
                 given(ready())
                     .and(events![EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) }])

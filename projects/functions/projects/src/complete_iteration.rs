@@ -1,22 +1,34 @@
 //! CompleteIteration: reports one attempt at an edge.
 //!
-//! The boundary is the edge alone, so the most frequent command is one conditional put.
+//! The boundary is the edge alone, so the most frequent command is one conditional put. A command that names no claim may
+//! have to begin the work, as in single mode. Then the feature and what that waits for are in the boundary as well.
 
 use ringfence::{List, Text, prelude::*};
 use sha2::{Digest, Sha256 as Hasher};
 
+use crate::start::{Working, working};
 use crate::{
-    AgentId, Artifact, Check, ClaimId, EdgeRef, EdgeStuck, Edges, IntentId, IterationCompleted,
-    Projects, Rejection, ReqKey, Sha256, Status,
+    AgentId, Artifact, Check, ClaimId, DEPENDENCIES_MAX, EdgeRef, EdgeStarted, EdgeStuck, Edges,
+    FeatureRef, Features, IntentId, IterationCompleted, Projects, Rejection, ReqKey, Sha256,
+    Status,
 };
 
 /// Reports an attempt.
 #[derive(Clone, Debug, PartialEq, Command)]
+#[tag(
+    key = "feature",
+    cross_partition,
+    optional,
+    value = claim.is_none().then_some(&edge.feature)
+)]
 pub struct CompleteIteration {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    /// The current claim. In single mode it may be left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
     /// One more than the last one of the run; the first is 1.
     pub iteration: u32,
     pub status: Status,
@@ -34,10 +46,15 @@ pub struct CompleteIteration {
     /// The requirements that the artefact answers to.
     #[serde(default)]
     pub req_keys: List<ReqKey, 50>,
+    /// The features that the edge's feature waits for, if no claim is named and nobody holds the edge.
+    #[tag(key = "feature", cross_partition)]
+    #[serde(default)]
+    pub after: List<FeatureRef, DEPENDENCIES_MAX>,
 }
 
 #[derive(Writes)]
 pub enum Completed {
+    Started(EdgeStarted),
     Iteration(IterationCompleted),
     Stuck(EdgeStuck),
 }
@@ -52,14 +69,20 @@ fn intent(edge: &EdgeRef, run: u32, iteration: u32) -> IntentId {
 impl Slice for CompleteIteration {
     const NAME: &'static str = "complete-iteration";
     type Context = Projects;
-    type State = Edges;
+    type State = (Features, Edges);
     type Writes = Completed;
     type Rejection = Rejection;
 
-    fn decide(&self, edges: &Edges, context: &CommandContext) -> Result<Vec<Completed>, Rejection> {
+    fn decide(
+        &self,
+        (features, edges): &(Features, Edges),
+        context: &CommandContext,
+    ) -> Result<Vec<Completed>, Rejection> {
         let Self { edge: of, agent, claim, iteration, status, delta, .. } = self.clone();
         let edge = edges.edge(&of);
-        edge.check_claim(&claim, context)?;
+        let by = (&agent, claim.as_ref());
+        let Working { claim, started, .. } =
+            working((features, edges), &of, by, &self.after, context)?;
         if edge.awaits_review() {
             return Err(Rejection::AwaitingReview);
         }
@@ -76,7 +99,8 @@ impl Slice for CompleteIteration {
             return Err(Rejection::NotConverged);
         }
         let run = edge.run();
-        let stuck = edge.gets_stuck(delta).then(|| {
+        let stuck_after = started.as_ref().map_or(edge.stuck_after(), |it| it.stuck_after);
+        let stuck = edge.gets_stuck(delta, stuck_after).then(|| {
             let intent = intent(&of, run, iteration);
             let (edge, agent) = (of.clone(), agent.clone());
             Completed::Stuck(EdgeStuck { edge, agent, intent, run, iteration, delta })
@@ -97,17 +121,18 @@ impl Slice for CompleteIteration {
             context_hash: self.context_hash.clone(),
             req_keys: self.req_keys.to_vec(),
         });
-        Ok([completed].into_iter().chain(stuck).collect())
+        let started = started.map(Completed::Started);
+        Ok(started.into_iter().chain([completed]).chain(stuck).collect())
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::Otherwise;
         use crate::facts::*;
+        use crate::{FeatureCreated, Otherwise};
 
         let complete = |claim, iteration, delta| CompleteIteration {
             edge: id(DESIGN_CODE),
             agent: id("ada"),
-            claim: id(claim),
+            claim: Some(id(claim)),
             iteration,
             status: if delta == 0 { Status::Converged } else { Status::InProgress },
             delta,
@@ -117,7 +142,24 @@ impl Slice for CompleteIteration {
             artifact: Some(artifact()),
             context_hash: hash(1),
             req_keys: vec![id("AUTH-1")].try_into().expect("few"),
+            after: List::default(),
         };
+        let alone = |iteration, delta| CompleteIteration {
+            agent: AgentId::default(),
+            claim: None,
+            ..complete("c1", iteration, delta)
+        };
+        // The iteration of an agent that works alone, and the claim that begins with it.
+        let by_primary = |claim: &str, iteration, delta| {
+            let agent = AgentId::default();
+            Completed::Iteration(IterationCompleted { agent, ..iterated(claim, iteration, delta) })
+        };
+        let begins = |claim: &str, epoch| {
+            let lease_ms = None;
+            Completed::Started(EdgeStarted { lease_ms, ..started("primary", claim, epoch) })
+        };
+        let held = |claim: &str| EdgeStarted { lease_ms: None, ..started("primary", claim, 1) };
+        let single_ready = || given(ready_under(single().rules()));
         let done = |iteration, delta| Completed::Iteration(iterated("c1", iteration, delta));
         let is_stuck = |iteration, delta| {
             let (edge, agent) = (id(DESIGN_CODE), id("ada"));
@@ -234,6 +276,52 @@ impl Slice for CompleteIteration {
                 .and(events![iterated("c1", 1, 0), iterated("c1", 2, 0)])
                 .when(complete("c1", 3, 0))
                 .then([done(3, 0)]),
+            // In single mode the work itself claims a free edge, and goes on under the claim.
+            single_ready()
+                .when(alone(1, 2))
+                .then([begins("primary-1", 1), by_primary("primary-1", 1, 2)]),
+            single_ready()
+                .and(events![held("c1"), iterated("c1", 1, 2)])
+                .when(alone(2, 0))
+                .then([by_primary("c1", 2, 0)]),
+            // Somebody has chosen the id.
+            single_ready()
+                .and(events![held("primary-2"), released("primary", "primary-2")])
+                .when(alone(1, 0))
+                .then([begins("primary-3", 2), by_primary("primary-3", 1, 0)]),
+            single_ready()
+                .and(events![held("c1"), converged(DESIGN_CODE, "c1")])
+                .when(alone(1, 0))
+                .then_rejected(Rejection::AlreadyConverged),
+            given(events![FeatureCreated { rules: single().rules(), ..created(AUTH) }])
+                .when(alone(1, 0))
+                .then_rejected(Rejection::NotAdmissible { edges: vec![id("requirements_design")] }),
+            single_ready()
+                .and(events![waits(AUTH, SEARCH), created(SEARCH)])
+                .when(alone(1, 0))
+                .then_rejected(Rejection::DependenciesDiffer { dependencies: vec![id(SEARCH)] }),
+            single_ready()
+                .and(events![waits(AUTH, SEARCH), created(SEARCH)])
+                .when(CompleteIteration {
+                    after: vec![id(SEARCH)].try_into().expect("one"),
+                    ..alone(1, 0)
+                })
+                .then_rejected(Rejection::WaitsFor { features: vec![id(SEARCH)] }),
+            given([])
+                .when(alone(1, 0))
+                .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
+            single_ready()
+                .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
+                .then_rejected(Rejection::SingleMode),
+            // Where many agents work, a claim comes first, and is named.
+            given(ready()).when(alone(1, 0)).then_rejected(Rejection::ClaimMissing),
+            given(ready())
+                .and(events![started("ada", "c1", 1)])
+                .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
+                .then_rejected(Rejection::ClaimMissing),
+            by_ada()
+                .when(CompleteIteration { agent: AgentId::default(), ..complete("c1", 1, 0) })
+                .then_rejected(Rejection::AgentMissing),
         ]
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ringfence::List;
 use serde::{Deserialize, Serialize};
 
-use crate::{EdgeName, Rejection, RoleName};
+use crate::{AgentId, EdgeName, Rejection, RoleName};
 
 /// A lease of an hour.
 pub const LEASE_MS: u64 = 3_600_000;
@@ -33,6 +33,19 @@ pub enum Mode {
     Single,
     /// Many agents.
     Multi,
+}
+
+impl Mode {
+    /// Checks that a command names its agent. In single mode it need not, because there is one agent.
+    ///
+    /// # Errors
+    /// [`Rejection::AgentMissing`]
+    pub fn check(self, agent: &AgentId) -> Result<(), Rejection> {
+        match self {
+            Self::Multi if agent.is_primary() => Err(Rejection::AgentMissing),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// What becomes of a claim whose lease is over.
@@ -91,6 +104,45 @@ pub struct Authority {
     pub otherwise: Otherwise,
 }
 
+/// What a project can leave to some of its callers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Act {
+    Init,
+    Reopen,
+    FoldBack,
+    Release,
+}
+
+/// The roles that may do an act, besides `human`. Every caller may do an act that has none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Reserved {
+    /// To begin a project with this configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init: Option<BTreeSet<RoleName>>,
+    /// To open a converged edge again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reopen: Option<BTreeSet<RoleName>>,
+    /// To fold a child back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fold_back: Option<BTreeSet<RoleName>>,
+    /// To create a release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<BTreeSet<RoleName>>,
+}
+
+impl Reserved {
+    fn roles(&self, act: Act) -> Option<&BTreeSet<RoleName>> {
+        match act {
+            Act::Init => self.init.as_ref(),
+            Act::Reopen => self.reopen.as_ref(),
+            Act::FoldBack => self.fold_back.as_ref(),
+            Act::Release => self.release.as_ref(),
+        }
+    }
+}
+
 /// What a feature copies of the configuration when it is created: claims and work on it need no look at the
 /// project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +185,9 @@ pub struct Config {
     /// What each role may converge.
     #[serde(default)]
     pub authority: BTreeMap<RoleName, Authority>,
+    /// What only some roles may do.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reserved: Reserved,
 }
 
 fn lease_ms() -> u64 {
@@ -179,6 +234,19 @@ impl Config {
                 let otherwise = authority.map_or(Otherwise::default(), |it| it.otherwise);
                 Some((role.cloned(), otherwise))
             }
+        }
+    }
+
+    /// Checks that `who` may do this.
+    ///
+    /// # Errors
+    /// [`Rejection::Reserved`]
+    pub fn permit(&self, who: &str, act: Act) -> Result<(), Rejection> {
+        let Some(roles) = self.reserved.roles(act) else { return Ok(()) };
+        let has_role = self.roles.get(who).is_some_and(|role| roles.contains(role));
+        match has_role || self.is_human(who) {
+            true => Ok(()),
+            false => Err(Rejection::Reserved { act, roles: roles.iter().cloned().collect() }),
         }
     }
 
@@ -231,6 +299,11 @@ impl Config {
         }
         if self.authority.len() > ROLES_MAX {
             return bad("authority", format!("may have {ROLES_MAX} entries"));
+        }
+        let acts = [Act::Init, Act::Reopen, Act::FoldBack, Act::Release];
+        let mut reserved = acts.into_iter().filter_map(|act| self.reserved.roles(act));
+        if reserved.any(|roles| roles.len() > ROLES_MAX) {
+            return bad("reserved", format!("may name {ROLES_MAX} roles for each act"));
         }
         let of_roles = self.authority.values().flat_map(|authority| &authority.edges);
         if let Some(edge) = of_roles.into_iter().find(|edge| !names.contains(edge)) {

@@ -3,12 +3,13 @@
 //! Only this slice asks what a role may converge. The project says what follows if the role may not: a rejection, an
 //! escalation to a person, or only a note.
 
-use ringfence::prelude::*;
+use ringfence::{List, prelude::*};
 
+use crate::start::{Working, working};
 use crate::{
-    AgentId, ClaimId, Convergence, ConvergenceEscalated, Edge, EdgeConverged, EdgeRef, Edges,
-    Features, Gate, Otherwise, Project, Projects, Rejection, ReviewDecision, RoleName, Status,
-    ended, who,
+    AgentId, Claim, ClaimId, Convergence, ConvergenceEscalated, DEPENDENCIES_MAX, Edge,
+    EdgeConverged, EdgeRef, EdgeStarted, Edges, FeatureRef, Features, Gate, Mode, Otherwise,
+    Project, Projects, Rejection, ReviewDecision, RoleName, Status, ended, who,
 };
 
 /// Ends the work on an edge.
@@ -18,21 +19,35 @@ use crate::{
 pub struct ConvergeEdge {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    /// The current claim. In single mode it may be left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
     pub convergence: Convergence,
+    /// The features that the edge's feature waits for, if no claim is named and nobody holds the edge.
+    #[tag(key = "feature", cross_partition)]
+    #[serde(default)]
+    pub after: List<FeatureRef, DEPENDENCIES_MAX>,
 }
 
 #[derive(Writes)]
 pub enum Ended {
+    Started(EdgeStarted),
     Converged(EdgeConverged),
     Escalated(ConvergenceEscalated),
 }
 
 impl ConvergeEdge {
     /// That a role which may not converge the edge has tried to.
-    fn note(&self, edge: &Edge, role: Option<RoleName>, action: Otherwise) -> Ended {
-        let Self { edge: of, agent, claim, convergence } = self.clone();
+    fn note(
+        &self,
+        claim: ClaimId,
+        edge: &Edge,
+        role: Option<RoleName>,
+        action: Otherwise,
+    ) -> Ended {
+        let Self { edge: of, agent, convergence, .. } = self.clone();
         let (run, iteration) = (edge.run(), edge.last_iteration());
         Ended::Escalated(ConvergenceEscalated {
             edge: of,
@@ -44,6 +59,16 @@ impl ConvergeEdge {
             action,
             convergence,
         })
+    }
+}
+
+impl ConvergeEdge {
+    /// Whether a converged edge is what the command was to bring about.
+    fn has_ended(&self, edge: &Edge, mode: Mode) -> bool {
+        match &self.claim {
+            Some(claim) => edge.latest().is_some_and(|latest| latest.id == *claim),
+            None => mode == Mode::Single,
+        }
     }
 }
 
@@ -59,18 +84,25 @@ impl Slice for ConvergeEdge {
         (project, features, edges): &(Project, Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<Ended>, Rejection> {
-        let Self { edge: of, agent, claim, convergence } = self;
+        let Self { edge: of, agent, convergence, .. } = self;
         let (config, _) = project.config(&of.feature.project)?;
         let (feature, rule) = features.rule(of)?;
+        feature.rules.mode.check(agent)?;
         let edge = edges.edge(of);
-        if edge.is_converged() && edge.latest().is_some_and(|latest| latest.id == *claim) {
+        if edge.is_converged() && self.has_ended(edge, feature.rules.mode) {
             return Ok(vec![]);
         }
         let who = who(context, agent);
-        // A person answers a question under the claim of the agent that asked it.
-        match convergence {
-            Convergence::QuestionAnswered if config.is_human(&who) => edge.check_current(claim)?,
-            _ => edge.check_claim(claim, context)?,
+        let Working { claim, epoch, started } = match (convergence, &self.claim) {
+            // A person answers a question under the claim of the agent that asked it.
+            (Convergence::QuestionAnswered, Some(claim)) if config.is_human(&who) => {
+                let Claim { id, epoch, .. } = edge.check_current(claim)?.clone();
+                Working { claim: id, epoch, started: None }
+            }
+            (_, claim) => {
+                let by = (agent, claim.as_ref());
+                working((features, edges), of, by, &self.after, context)?
+            }
         };
         match convergence {
             Convergence::Standard => {
@@ -106,7 +138,7 @@ impl Slice for ConvergeEdge {
             let (run, iteration, _) = reviewed;
             return Err(Rejection::ReviewRequired { run, iteration });
         }
-        let before = edge.barred(claim, edge.last_iteration());
+        let before = edge.barred(&claim, edge.last_iteration());
         let (noted, ends) = match config.bars(&who, &of.name) {
             None => (None, true),
             Some((role, Otherwise::Warn)) => (Some((role, Otherwise::Warn)), true),
@@ -126,9 +158,11 @@ impl Slice for ConvergeEdge {
             },
         };
         let noted = noted.filter(|(_, action)| before != Some(*action));
-        let noted = noted.map(|(role, action)| self.note(edge, role, action));
-        let ended = ends.then(|| ended(of, agent, feature, edge, *convergence)).flatten();
-        Ok(noted.into_iter().chain(ended.map(Ended::Converged)).collect())
+        let noted = noted.map(|(role, action)| self.note(claim.clone(), edge, role, action));
+        let ended = ends
+            .then(|| ended(of, agent, feature, edge, (claim, epoch), *convergence))
+            .map(Ended::Converged);
+        Ok(started.map(Ended::Started).into_iter().chain(noted).chain(ended).collect())
     }
 
     fn leaves(
@@ -139,8 +173,10 @@ impl Slice for ConvergeEdge {
     ) -> Vec<Ended> {
         let Rejection::NotAuthorised { role, .. } = rejection else { return vec![] };
         let edge = edges.edge(&self.edge);
-        match edge.barred(&self.claim, edge.last_iteration()) {
-            None => vec![self.note(edge, role.clone(), Otherwise::Reject)],
+        // Only in multi mode a role is asked for, and there the claim is current.
+        let Some(claim) = edge.current().map(|claim| claim.id.clone()) else { return vec![] };
+        match edge.barred(&claim, edge.last_iteration()) {
+            None => vec![self.note(claim, edge, role.clone(), Otherwise::Reject)],
             Some(_) => vec![],
         }
     }
@@ -150,7 +186,13 @@ impl Slice for ConvergeEdge {
         use crate::{Authority, Config, FeatureCreated, IterationCompleted, Kind, ReviewCompleted};
 
         fn converge(agent: &str, claim: &str, convergence: Convergence) -> ConvergeEdge {
-            ConvergeEdge { edge: id(DESIGN_CODE), agent: id(agent), claim: id(claim), convergence }
+            ConvergeEdge {
+                edge: id(DESIGN_CODE),
+                agent: id(agent),
+                claim: Some(id(claim)),
+                convergence,
+                after: List::default(),
+            }
         }
 
         fn standard() -> ConvergeEdge {
@@ -386,6 +428,57 @@ impl Slice for ConvergeEdge {
             ]
         }
 
+        /// One agent works alone, and names no claim.
+        fn alone() -> Vec<Case<ConvergeEdge>> {
+            let converge = |convergence| ConvergeEdge {
+                agent: AgentId::default(),
+                claim: None,
+                ..converge("primary", "c1", convergence)
+            };
+            let standard = || converge(Convergence::Standard);
+            let held = || EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) };
+            let worked = || given(ready_in(single())).and(events![held(), iterated("c1", 1, 0)]);
+            let ended = || EdgeConverged { agent: id("primary"), ..converged(DESIGN_CODE, "c1") };
+            let begins = || EdgeStarted { lease_ms: None, ..started("primary", "primary-2", 2) };
+            let spike =
+                FeatureCreated { kind: Kind::Spike, rules: single().rules(), ..created(AUTH) };
+            vec![
+                worked().when(standard()).then([Ended::Converged(ended())]),
+                worked().and(events![converged(DESIGN_CODE, "c1")]).when(standard()).then_nothing(),
+                // Nobody holds the edge, so its end is preceded by a claim.
+                worked().and(events![released("primary", "c1")]).when(standard()).then([
+                    Ended::Started(begins()),
+                    Ended::Converged(EdgeConverged { claim: id("primary-2"), epoch: 2, ..ended() }),
+                ]),
+                given(ready_in(single())).when(standard()).then_rejected(Rejection::NotConverged),
+                given(events![initialized(single()), spike])
+                    .and(events![converged(REQUIREMENTS_DESIGN, "c0")])
+                    .when(converge(Convergence::QuestionAnswered))
+                    .then([
+                        Ended::Started(EdgeStarted {
+                            claim: id("primary-1"),
+                            epoch: 1,
+                            ..begins()
+                        }),
+                        Ended::Converged(EdgeConverged {
+                            claim: id("primary-1"),
+                            convergence: Convergence::QuestionAnswered,
+                            iteration: 0,
+                            req_keys: vec![],
+                            ..ended()
+                        }),
+                    ]),
+                given(worked_in(multi()))
+                    .when(ConvergeEdge { agent: id("ada"), ..standard() })
+                    .then_rejected(Rejection::ClaimMissing),
+                given(worked_in(multi()))
+                    .and(events![converged(DESIGN_CODE, "c1")])
+                    .when(ConvergeEdge { agent: id("ada"), ..standard() })
+                    .then_rejected(Rejection::ClaimMissing),
+                given(worked_in(multi())).when(standard()).then_rejected(Rejection::AgentMissing),
+            ]
+        }
+
         /// What ends is a question, or time.
         fn of_questions() -> Vec<Case<ConvergeEdge>> {
             let question = |kind, time_box_ms| {
@@ -426,6 +519,11 @@ impl Slice for ConvergeEdge {
                     .when(answer())
                     .by("direct:ada")
                     .then_rejected(Rejection::NotAllowed),
+                // The person's word counts, whatever checks have failed.
+                question(Kind::Spike, None)
+                    .and(events![iterated("c1", 1, 1)])
+                    .when(answer())
+                    .then([answered("eve", Convergence::QuestionAnswered, 1)]),
                 // A person has to look, and there is nothing to look at.
                 given(events![
                     initialized(gated()),
@@ -449,6 +547,7 @@ impl Slice for ConvergeEdge {
             cases
         }
 
-        [of_holder(), of_gate(), of_authority(), of_questions()].into_iter().flatten().collect()
+        let cases = [of_holder(), of_gate(), of_authority(), alone(), of_questions()];
+        cases.into_iter().flatten().collect()
     }
 }

@@ -2,15 +2,17 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{AgentId, CheckpointCreated, ProjectId, Projects, Sha256};
+use crate::{AgentId, CheckpointCreated, Project, ProjectId, Projects, Rejection, Sha256};
 
 /// Keeps the state of the work.
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "checkpoint", partition, value = format!("{project}/{sha256}"))]
 pub struct CreateCheckpoint {
+    #[tag(key = "project", cross_partition)]
     pub project: ProjectId,
     /// Of the file.
     pub sha256: Sha256,
+    #[serde(default)]
     pub agent: AgentId,
     /// Where the file is.
     pub uri: Text<4_000>,
@@ -39,25 +41,26 @@ impl State for Exists {
 impl Slice for CreateCheckpoint {
     const NAME: &'static str = "create-checkpoint";
     type Context = Projects;
-    type State = Exists;
+    type State = (Exists, Project);
     type Writes = CheckpointCreated;
-    type Rejection = Never;
+    type Rejection = Rejection;
 
     fn decide(
         &self,
-        Exists(exists): &Exists,
+        (Exists(exists), of): &(Exists, Project),
         _: &CommandContext,
-    ) -> Result<Vec<CheckpointCreated>, Never> {
+    ) -> Result<Vec<CheckpointCreated>, Rejection> {
+        let Self { project, sha256, agent, uri, note } = self.clone();
+        of.of_agent(&project, &agent)?;
         if *exists {
             return Ok(vec![]);
         }
-        let Self { project, sha256, agent, uri, note } = self.clone();
         let (uri, note) = (uri.into(), note.into());
         Ok(vec![CheckpointCreated { project, sha256, agent, uri, note }])
     }
 
     fn cases() -> Vec<Case<Self>> {
-        use crate::facts::hash;
+        use crate::facts::{hash, initialized, multi};
 
         let create = |n| CreateCheckpoint {
             project: id("shop"),
@@ -73,10 +76,14 @@ impl Slice for CreateCheckpoint {
             uri: "s3://files/shop.tar".to_owned(),
             note: "before the release".to_owned(),
         };
+        let begun = || given(events![initialized(multi())]);
         vec![
-            given([]).when(create(1)).then([created(1)]),
-            given(events![created(1)]).when(create(1)).then_nothing(),
-            given(events![created(2)]).when(create(1)).then([created(1)]),
+            given([])
+                .when(create(1))
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
+            begun().when(create(1)).then([created(1)]),
+            begun().and(events![created(1)]).when(create(1)).then_nothing(),
+            begun().and(events![created(2)]).when(create(1)).then([created(1)]),
         ]
     }
 }

@@ -16,6 +16,7 @@ pub const DEPENDENCIES_MAX: usize = 20;
 pub struct CreateFeature {
     #[tag(key = "feature", cross_partition)]
     pub feature: FeatureRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub title: Text<200>,
     pub kind: Kind,
@@ -45,7 +46,7 @@ impl Slice for CreateFeature {
     ) -> Result<Vec<FeatureCreated>, Rejection> {
         let Self { feature, agent, title, kind, priority, dependencies, time_box_ms } =
             self.clone();
-        let (config, version) = project.config(&feature.project)?;
+        let (config, version) = project.of_agent(&feature.project, &agent)?;
         if features.has(&feature) {
             return Err(Rejection::FeatureExists { feature });
         }
@@ -102,6 +103,9 @@ impl Slice for CreateFeature {
                 .when(create(AUTH, &[]))
                 .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             given(events![initialized(multi())]).when(create(AUTH, &[])).then([created(AUTH)]),
+            given(events![initialized(multi())])
+                .when(CreateFeature { agent: AgentId::default(), ..create(AUTH, &[]) })
+                .then_rejected(Rejection::AgentMissing),
             given(events![initialized(multi()), created(AUTH)])
                 .when(create(AUTH, &[]))
                 .then_rejected(Rejection::FeatureExists { feature: id(AUTH) }),

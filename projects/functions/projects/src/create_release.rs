@@ -3,7 +3,8 @@
 use ringfence::{List, Text, prelude::*};
 
 use crate::{
-    AgentId, FeatureRef, Features, ProjectId, Projects, Rejection, ReleaseCreated, Version,
+    Act, AgentId, FeatureRef, Features, Project, ProjectId, Projects, Rejection, ReleaseCreated,
+    Version,
 };
 
 /// How many features a release has at most.
@@ -13,8 +14,10 @@ pub const FEATURES_MAX: usize = 90;
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "release", partition, value = format!("{project}/{version}"))]
 pub struct CreateRelease {
+    #[tag(key = "project", cross_partition)]
     pub project: ProjectId,
     pub version: Version,
+    #[serde(default)]
     pub agent: AgentId,
     #[tag(key = "feature", cross_partition)]
     pub features: List<FeatureRef, FEATURES_MAX>,
@@ -45,16 +48,17 @@ impl State for Exists {
 impl Slice for CreateRelease {
     const NAME: &'static str = "create-release";
     type Context = Projects;
-    type State = (Exists, Features);
+    type State = (Exists, Project, Features);
     type Writes = ReleaseCreated;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        (Exists(exists), known): &(Exists, Features),
-        _: &CommandContext,
+        (Exists(exists), of, known): &(Exists, Project, Features),
+        context: &CommandContext,
     ) -> Result<Vec<ReleaseCreated>, Rejection> {
         let Self { project, version, agent, features, notes, dry_run } = self.clone();
+        of.permit(&project, &agent, Act::Release, context)?;
         let features: Vec<FeatureRef> = features.into();
         if let Some(other) = features.iter().find(|it| it.project != project) {
             return Err(Rejection::UnknownFeature { feature: other.clone() });
@@ -93,7 +97,7 @@ impl Slice for CreateRelease {
             features: refs(features),
             notes: "who may do what".to_owned(),
         };
-        let done = || given(ready()).and(events![converged(DESIGN_CODE, "c1")]);
+        let done = || given(ready_in(multi())).and(events![converged(DESIGN_CODE, "c1")]);
         let open = |feature| Rejection::NotDone { features: vec![id(feature)] };
         vec![
             done().when(release(&[AUTH])).then([released(&[AUTH])]),
@@ -110,14 +114,21 @@ impl Slice for CreateRelease {
                 .then_rejected(open(SEARCH)),
             done().and(events![reopened(2)]).when(release(&[AUTH])).then_rejected(open(AUTH)),
             done().when(CreateRelease { dry_run: true, ..release(&[AUTH]) }).then_nothing(),
-            given(ready())
+            given(ready_in(multi()))
                 .when(CreateRelease { dry_run: true, ..release(&[AUTH]) })
                 .then_rejected(open(AUTH)),
             done()
                 .and(events![created("other/REQ-F-AUTH-001")])
                 .when(release(&["other/REQ-F-AUTH-001"]))
                 .then_rejected(Rejection::UnknownFeature { feature: id("other/REQ-F-AUTH-001") }),
-            given([]).when(release(&[])).then([released(&[])]),
+            given([])
+                .when(release(&[]))
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
+            given(events![initialized(reserved())]).when(release(&[])).then([released(&[])]),
+            given(events![initialized(reserved())])
+                .when(release(&[]))
+                .by("direct:carl")
+                .then_rejected(Rejection::Reserved { act: Act::Release, roles: vec![id("coder")] }),
         ]
     }
 }

@@ -2,13 +2,14 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, DependencyDropped, FeatureRef, Features, Projects, Rejection};
+use crate::{AgentId, DependencyDropped, Feature, FeatureRef, Features, Projects, Rejection};
 
 /// Makes a feature no longer wait for another one.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct DropDependency {
     #[tag(key = "feature", cross_partition)]
     pub feature: FeatureRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub on: FeatureRef,
 }
@@ -26,7 +27,9 @@ impl Slice for DropDependency {
         _: &CommandContext,
     ) -> Result<Vec<DependencyDropped>, Rejection> {
         let Self { feature, agent, on } = self.clone();
-        match features.feature(&feature)?.dependencies.contains(&on) {
+        let Feature { rules, dependencies, .. } = features.feature(&feature)?;
+        rules.mode.check(&agent)?;
+        match dependencies.contains(&on) {
             true => Ok(vec![DependencyDropped { feature, agent, on }]),
             false => Ok(vec![]),
         }

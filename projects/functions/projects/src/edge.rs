@@ -6,7 +6,8 @@ use ringfence::prelude::*;
 
 use crate::{
     AgentId, ClaimId, Convergence, EdgeConverged, EdgeEvent, EdgeRef, Feature, FeatureRef, Lease,
-    OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status, principal,
+    Mode, OnExpiry, Otherwise, Rejection, ReqKey, ReviewDecision, Reviewed, Sha256, Status,
+    principal,
 };
 
 /// A claim of the edge, of now or of before.
@@ -237,15 +238,30 @@ impl Edge {
         self.current().is_some() && self.lease.is_overdue(now_ms)
     }
 
-    /// Checks that the current claim has this id, and that the caller may work under it.
+    /// The current claim, if it has this id and the caller may work under it. The id of a claim without an end need not
+    /// be named.
     ///
     /// # Errors
-    /// [`Rejection::StaleClaim`], [`Rejection::NotYourClaim`]
-    pub fn check_claim(&self, id: &ClaimId, context: &CommandContext) -> Result<&Claim, Rejection> {
-        let claim = self.check_current(id)?;
+    /// [`Rejection::ClaimMissing`], [`Rejection::StaleClaim`], [`Rejection::AgentMissing`],
+    /// [`Rejection::NotYourClaim`]
+    pub fn check_claim(
+        &self,
+        id: Option<&ClaimId>,
+        agent: &AgentId,
+        context: &CommandContext,
+    ) -> Result<&Claim, Rejection> {
+        let has_end = self.lease.until_ms().is_some();
+        let claim = match id {
+            Some(id) => self.check_current(id)?,
+            None => self.current().filter(|_| !has_end).ok_or(Rejection::ClaimMissing)?,
+        };
+        // A claim with an end is of multi mode.
+        if has_end {
+            Mode::Multi.check(agent)?;
+        }
         match &claim.principal {
             Some(_) if claim.principal != principal(context) => {
-                Err(Rejection::NotYourClaim { claim: id.clone() })
+                Err(Rejection::NotYourClaim { claim: claim.id.clone() })
             }
             _ => Ok(claim),
         }
@@ -294,11 +310,17 @@ impl Edge {
         before.map_or(1, |iteration| iteration.same + 1)
     }
 
+    /// How many iterations in succession with one delta show that work is stuck, by the rules of the latest claim.
+    #[must_use]
+    pub fn stuck_after(&self) -> u32 {
+        self.stuck_after
+    }
+
     /// Whether the next iteration, with this delta, shows that work is stuck, and this is not written yet.
     #[must_use]
-    pub fn gets_stuck(&self, delta: u32) -> bool {
+    pub fn gets_stuck(&self, delta: u32, stuck_after: u32) -> bool {
         let same = self.next_same(delta);
-        delta > 0 && same >= self.stuck_after && !(self.stuck && same > 1)
+        delta > 0 && same >= stuck_after && !(self.stuck && same > 1)
     }
 
     /// What a review has to name now: the run, its last iteration, and the artefact. The iteration is 0 if there is
@@ -336,25 +358,25 @@ impl Claim {
     }
 }
 
-/// That the edge is done, under its latest claim; `None` if nobody ever claimed it.
+/// That the edge is done, under this claim of this epoch.
 #[must_use]
 pub fn ended(
     of: &EdgeRef,
     agent: &AgentId,
     feature: &Feature,
     edge: &Edge,
+    (claim, epoch): (ClaimId, u64),
     convergence: Convergence,
-) -> Option<EdgeConverged> {
-    let claim = edge.latest()?;
-    Some(EdgeConverged {
+) -> EdgeConverged {
+    EdgeConverged {
         edge: of.clone(),
         agent: agent.clone(),
-        claim: claim.id.clone(),
-        epoch: claim.epoch,
+        claim,
+        epoch,
         run: edge.run,
         iteration: edge.last_iteration(),
         convergence,
         req_keys: edge.iteration.as_ref().map_or_else(Vec::new, |it| it.req_keys.clone()),
         completes_feature: feature.is_done_with(&of.name),
-    })
+    }
 }

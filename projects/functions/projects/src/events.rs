@@ -3,11 +3,13 @@
 //! A tag says where an event lies: an edge is one partition, in which claim, work and end constrain each other.
 //! Only what ends an edge, or opens it again, is filed under the feature too.
 
+use std::collections::BTreeMap;
+
 use ringfence::Event;
 
 use crate::{
     AgentId, Artifact, Check, ClaimId, Config, Convergence, DetectedBy, EdgeRef, FeatureRef,
-    GapCounts, IntentId, Kind, Otherwise, ProjectId, ReqKey, ReviewDecision, RoleName, Rules,
+    GapCounts, IntentId, Kind, Met, Otherwise, ProjectId, ReqKey, ReviewDecision, RoleName, Rules,
     Sha256, SpawnOutcome, Status, Version,
 };
 
@@ -321,6 +323,9 @@ pub struct GapsValidated {
     /// The state of the project that was compared: any text that names it.
     pub as_of: String,
     pub counts: GapCounts,
+    /// How far each requirement is met, as far as they were named.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requirements: BTreeMap<ReqKey, Met>,
 }
 
 /// The state of the work is kept in a file.
@@ -354,4 +359,7 @@ pub struct ForeignRecorded {
     pub line: String,
     pub event_type: String,
     pub data: serde_json::Value,
+    /// Why it is no other event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
 }

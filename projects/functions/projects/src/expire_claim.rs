@@ -20,6 +20,7 @@ pub struct ExpireClaim {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
     /// The agent that noticed the expiry. The event names the agent whose claim it was.
+    #[serde(default)]
     pub agent: AgentId,
     /// Of the claim that looks overdue.
     pub epoch: u64,

@@ -2,7 +2,8 @@
 //! the other.
 
 use ringfence::kit::{BEGIN_MS, id};
-use ringfence::{NewEvent, events};
+use ringfence::{BoundaryId, NewEvent, SequencedEvent, events};
+use ringfence_feed::Entry;
 
 use crate::*; // facts of most types
 
@@ -35,6 +36,7 @@ pub fn single() -> Config {
         edges: edges.try_into().expect("few edges"),
         roles: [].into(),
         authority: [].into(),
+        reserved: Reserved::default(),
     }
 }
 
@@ -58,6 +60,15 @@ pub fn multi() -> Config {
         authority: [(id("coder"), coder), (id("guest"), guest)].into(),
         ..single()
     }
+}
+
+/// The same, where only coders may do what a project can reserve.
+#[must_use]
+pub fn reserved() -> Config {
+    let coder = || Some([id("coder")].into());
+    let reserved =
+        Reserved { init: coder(), reopen: coder(), fold_back: coder(), release: coder() };
+    Config { reserved, ..multi() }
 }
 
 /// The same with a gate at the second edge.
@@ -287,4 +298,24 @@ pub fn reopened(run: u32) -> EdgeReopened {
         reason: "it does not work".to_owned(),
         reopens_feature: true,
     }
+}
+
+/// The start of an edge as the index has it, with the last claims' epochs before it.
+pub fn entry(checkpoint: i64, slot: u64) -> Entry {
+    let NewEvent { event_type, tags, data } = started("ada", &format!("c{slot}"), slot).into();
+    let metadata = serde_json::json!({ "principal": "ada", "commandId": "é" });
+    let metadata = serde_json::from_value(metadata).expect("it is well-formed");
+    let event = SequencedEvent {
+        partition: BoundaryId::tag("edge", DESIGN_CODE),
+        slot,
+        at: 1_719_100_800_000 + slot,
+        rest: 0,
+        event_type: event_type.into_owned(),
+        context: "projects".to_owned(),
+        tags,
+        version: 1,
+        data,
+        metadata,
+    };
+    Entry { checkpoint: checkpoint.try_into().expect("it is well-formed"), event }
 }

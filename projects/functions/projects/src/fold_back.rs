@@ -3,15 +3,17 @@
 use ringfence::prelude::*;
 
 use crate::{
-    AgentId, Artifact, EdgeRef, Edges, FeatureRef, Features, Projects, Rejection, SpawnFoldedBack,
-    SpawnOutcome,
+    Act, AgentId, Artifact, EdgeRef, Edges, FeatureRef, Features, Project, Projects, Rejection,
+    SpawnFoldedBack, SpawnOutcome,
 };
 
 /// Takes in what came of a child.
 #[derive(Clone, Debug, PartialEq, Command)]
+#[tag(key = "project", cross_partition, value = edge.feature.project)]
 pub struct FoldBack {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
     #[tag(key = "feature", cross_partition)]
     pub child: FeatureRef,
@@ -22,16 +24,17 @@ pub struct FoldBack {
 impl Slice for FoldBack {
     const NAME: &'static str = "fold-back";
     type Context = Projects;
-    type State = (Features, Edges);
+    type State = (Project, Features, Edges);
     type Writes = SpawnFoldedBack;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        (features, edges): &(Features, Edges),
+        (project, features, edges): &(Project, Features, Edges),
         context: &CommandContext,
     ) -> Result<Vec<SpawnFoldedBack>, Rejection> {
         let Self { edge, agent, child, payload } = self.clone();
+        project.permit(&edge.feature.project, &agent, Act::FoldBack, context)?;
         match edges.edge(&edge).spawned(&child) {
             None => return Err(Rejection::UnknownSpawn { child }),
             Some(true) => return Ok(vec![]),
@@ -57,7 +60,8 @@ impl Slice for FoldBack {
         };
         let born = || {
             let child = FeatureCreated { time_box_ms: Some(60_000), ..created(SEARCH) };
-            given(events![started("ada", "c1", 1), spawned(SEARCH, true), child])
+            given(events![initialized(reserved()), started("ada", "c1", 1)])
+                .and(events![spawned(SEARCH, true), child])
         };
         let done = || {
             ["requirements_design", "design_code"]
@@ -67,6 +71,13 @@ impl Slice for FoldBack {
             || SpawnFoldedBack { outcome: SpawnOutcome::TimeBoxExpired, ..folded_back(SEARCH) };
         vec![
             given(events![created(SEARCH)])
+                .when(fold())
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
+            born().and(done()).when(fold()).by("direct:carl").then_rejected(Rejection::Reserved {
+                act: Act::FoldBack,
+                roles: vec![id("coder")],
+            }),
+            given(events![initialized(multi()), created(SEARCH)])
                 .when(fold())
                 .then_rejected(Rejection::UnknownSpawn { child: id(SEARCH) }),
             born().when(fold()).then_rejected(Rejection::ChildRuns { child: id(SEARCH) }),

@@ -10,6 +10,7 @@ use crate::{AgentId, EdgeRef, EdgeReleased, Edges, OnExpiry, Project, Projects, 
 pub struct ForceRelease {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub reason: Text<4_000>,
 }
@@ -27,13 +28,13 @@ impl Slice for ForceRelease {
         context: &CommandContext,
     ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
-        let who = who(context, &agent);
-        project.of_human(&of.feature.project, &who)?;
+        project.of_human(&of.feature.project, &agent, context)?;
         // A claim that is over still bars others if the feature's rules say so. They are not read here.
         let Some(claim) = edges.edge(&of).barring(OnExpiry::SignalOnly) else {
             return Ok(vec![]);
         };
-        let (claim, reason, forced_by) = (claim.id.clone(), reason.into(), Some(who));
+        let (claim, reason, forced_by) =
+            (claim.id.clone(), reason.into(), Some(who(context, &agent)));
         Ok(vec![EdgeReleased { edge: of, agent, claim, reason, forced_by }])
     }
 

@@ -4,13 +4,16 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, Config, Project, ProjectId, ProjectInitialized, Projects, Rejection};
+use crate::{
+    Act, AgentId, Config, Project, ProjectId, ProjectInitialized, Projects, Rejection, who,
+};
 
 /// Begins a project.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct InitProject {
     #[tag(key = "project", cross_partition)]
     pub project: ProjectId,
+    #[serde(default)]
     pub agent: AgentId,
     pub config: Config,
 }
@@ -25,7 +28,7 @@ impl Slice for InitProject {
     fn decide(
         &self,
         known: &Project,
-        _: &CommandContext,
+        context: &CommandContext,
     ) -> Result<Vec<ProjectInitialized>, Rejection> {
         let Self { project, agent, config } = self.clone();
         match known.config(&project) {
@@ -33,6 +36,8 @@ impl Slice for InitProject {
             Ok(_) => Err(Rejection::ProjectExists { project }),
             Err(_) => {
                 config.check()?;
+                config.mode.check(&agent)?;
+                config.permit(&who(context, &agent), Act::Init)?;
                 Ok(vec![ProjectInitialized { project, agent, config }])
             }
         }
@@ -40,7 +45,7 @@ impl Slice for InitProject {
 
     fn cases() -> Vec<Case<Self>> {
         use crate::facts::{edge_rule, initialized, multi, single};
-        use crate::{EdgeRule, ForeignRecorded, LEASE_MS_MAX};
+        use crate::{EdgeRule, ForeignRecorded, LEASE_MS_MAX, Reserved};
 
         let init = |config| InitProject { project: id("shop"), agent: id("ada"), config };
         let bad = |config, field: &str, problem: &str| {
@@ -49,6 +54,10 @@ impl Slice for InitProject {
         };
         let edges = |edges: Vec<EdgeRule>| Config {
             edges: edges.try_into().expect("few edges"),
+            ..multi()
+        };
+        let strict = || Config {
+            reserved: Reserved { init: Some([id("guest")].into()), ..Reserved::default() },
             ..multi()
         };
         vec![
@@ -60,6 +69,7 @@ impl Slice for InitProject {
                 line: "4f9a/1".to_owned(),
                 event_type: "SprintPlanned".to_owned(),
                 data: serde_json::json!({ "days": 14 }),
+                why: Some("no event of a project is of this type".to_owned()),
             }])
             .when(init(multi()))
             .then([initialized(multi())]),
@@ -67,6 +77,18 @@ impl Slice for InitProject {
             given(events![initialized(multi())])
                 .when(init(single()))
                 .then_rejected(Rejection::ProjectExists { project: id("shop") }),
+            // The configuration says which of its callers may begin with it.
+            given([])
+                .when(init(strict()))
+                .then_rejected(Rejection::Reserved { act: Act::Init, roles: vec![id("guest")] }),
+            given([]).when(init(strict())).by("direct:carl").then([initialized(strict())]),
+            given([]).when(init(strict())).by("direct:eve").then([initialized(strict())]),
+            given([])
+                .when(InitProject { agent: AgentId::default(), ..init(multi()) })
+                .then_rejected(Rejection::AgentMissing),
+            given([])
+                .when(InitProject { agent: AgentId::default(), ..init(single()) })
+                .then([ProjectInitialized { agent: AgentId::default(), ..initialized(single()) }]),
             bad(edges(vec![]), "edges", "must have 1 to 30 edges"),
             bad(edges(vec![edge_rule("a", &[]), edge_rule("a", &[])]), "edges", "has a twice"),
             bad(edges(vec![edge_rule("a", &["b"])]), "edges", "a comes after b, which is missing"),
@@ -94,6 +116,17 @@ impl Slice for InitProject {
                 Config { lease_ms: LEASE_MS_MAX + 1, ..multi() },
                 "leaseMs",
                 "must be 1000 to 86400000, is 86400001",
+            ),
+            bad(
+                Config {
+                    reserved: Reserved {
+                        reopen: Some((0..=200).map(|n| id(&format!("role-{n}"))).collect()),
+                        ..Reserved::default()
+                    },
+                    ..multi()
+                },
+                "reserved",
+                "may name 200 roles for each act",
             ),
             bad(Config { stuck_after: 0, ..multi() }, "stuckAfter", "must be at least 1"),
             bad(

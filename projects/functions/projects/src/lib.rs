@@ -13,11 +13,14 @@ pub mod create_checkpoint;
 pub mod create_feature;
 pub mod create_release;
 pub mod drop_dependency;
+pub mod exchange;
 pub mod expire_claim;
+pub mod export_projects;
 pub mod facts;
 pub mod fold_back;
 pub mod force_release;
 pub mod init_project;
+pub mod line;
 pub mod ready_work;
 pub mod reconfigure_feature;
 pub mod reconfigure_project;
@@ -51,6 +54,7 @@ mod project;
 mod ready;
 mod refs;
 mod rejection;
+mod start;
 mod values;
 
 use ringfence::prelude::*;
@@ -111,6 +115,7 @@ impl Members for Projects {
             .view::<views::project_features::ProjectFeatures>()
             .view::<views::project_status::ProjectStatus>()
             .view::<views::project_trace::ProjectTrace>()
+            .function::<export_projects::ExportProjects>()
             .function::<ready_work::ReadyWork>();
     }
 }

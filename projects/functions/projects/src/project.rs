@@ -2,7 +2,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, Config, ProjectId, Rejection};
+use crate::{Act, AgentId, Config, ProjectId, Rejection};
 
 /// The events of a project.
 #[derive(Reads)]
@@ -37,13 +37,47 @@ impl Project {
         Ok((config, *version))
     }
 
-    /// The configuration, and its version, if the caller may do everything.
+    /// The same for a command of this agent.
     ///
     /// # Errors
-    /// [`Rejection::UnknownProject`], [`Rejection::NotAllowed`]
-    pub fn of_human(&self, project: &ProjectId, who: &str) -> Result<(&Config, u64), Rejection> {
+    /// [`Rejection::UnknownProject`], [`Rejection::AgentMissing`]
+    pub fn of_agent(
+        &self,
+        project: &ProjectId,
+        agent: &AgentId,
+    ) -> Result<(&Config, u64), Rejection> {
         let (config, version) = self.config(project)?;
-        if config.is_human(who) { Ok((config, version)) } else { Err(Rejection::NotAllowed) }
+        config.mode.check(agent)?;
+        Ok((config, version))
+    }
+
+    /// The same, if the agent's caller may do everything.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownProject`], [`Rejection::AgentMissing`], [`Rejection::NotAllowed`]
+    pub fn of_human(
+        &self,
+        project: &ProjectId,
+        agent: &AgentId,
+        context: &CommandContext,
+    ) -> Result<(&Config, u64), Rejection> {
+        let (config, version) = self.of_agent(project, agent)?;
+        let is_human = config.is_human(&who(context, agent));
+        if is_human { Ok((config, version)) } else { Err(Rejection::NotAllowed) }
+    }
+
+    /// Checks that the agent's caller may do an act that a project can reserve.
+    ///
+    /// # Errors
+    /// [`Rejection::UnknownProject`], [`Rejection::AgentMissing`], [`Rejection::Reserved`]
+    pub fn permit(
+        &self,
+        project: &ProjectId,
+        agent: &AgentId,
+        act: Act,
+        context: &CommandContext,
+    ) -> Result<(), Rejection> {
+        self.of_agent(project, agent)?.0.permit(&who(context, agent), act)
     }
 }
 

@@ -5,9 +5,7 @@
 
 use ringfence::prelude::*;
 
-use crate::{
-    AgentId, FeatureReconfigured, FeatureRef, Features, Project, Projects, Rejection, who,
-};
+use crate::{AgentId, FeatureReconfigured, FeatureRef, Features, Project, Projects, Rejection};
 
 /// Gives a feature the newest rules of its project.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -15,6 +13,7 @@ use crate::{
 pub struct ReconfigureFeature {
     #[tag(key = "feature", cross_partition)]
     pub feature: FeatureRef,
+    #[serde(default)]
     pub agent: AgentId,
 }
 
@@ -33,7 +32,7 @@ impl Slice for ReconfigureFeature {
         let Self { feature, agent } = self.clone();
         project.config(&feature.project)?;
         let of_now = features.feature(&feature)?;
-        let (config, version) = project.of_human(&feature.project, &who(context, &agent))?;
+        let (config, version) = project.of_human(&feature.project, &agent, context)?;
         if of_now.version == version {
             return Ok(vec![]);
         }

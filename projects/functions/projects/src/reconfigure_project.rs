@@ -4,13 +4,14 @@
 
 use ringfence::prelude::*;
 
-use crate::{AgentId, Config, Project, ProjectId, ProjectReconfigured, Projects, Rejection, who};
+use crate::{AgentId, Config, Project, ProjectId, ProjectReconfigured, Projects, Rejection};
 
 /// Gives a project another configuration.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ReconfigureProject {
     #[tag(key = "project", cross_partition)]
     pub project: ProjectId,
+    #[serde(default)]
     pub agent: AgentId,
     pub config: Config,
 }
@@ -28,7 +29,7 @@ impl Slice for ReconfigureProject {
         context: &CommandContext,
     ) -> Result<Vec<ProjectReconfigured>, Rejection> {
         let Self { project, agent, config } = self.clone();
-        let (of_now, _) = known.of_human(&project, &who(context, &agent))?;
+        let (of_now, _) = known.of_human(&project, &agent, context)?;
         if *of_now == config {
             return Ok(vec![]);
         }

@@ -17,6 +17,7 @@ use crate::{
 pub struct RecordReview {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub run: u32,
     pub iteration: u32,
@@ -50,7 +51,7 @@ impl Slice for RecordReview {
         let (feature, _) = features.rule(&of)?;
         let edge = edges.edge(&of);
         let reviewer = who(context, &agent);
-        project.of_human(&of.feature.project, &reviewer)?;
+        project.of_human(&of.feature.project, &agent, context)?;
         let reviewed = (run, iteration, sha256.clone());
         // Somebody may ask again for what was decided.
         if edge.review_of(&reviewed).is_some() && !edge.awaits_review() {
@@ -69,7 +70,8 @@ impl Slice for RecordReview {
             && !edge.is_converged()
             && edge.open_spawns().is_empty();
         let convergence = escalated.unwrap_or(Convergence::Standard);
-        let ended = ends.then(|| ended(&of, &agent, feature, edge, convergence)).flatten();
+        let claim = edge.latest().filter(|_| ends).map(|claim| (claim.id.clone(), claim.epoch));
+        let ended = claim.map(|claim| ended(&of, &agent, feature, edge, claim, convergence));
         let (edge, feedback) = (of, feedback.into());
         let review =
             ReviewCompleted { edge, agent, run, iteration, sha256, decision, reviewer, feedback };

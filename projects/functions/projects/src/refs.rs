@@ -8,12 +8,29 @@ use std::{borrow::Cow, fmt, str::FromStr};
 use ringfence::{Id, TagValue, id_type};
 use serde::{Deserialize, Serialize};
 
+use crate::PRIMARY;
+
 id_type!(ProjectId, "names a project");
 id_type!(AgentId, "names an agent: a program or a person that works on a project");
 id_type!(ClaimId, "names a claim; the claimer chooses it");
 id_type!(RoleName, "names a role in a project");
 id_type!(ReqKey, "names a requirement that work answers to");
 id_type!(IntentId, "names something that is missing in a project");
+
+impl Default for AgentId {
+    /// The agent of a command that names none: the only one of a project in single mode.
+    fn default() -> Self {
+        PRIMARY.parse().expect("it is a name")
+    }
+}
+
+impl AgentId {
+    /// Whether it is the agent of projects in single mode.
+    #[must_use]
+    pub fn is_primary(&self) -> bool {
+        self.0.as_str() == PRIMARY
+    }
+}
 
 /// Why a text is not a name, with what one looks like.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

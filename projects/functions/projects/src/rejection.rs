@@ -7,7 +7,8 @@ use ringfence::rfc3339;
 use serde::Serialize;
 
 use crate::{
-    AgentId, ClaimId, EdgeName, EdgeRef, FeatureRef, ProjectId, Reviewed, RoleName, Sha256, Version,
+    Act, AgentId, ClaimId, EdgeName, EdgeRef, FeatureRef, HUMAN, Met, ProjectId, Reviewed,
+    RoleName, Sha256, Version,
 };
 
 /// Why a command is rejected.
@@ -27,6 +28,12 @@ pub enum Rejection {
     BadConfig { field: String, problem: String },
     #[error("only a caller with the role human may do this")]
     NotAllowed,
+    #[error("in this project only callers with {} may do this", with_human(.roles))]
+    Reserved {
+        act: Act,
+        /// The roles that may do it, besides `human`.
+        roles: Vec<RoleName>,
+    },
 
     #[error("feature {feature} exists")]
     FeatureExists { feature: FeatureRef },
@@ -41,6 +48,10 @@ pub enum Rejection {
 
     #[error("in single mode the agent is `primary`")]
     SingleMode,
+    #[error(
+        "in multi mode a command names its agent in `agent`, and `primary` is the agent of single mode alone"
+    )]
+    AgentMissing,
     #[error("claim {claim} was made on this edge before; choose a new id")]
     ClaimIdUsed { claim: ClaimId },
     #[error("the edge is converged; reopen it to work on it again")]
@@ -71,6 +82,11 @@ pub enum Rejection {
     StaleClaim { claim: ClaimId },
     #[error("claim {claim} was made by another caller")]
     NotYourClaim { claim: ClaimId },
+    #[error(
+        "`claim` is missing: it may be left out only in single mode, of work on an edge that `primary` holds, and of an \
+         iteration or a convergence, which claim a free edge themselves"
+    )]
+    ClaimMissing,
 
     #[error("work goes on when a person has looked at the last iteration")]
     AwaitingReview,
@@ -121,6 +137,8 @@ pub enum Rejection {
 
     #[error("full, partial and none add up to {sum}, and not to total")]
     CountsDiffer { sum: u64 },
+    #[error("more requirements are named as {met} than `counts` has")]
+    TooManyNamed { met: Met },
     #[error("release {version} exists")]
     ReleaseExists { version: Version },
     #[error("not done: {}", list(.features))]
@@ -177,6 +195,15 @@ fn changes(next_iteration: Option<u32>) -> String {
     next_iteration.map_or_else(String::new, after)
 }
 
+fn with_human(roles: &[RoleName]) -> String {
+    let human = HUMAN.to_owned();
+    let roles: Vec<_> = [human].into_iter().chain(roles.iter().map(ToString::to_string)).collect();
+    match roles.len() {
+        1 => format!("the role {}", roles[0]),
+        _ => format!("one of the roles {}", list(&roles)),
+    }
+}
+
 fn list(names: &[impl ToString]) -> String {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     names.join(", ")
@@ -204,4 +231,10 @@ fn a_rejection_says_what_to_do_and_when_in_words() {
     );
     let not = |next_iteration| Rejection::NotAuthorised { role: None, next_iteration }.to_string();
     assert!(not(Some(2)).starts_with(&not(None)) && not(Some(2)).contains("complete iteration 2"));
+    let reserved = |roles: &[&str]| {
+        let roles = roles.iter().map(|role| role.parse().expect("a name")).collect();
+        Rejection::Reserved { act: Act::Release, roles }.to_string()
+    };
+    assert!(reserved(&[]).contains("with the role human may"));
+    assert!(reserved(&["lead"]).contains("with one of the roles human, lead may"));
 }

@@ -9,8 +9,10 @@ use crate::{AgentId, ClaimId, EdgeRef, EdgeReleased, Edges, Projects, Rejection}
 pub struct ReleaseEdge {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
     pub reason: Text<4_000>,
 }
 
@@ -28,10 +30,11 @@ impl Slice for ReleaseEdge {
     ) -> Result<Vec<EdgeReleased>, Rejection> {
         let Self { edge: of, agent, claim, reason } = self.clone();
         let edge = edges.edge(&of);
-        if edge.claim(&claim).is_some_and(crate::Claim::is_released) {
+        let before = claim.as_ref().map_or(edge.latest(), |claim| edge.claim(claim));
+        if before.is_some_and(crate::Claim::is_released) {
             return Ok(vec![]);
         }
-        edge.check_claim(&claim, context)?;
+        let claim = edge.check_claim(claim.as_ref(), &agent, context)?.id.clone();
         let (reason, forced_by) = (reason.into(), None);
         Ok(vec![EdgeReleased { edge: of, agent, claim, reason, forced_by }])
     }
@@ -42,7 +45,7 @@ impl Slice for ReleaseEdge {
         let release = |agent, claim| ReleaseEdge {
             edge: id(DESIGN_CODE),
             agent: id(agent),
-            claim: id(claim),
+            claim: Some(id(claim)),
             reason: id("done for today"),
         };
         let by_ada = || given(events![started("ada", "c1", 1)]);

@@ -11,8 +11,10 @@ use crate::{AgentId, ClaimId, ClaimRenewed, EdgeRef, Edges, Projects, Rejection}
 pub struct RenewClaim {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
 }
 
 impl Slice for RenewClaim {
@@ -29,7 +31,7 @@ impl Slice for RenewClaim {
     ) -> Result<Vec<ClaimRenewed>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
         let edge = edges.edge(&of);
-        edge.check_claim(&claim, context)?;
+        let claim = edge.check_claim(claim.as_ref(), &agent, context)?.id.clone();
         match edge.needs_renewal(context.now_ms) {
             true => Ok(vec![ClaimRenewed { edge: of, agent, claim }]),
             false => Ok(vec![]),
@@ -41,7 +43,7 @@ impl Slice for RenewClaim {
         use crate::{EdgeStarted, LEASE_MS};
 
         let renew =
-            |claim| RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
+            |claim| RenewClaim { edge: id(DESIGN_CODE), agent: id("ada"), claim: Some(id(claim)) };
         let by_ada = || given(events![started("ada", "c1", 1)]);
         let stale = |claim| Rejection::StaleClaim { claim: id(claim) };
         let of_key =
@@ -67,6 +69,16 @@ impl Slice for RenewClaim {
                 .wait(9 * LEASE_MS)
                 .when(renew("c1"))
                 .then_nothing(),
+            // Only a claim that has an end must be named.
+            given(events![EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) }])
+                .when(RenewClaim { agent: AgentId::default(), claim: None, ..renew("c1") })
+                .then_nothing(),
+            by_ada()
+                .when(RenewClaim { claim: None, ..renew("c1") })
+                .then_rejected(Rejection::ClaimMissing),
+            by_ada()
+                .when(RenewClaim { agent: AgentId::default(), ..renew("c1") })
+                .then_rejected(Rejection::AgentMissing),
             given(events![of_key.clone()]).when(renew("c1")).by("direct:key-1").then_nothing(),
             given(events![of_key])
                 .when(renew("c1"))

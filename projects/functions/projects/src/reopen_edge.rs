@@ -4,14 +4,16 @@
 
 use ringfence::{Text, prelude::*};
 
-use crate::{AgentId, EdgeRef, EdgeReopened, Edges, Features, Projects, Rejection};
+use crate::{Act, AgentId, EdgeRef, EdgeReopened, Edges, Features, Project, Projects, Rejection};
 
 /// Opens a converged edge again.
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "feature", cross_partition, value = edge.feature)]
+#[tag(key = "project", cross_partition, value = edge.feature.project)]
 pub struct ReopenEdge {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
     pub reason: Text<4_000>,
 }
@@ -19,17 +21,19 @@ pub struct ReopenEdge {
 impl Slice for ReopenEdge {
     const NAME: &'static str = "reopen-edge";
     type Context = Projects;
-    type State = (Features, Edges);
+    type State = (Project, Features, Edges);
     type Writes = EdgeReopened;
     type Rejection = Rejection;
 
     fn decide(
         &self,
-        (features, edges): &(Features, Edges),
-        _: &CommandContext,
+        (project, features, edges): &(Project, Features, Edges),
+        context: &CommandContext,
     ) -> Result<Vec<EdgeReopened>, Rejection> {
         let Self { edge: of, agent, reason } = self.clone();
+        project.config(&of.feature.project)?;
         let (feature, _) = features.rule(&of)?;
+        project.permit(&of.feature.project, &agent, Act::Reopen, context)?;
         let edge = edges.edge(&of);
         if !edge.is_converged() {
             return Ok(vec![]);
@@ -46,17 +50,20 @@ impl Slice for ReopenEdge {
         vec![
             given([])
                 .when(reopen(DESIGN_CODE))
+                .then_rejected(Rejection::UnknownProject { project: id("shop") }),
+            given(events![initialized(multi())])
+                .when(reopen(DESIGN_CODE))
                 .then_rejected(Rejection::UnknownFeature { feature: id(AUTH) }),
-            given(ready()).when(reopen(DESIGN_CODE)).then_nothing(),
-            given(ready())
+            given(ready_in(multi())).when(reopen(DESIGN_CODE)).then_nothing(),
+            given(ready_in(multi()))
                 .and(events![converged(DESIGN_CODE, "c1")])
                 .when(reopen(DESIGN_CODE))
                 .then([reopened(2)]),
-            given(ready())
+            given(ready_in(multi()))
                 .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
                 .when(reopen(DESIGN_CODE))
                 .then_nothing(),
-            given(ready())
+            given(ready_in(multi()))
                 .and(events![
                     converged(DESIGN_CODE, "c1"),
                     reopened(2),
@@ -64,8 +71,20 @@ impl Slice for ReopenEdge {
                 ])
                 .when(reopen(DESIGN_CODE))
                 .then([reopened(3)]),
+            given(ready_in(reserved()))
+                .and(events![converged(DESIGN_CODE, "c1")])
+                .when(reopen(DESIGN_CODE))
+                .then([reopened(2)]),
+            given(ready_in(reserved()))
+                .and(events![converged(DESIGN_CODE, "c1")])
+                .when(reopen(DESIGN_CODE))
+                .by("direct:carl")
+                .then_rejected(Rejection::Reserved { act: Act::Reopen, roles: vec![id("coder")] }),
+            given(ready_in(multi()))
+                .when(ReopenEdge { agent: AgentId::default(), ..reopen(DESIGN_CODE) })
+                .then_rejected(Rejection::AgentMissing),
             // The feature was not done.
-            given(ready()).when(reopen(REQUIREMENTS_DESIGN)).then([EdgeReopened {
+            given(ready_in(multi())).when(reopen(REQUIREMENTS_DESIGN)).then([EdgeReopened {
                 edge: id(REQUIREMENTS_DESIGN),
                 reopens_feature: false,
                 ..reopened(2)

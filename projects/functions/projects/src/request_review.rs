@@ -11,8 +11,10 @@ use crate::{AgentId, ClaimId, EdgeRef, Edges, Projects, Rejection, ReviewRequest
 pub struct RequestReview {
     #[tag(key = "edge", partition)]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
 }
 
 impl Slice for RequestReview {
@@ -29,7 +31,7 @@ impl Slice for RequestReview {
     ) -> Result<Vec<ReviewRequested>, Rejection> {
         let Self { edge: of, agent, claim } = self.clone();
         let edge = edges.edge(&of);
-        edge.check_claim(&claim, context)?;
+        let claim = edge.check_claim(claim.as_ref(), &agent, context)?.id.clone();
         if edge.iteration.is_none() {
             return Err(Rejection::NothingToReview);
         }
@@ -43,8 +45,11 @@ impl Slice for RequestReview {
     fn cases() -> Vec<Case<Self>> {
         use crate::facts::{DESIGN_CODE, iterated, review_requested, reviewed, started};
 
-        let ask =
-            |claim| RequestReview { edge: id(DESIGN_CODE), agent: id("ada"), claim: id(claim) };
+        let ask = |claim| RequestReview {
+            edge: id(DESIGN_CODE),
+            agent: id("ada"),
+            claim: Some(id(claim)),
+        };
         let worked = || given(events![started("ada", "c1", 1), iterated("c1", 1, 1)]);
         vec![
             worked().when(ask("c1")).then([review_requested(1)]),

@@ -20,8 +20,10 @@ pub const DEPTH_MAX: u32 = 3;
 pub struct SpawnFeature {
     #[tag(key = "edge")]
     pub edge: EdgeRef,
+    #[serde(default)]
     pub agent: AgentId,
-    pub claim: ClaimId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claim: Option<ClaimId>,
     #[tag(key = "feature", cross_partition)]
     pub child: FeatureRef,
     pub title: Text<200>,
@@ -63,8 +65,9 @@ impl Slice for SpawnFeature {
             return Err(Rejection::OtherProject { project: of.feature.project });
         }
         let (parent, _) = features.rule(&of)?;
+        parent.rules.mode.check(&agent)?;
         let edge = edges.edge(&of);
-        edge.check_claim(&claim, context)?;
+        let claim = edge.check_claim(claim.as_ref(), &agent, context)?.id.clone();
         if features.has(&child) {
             return Err(Rejection::FeatureExists { feature: child });
         }
@@ -103,7 +106,7 @@ impl Slice for SpawnFeature {
         let spawn = |child| SpawnFeature {
             edge: id(DESIGN_CODE),
             agent: id("ada"),
-            claim: id("c1"),
+            claim: Some(id("c1")),
             child: id(child),
             title: id("What it does"),
             kind: Kind::Spike,
@@ -136,6 +139,20 @@ impl Slice for SpawnFeature {
                 .when(spawn(SEARCH))
                 .then_rejected(Rejection::UnknownProject { project: id("shop") }),
             by_ada().when(spawn(SEARCH)).then([spawned(), Spawned::Feature(born())]),
+            given(ready_in(single()))
+                .and(events![crate::EdgeStarted { lease_ms: None, ..started("primary", "c1", 1) }])
+                .when(SpawnFeature { agent: AgentId::default(), claim: None, ..spawn(SEARCH) })
+                .then([
+                    Spawned::Spawn(SpawnCreated {
+                        agent: AgentId::default(),
+                        ..crate::facts::spawned(SEARCH, true)
+                    }),
+                    Spawned::Feature(FeatureCreated {
+                        agent: AgentId::default(),
+                        rules: single().rules(),
+                        ..born()
+                    }),
+                ]),
             by_ada().when(SpawnFeature { intent: Some(id("stuck-1")), ..spawn(SEARCH) }).then([
                 Spawned::Spawn(SpawnCreated {
                     intent: Some(id("stuck-1")),

@@ -1,5 +1,7 @@
 //! What events and commands say besides names.
 
+use std::fmt;
+
 use ringfence::Text;
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +93,25 @@ pub enum Convergence {
 pub enum SpawnOutcome {
     Done,
     TimeBoxExpired,
+}
+
+/// How far a requirement is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Met {
+    Full,
+    Partial,
+    None,
+}
+
+impl fmt::Display for Met {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full => "full",
+            Self::Partial => "partial",
+            Self::None => "none",
+        })
+    }
 }
 
 /// How many requirements were found in the work.

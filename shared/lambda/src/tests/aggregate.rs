@@ -175,6 +175,22 @@ async fn rejections_are_problem_documents() {
 
     let (status, body) = shop.post::<RenameCustomer>(json!({ "customerId": "ada" }), "k").await;
     assert_eq!((status, &body["detail"]), (400, &json!("name: is missing")));
+    // To a state machine a problem is an error, which it catches by its name.
+    let direct = |command| json!({ "command": command, "failOnProblem": true });
+    let mut unknown = direct(rename("Eve"));
+    unknown["who"] = json!("eve");
+    for (payload, name) in [
+        (direct(rename("Eve")), "CustomerNotFound"),
+        (direct(json!({ "customerId": "ada" })), "malformed"),
+        (unknown, "malformed"),
+    ] {
+        let error = shop.invoke::<RenameCustomer>(payload).await.answer.unwrap_err();
+        let document: Value = serde_json::from_str(&error.error_message).unwrap();
+        assert_eq!((&*error.error_type, document["status"].is_u64()), (name, true));
+    }
+    let wrong = json!({ "command": rename("Eve"), "failOnProblem": "yes" });
+    let answer = shop.invoke::<RenameCustomer>(wrong).await.answer.unwrap();
+    assert_eq!(answer["detail"], "failOnProblem: must be true or false");
     let email = json!({ "customerId": "ada", "email": "nowhere" });
     let (status, body) = shop.post::<ChangeEmail>(email, "k").await;
     assert_eq!(status, 400);

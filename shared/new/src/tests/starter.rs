@@ -14,7 +14,9 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     }
     let in_common =
         |(path, text): (String, String)| (in_own_workspace(&path), in_own_workspace(&text));
-    let starter = files(&repository().path().join("starter")).into_iter();
+    let copy_of_starter = tempfile::tempdir().unwrap();
+    copy(&workspace_root().join("starter"), copy_of_starter.path());
+    let starter = files(copy_of_starter.path()).into_iter();
     let starter = BTreeMap::from_iter(starter.map(in_common));
     let in_common = |(path, text): (String, String)| (path, in_own_workspace(&text));
     let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));

@@ -15,7 +15,7 @@ use crate::{PROJECTS, SHOP};
 const STARTER: &str = "starter";
 
 static NODE: NodeProgram = NodeProgram::new(
-    "the checks of the API's documents",
+    "the checks of the API's documents and the state machine",
     concat!(env!("CARGO_MANIFEST_DIR"), "/client"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/client"),
 );
@@ -43,6 +43,24 @@ pub(crate) async fn check_answers(folder: &str, answers: Vec<Value>) {
     assert!(!answers.is_empty());
     let file = document(folder, "openapi");
     check(&mut node, "answers", json!({ "file": file, "answers": answers })).await;
+}
+
+/// Runs the state machine of projects, whose tasks are these functions, by the name of their resources. Says how it ends,
+/// if not well, and which tasks were tried. `None` on a machine without Node.js.
+pub(crate) async fn run_machine(
+    lambda: &str,
+    functions: &Value,
+    execution: &str,
+    input: &Value,
+) -> Option<(Value, Vec<Value>)> {
+    let mut node = NODE.start(&[]).await?;
+    let file = workspace_root().join(PROJECTS).join("machines/share-work.asl.json");
+    let asked = json!({
+        "file": file, "functions": functions, "lambda": lambda, "execution": execution, "input": input,
+    });
+    let mut ran = node.call("machine", asked).await;
+    let tried = ran["tried"].as_array().unwrap().clone();
+    Some((ran["ended"].take(), tried))
 }
 
 /// Compiles the client of the shop, and lets it send commands to this API and read a view.

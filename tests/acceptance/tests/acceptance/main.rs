@@ -6,6 +6,7 @@ mod binaries;
 mod console;
 mod contract;
 mod newcomer;
+mod sharing;
 mod tables;
 
 use std::collections::BTreeMap;

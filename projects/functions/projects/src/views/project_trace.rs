@@ -2,7 +2,8 @@
 //! `<project>/<requirement>`.
 //!
 //! A row says how far each feature has come that named the requirement, and by which files. The edges that are
-//! missing are those of the feature's rules in project-features that have no stage here.
+//! missing are those of the feature's rules in project-features that have no stage here. Releases are in
+//! project-features too, because a release names features.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use ringfence::prelude::*;
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
-use crate::{Artifact, EdgeName, EdgeRef, FeatureId, ReqKey};
+use crate::{Artifact, EdgeName, EdgeRef, FeatureId, IntentId, Met, ProjectId, ReqKey};
 
 #[derive(Debug)]
 pub struct ProjectTrace;
@@ -21,6 +22,22 @@ pub struct ProjectTrace;
 pub struct Trace {
     /// The features that named it, each with the edges at which it did.
     pub features: BTreeMap<FeatureId, BTreeMap<EdgeName, Stage>>,
+    /// How far it was met when that was last compared; absent if it never was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<Gap>,
+}
+
+/// How far a requirement is met.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gap {
+    pub met: Met,
+    /// The state of the project that was compared.
+    pub as_of: String,
+    /// `gaps-` and the hash of the set of gaps that was found.
+    pub intent: IntentId,
+    /// When it was compared, in milliseconds since 1970.
+    pub at_ms: u64,
 }
 
 /// The latest work at an edge that named the requirement.
@@ -55,6 +72,15 @@ pub enum Consumed {
         #[serde(default)]
         req_keys: Vec<ReqKey>,
     },
+    GapsValidated {
+        project: ProjectId,
+        intent: IntentId,
+        as_of: String,
+        #[serde(default)]
+        requirements: BTreeMap<ReqKey, Met>,
+        #[time]
+        at_ms: u64,
+    },
 }
 
 impl View for ProjectTrace {
@@ -63,28 +89,50 @@ impl View for ProjectTrace {
     type Row = Trace;
 
     fn rows(event: &Consumed) -> Vec<String> {
-        let (Consumed::IterationCompleted { edge, req_keys, .. }
-        | Consumed::EdgeConverged { edge, req_keys, .. }) = event;
-        req_keys.iter().map(|key| format!("{}/{key}", edge.feature.project)).collect()
-    }
-
-    fn evolve(row: Option<Trace>, _id: &str, event: &Consumed) -> Option<Trace> {
-        let (Consumed::IterationCompleted { edge, run, iteration, .. }
-        | Consumed::EdgeConverged { edge, run, iteration, .. }) = event;
-        let (run, iteration) = (*run, *iteration);
-        let mut row = row.unwrap_or_default();
-        let edges = row.features.entry(edge.feature.feature.clone()).or_default();
-        let stage = match event {
-            Consumed::IterationCompleted { artifact, .. } => {
-                Stage { run, iteration, converged: false, artifact: artifact.clone() }
+        let (project, keys): (_, Vec<_>) = match event {
+            Consumed::IterationCompleted { edge, req_keys, .. }
+            | Consumed::EdgeConverged { edge, req_keys, .. } => {
+                (&edge.feature.project, req_keys.iter().collect())
             }
-            Consumed::EdgeConverged { .. } => {
-                let artifact = edges.remove(&edge.name).and_then(|before| before.artifact);
-                Stage { run, iteration, converged: true, artifact }
+            Consumed::GapsValidated { project, requirements, .. } => {
+                (project, requirements.keys().collect())
             }
         };
-        edges.insert(edge.name.clone(), stage);
+        keys.into_iter().map(|key| format!("{project}/{key}")).collect()
+    }
+
+    fn evolve(row: Option<Trace>, id: &str, event: &Consumed) -> Option<Trace> {
+        let mut row = row.unwrap_or_default();
+        match event {
+            Consumed::IterationCompleted { edge, run, iteration, artifact, .. } => {
+                let artifact = artifact.clone();
+                let stage = Stage { run: *run, iteration: *iteration, converged: false, artifact };
+                row.edges(edge).insert(edge.name.clone(), stage);
+            }
+            Consumed::EdgeConverged { edge, run, iteration, .. } => {
+                let edges = row.edges(edge);
+                let artifact = edges.remove(&edge.name).and_then(|before| before.artifact);
+                let stage = Stage { run: *run, iteration: *iteration, converged: true, artifact };
+                edges.insert(edge.name.clone(), stage);
+            }
+            Consumed::GapsValidated { project, intent, as_of, requirements, at_ms } => {
+                let key = id.strip_prefix(&format!("{project}/"))?.parse().ok()?;
+                let (intent, as_of, at_ms) = (intent.clone(), as_of.clone(), *at_ms);
+                // Comparisons are in several partitions, whose events come in any order.
+                if row.gap.as_ref().is_none_or(|gap| (gap.at_ms, &gap.intent) <= (at_ms, &intent)) {
+                    let met = *requirements.get(&key)?;
+                    row.gap = Some(Gap { met, as_of, intent, at_ms });
+                }
+            }
+        }
         Some(row)
+    }
+}
+
+impl Trace {
+    /// The stages of an edge's feature.
+    fn edges(&mut self, edge: &EdgeRef) -> &mut BTreeMap<EdgeName, Stage> {
+        self.features.entry(edge.feature.feature.clone()).or_default()
     }
 }
 
@@ -98,6 +146,7 @@ fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
     let trace = |stages: [(&str, Stage); 2]| Trace {
         features: [(id("REQ-F-AUTH-001"), stages.map(|(edge, stage)| (id(edge), stage)).into())]
             .into(),
+        gap: None,
     };
     let first = || ("requirements_design", stage(1, true, None));
     let worked = || {
@@ -112,4 +161,35 @@ fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
         "shop/AUTH-1",
         trace([first(), ("design_code", stage(1, true, Some(artifact())))]),
     )]);
+}
+
+#[test]
+fn a_requirement_says_how_far_it_was_met_when_that_was_last_compared() {
+    use crate::{GapCounts, GapsValidated};
+    use ringfence::kit::BEGIN_MS;
+    use ringfence_views::kit::given;
+
+    let validated = |intent: &str, as_of: &str, met| GapsValidated {
+        project: id("shop"),
+        intent: id(intent),
+        agent: id("ada"),
+        as_of: as_of.to_owned(),
+        counts: GapCounts { total: 1, full: 0, partial: 1, none: 0 },
+        requirements: [(id("AUTH-1"), met)].into(),
+    };
+    given(events![validated("gaps-2", "monday", Met::None)])
+        .wait(1_000)
+        .and(events![validated("gaps-1", "tuesday", Met::Partial)])
+        .then::<ProjectTrace>([(
+            "shop/AUTH-1",
+            Trace {
+                features: [].into(),
+                gap: Some(Gap {
+                    met: Met::Partial,
+                    as_of: "tuesday".to_owned(),
+                    intent: id("gaps-1"),
+                    at_ms: BEGIN_MS + 1_000,
+                }),
+            },
+        )]);
 }

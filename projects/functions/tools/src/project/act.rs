@@ -5,15 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser};
+use clap::builder::PossibleValuesParser;
 use projects::{AgentId, Mode, ProjectId};
 use ringfence::{Envelope, Id, Outcome, Rejected, rfc3339};
 use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
 use ringfence_cli::send::text;
-use ringfence_cli::tables::DynamoEndpoint;
 use ringfence_cli::{remark, say};
 use ringfence_dynamo::Clock;
-use ringfence_feed::Index;
 use serde_json::{Value, json};
 
 use super::cache::Cache;
@@ -21,7 +19,7 @@ use super::command::{Advice, Draft};
 use super::decide::{Slices, envelope};
 use super::folder::Folder;
 use super::outbox::Queued;
-use super::pull::pull;
+use super::pull::{Source, pull};
 use super::standing::Standing;
 
 /// The header of the time at which a command was given.
@@ -43,17 +41,15 @@ fn is_unknown(answer: &Answer) -> bool {
 /// The agent that gives commands, and where the stack is.
 #[derive(Args)]
 pub(crate) struct Caller {
-    /// The agent that gives the command.
+    /// The agent that gives the command; in single mode it need not be named.
     #[arg(long, env = "RINGFENCE_AGENT", value_name = "NAME")]
     pub(super) agent: Option<AgentId>,
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]
     api: Option<String>,
-    /// The table of the index, from which the cache is pulled where it is too old.
-    #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
-    index_table: Option<String>,
+    /// Where the cache is pulled from if it is too old.
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
+    source: Source,
     /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
     #[arg(long)]
     pub(super) offline: bool,
@@ -62,7 +58,8 @@ pub(crate) struct Caller {
 #[derive(Args)]
 #[command(after_help = "\
 What the cache knows need not be in the command: `claim`, the current claim of the agent on the edge; `after`, what
-the feature of a claimed edge waits for; `reachable`, what a new dependency waits for.
+the feature of a claimed edge waits for; `reachable`, what a new dependency waits for. In single mode an iteration or a
+convergence on a free edge claims it.
 
 Examples:
   ringfence project do init-project --agent ada --data @shop.json
@@ -203,16 +200,14 @@ impl Caller {
         Ok(Cache::read(&folder.read()?, slices).await?.standing)
     }
 
-    /// Pulls, if the caller says where the index is, and says whether that is so.
+    /// Pulls, if the caller says where the events are, and says whether that is so.
     pub(super) async fn pull(&self, folder: &Folder) -> Result<bool> {
-        if let Some(table) = &self.index_table
-            && !folder.read()?.is_local()?
-        {
-            let index = Index::new(self.dynamo.client().await?, table);
-            pull(&index, &folder.write()?).await?;
-            return Ok(true);
+        if folder.read()?.is_local()? {
+            return Ok(false);
         }
-        Ok(false)
+        let Some(origin) = self.source.origin().await? else { return Ok(false) };
+        pull(&origin, &folder.write()?).await?;
+        Ok(true)
     }
 }
 

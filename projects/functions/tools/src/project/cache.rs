@@ -12,9 +12,9 @@ use serde_json::Value;
 use super::decide::{Decided, Slices, envelope};
 use super::file_log::FileLog;
 use super::folder::{End, Reading, Writing};
-use super::line::{About, named};
 use super::outbox::{Outbox, Queued};
 use super::standing::{FEATURES, Standing, agent};
+use projects::line::{About, named};
 
 /// What a command rests on is folded, so it can't be decided here.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use projects::{AgentId, EdgeRef, FeatureRows, ProjectId, ready_for};
 use ringfence_cli::remark;
@@ -49,8 +49,7 @@ impl Caller {
     /// Claims the ready edges in turn, until one is granted. If another agent has one, others may be gone as well. So
     /// the agent looks again.
     async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
-        let agent = self.agent.as_ref();
-        let agent = agent.context("nobody gives the command: name the agent with --agent")?;
+        let agent = &self.agent.clone().unwrap_or_default();
         let (slices, mut tried, mut last_rejection) = (Slices::all(), BTreeSet::new(), None);
         let mut can_pull = !self.offline && self.pull_if_possible(folder).await?;
         loop {
@@ -67,7 +66,8 @@ impl Caller {
                     settled => settled?,
                 };
                 // The agent is rejected and not its choice, so it would be rejected at the other edges too.
-                if code == ExitCode::FAILURE && answer["code"] == "SingleMode" {
+                let is_wrong = ["SingleMode", "AgentMissing"].map(|code| answer["code"] == code);
+                if code == ExitCode::FAILURE && is_wrong.contains(&true) {
                     return Ok(Settled { document: answer, code });
                 }
                 answer["edge"] = json!(edge);

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use projects::{AgentId, ConvergenceEscalated, EdgeConverged, FeatureRef, ProjectId};
+use projects::{AgentId, ConvergenceEscalated, EdgeConverged, FeatureRef, PRIMARY, ProjectId};
 use ringfence::Event;
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::line::About;
 use super::standing::Standing;
+use projects::line::About;
 
 /// The slices whose commands name the current claim of their agent.
 const WORKING: [&str; 6] = [
@@ -21,6 +21,8 @@ const WORKING: [&str; 6] = [
     "request-review",
     "spawn-feature",
 ];
+/// Those of them that claim a free edge themselves, in single mode.
+const STARTING: [&str; 2] = ["complete-iteration", CONVERGE];
 const DEPENDING: &str = "add-dependency";
 const CONVERGE: &str = "converge-edge";
 
@@ -45,8 +47,10 @@ impl Draft {
     /// The slice that claims an edge.
     pub(crate) const CLAIM: &str = "claim-edge";
 
+    /// If nobody is named, the agent of single mode gives it.
+    ///
     /// # Errors
-    /// It is not a JSON object, or nobody gives it.
+    /// It is not a JSON object.
     pub(crate) fn new(slice: &str, text: &str, agent: Option<&AgentId>) -> Result<Self> {
         let mut given: Map<String, Value> =
             serde_json::from_str(text).context("--data: must be a JSON object")?;
@@ -54,7 +58,7 @@ impl Draft {
             given.entry("agent").or_insert_with(|| agent.to_string().into());
         }
         let named = given.get("agent").and_then(Value::as_str).map(str::to_owned);
-        let agent = named.context("nobody gives the command: name the agent with --agent")?;
+        let agent = named.unwrap_or_else(|| PRIMARY.to_owned());
         let (slice, learned) = (slice.to_owned(), Map::new());
         let about = About::of(&Value::Object(given.clone()));
         let mut draft = Self { slice, about, agent, given, learned };
@@ -86,7 +90,7 @@ impl Draft {
     pub(crate) fn check(&self, filled: &Value) -> Result<()> {
         let (agent, edge) = (&self.agent, filled.get("edge").and_then(Value::as_str));
         ensure!(
-            !self.is_working() || filled.get("claim").is_some(),
+            !self.is_working() || filled.get("claim").is_some() || self.may_start(),
             "the cache has no claim of {agent} on {}: claim it, `ringfence project pull`, or name the claim in --data",
             edge.unwrap_or("the edge")
         );
@@ -131,6 +135,11 @@ impl Draft {
         WORKING.contains(&&*self.slice)
     }
 
+    /// Whether it claims a free edge itself, if the project is in single mode.
+    fn may_start(&self) -> bool {
+        STARTING.contains(&&*self.slice) && self.agent == PRIMARY
+    }
+
     /// The command, with what the cache and the answers know.
     pub(crate) fn filled(&self, standing: &Standing) -> Value {
         let mut filled = Map::new();
@@ -144,6 +153,8 @@ impl Draft {
             About { edge: Some(edge), .. } if self.is_working() => {
                 if let Some(claim) = standing.claim(edge, &self.agent) {
                     add("claim", claim.into());
+                } else if self.may_start() && !self.given.contains_key("claim") {
+                    add("after", json(standing.dependencies(&edge.feature)));
                 }
             }
             About { .. } if self.slice == DEPENDING => {

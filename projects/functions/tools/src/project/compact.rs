@@ -17,9 +17,9 @@ use ringfence_dynamo::Clock;
 
 use super::cache::is_known;
 use super::folder::{EVENTS, Folder, Snapshot, Writing};
-use super::line::{named, to_text};
 use super::outbox::Outbox;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES, VERSION};
+use projects::line::{named, to_text};
 
 const DAY_MS: u64 = 86_400_000;
 /// What a snapshot tells.

@@ -8,7 +8,7 @@ use ringfence::{Append, Appended, Envelope, EventLog, MemoryLog, NewEvent, Seque
 use ringfence_feed::{Checkpoint, Entry};
 
 use super::folder::{EVENTS, End, Writing};
-use super::line::{Line, to_text};
+use projects::line::{Line, to_text};
 
 /// The log in memory, and the file that its events come from. Nobody else writes the file meanwhile.
 ///
@@ -106,8 +106,8 @@ mod tests {
     use super::super::cache::Cache;
     use super::super::decide::Slices;
     use super::super::folder::{Folder, Reading};
-    use super::super::line::About;
     use super::*;
+    use projects::line::About;
 
     fn shop(root: &tempfile::TempDir) -> Folder {
         Folder::at(root.path(), &"shop".parse().unwrap())

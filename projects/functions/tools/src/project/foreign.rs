@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use projects::{EdgeName, EdgeRef, FeatureRef, ProjectId, Sha256};
+use projects::{AgentId, EdgeName, EdgeRef, FeatureRef, ProjectId, Sha256};
 use ringfence_dynamo::ms_of_rfc3339;
 use serde_json::{Map, Value};
 
-use super::line::snake_case;
+use projects::line::snake_case;
 
 /// A number that is larger counts milliseconds since 1970, and not seconds.
 const SECONDS_MAX: f64 = 1e11;
@@ -25,14 +25,6 @@ pub(crate) struct Foreign {
     /// As it is spelt.
     pub(crate) event_type: String,
     pub(crate) members: Map<String, Value>,
-}
-
-/// What a line says of the edge that it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
-    Started,
-    Iteration,
-    Converged,
 }
 
 impl Foreign {
@@ -57,9 +49,13 @@ impl Foreign {
         Ok(lines)
     }
 
-    /// By this a line is imported once.
+    /// By this a line is imported once: its own id, or else what it says and which of equal lines it is.
     pub(crate) fn id(&self) -> String {
-        format!("{}-{}", self.sha256, self.occurrence)
+        let own = ["event_id", "eventId"].iter().find_map(|name| self.members.get(*name)?.as_str());
+        match own {
+            Some(id) => format!("{}-id", sha256(id)),
+            None => format!("{}-{}", self.sha256, self.occurrence),
+        }
     }
 
     /// The type of the event in snake case.
@@ -94,15 +90,41 @@ impl Foreign {
         self.text(&["edge"])?.replace(' ', "").parse().ok()
     }
 
-    /// The work on an edge that the line tells of.
-    pub(crate) fn work(&self, project: &ProjectId) -> Option<(EdgeRef, Work)> {
-        let work = match &*self.kind() {
-            "edge_started" => Work::Started,
-            "iteration_completed" => Work::Iteration,
-            "edge_converged" => Work::Converged,
-            _ => return None,
+    /// The edge that the line is about.
+    pub(crate) fn edge(&self, project: &ProjectId) -> Option<EdgeRef> {
+        Some(self.feature(project, &["feature"])?.edge(&self.edge_name()?))
+    }
+
+    /// Whether the line tells of work, which the project's graph must have the edge for.
+    pub(crate) fn is_work(&self) -> bool {
+        ["edge_started", "iteration_completed", "edge_converged"].contains(&&*self.kind())
+    }
+
+    /// The agent that it names.
+    pub(crate) fn agent(&self) -> Option<AgentId> {
+        self.text(&["agent", "agent_id", "agentId"])?.parse().ok()
+    }
+
+    /// A hash, or that of another text that stands in its place.
+    pub(crate) fn hash(&self, names: &[&str]) -> Option<Sha256> {
+        let text = self.text(names)?;
+        let text = text.strip_prefix("sha256:").unwrap_or(text);
+        Some(text.parse().unwrap_or_else(|_| sha256(text)))
+    }
+
+    /// A number of things.
+    pub(crate) fn count(&self, names: &[&str]) -> Option<u32> {
+        self.member(names)?.as_u64()?.try_into().ok()
+    }
+
+    /// The names in a list of names, or of objects with one.
+    pub(crate) fn names(&self, names: &[&str]) -> Vec<String> {
+        let name = |value: &Value| {
+            let of = |name| value.get(name).and_then(Value::as_str);
+            let name = value.as_str().or_else(|| of("feature")).or_else(|| of("id"));
+            name.map_or_else(|| value.to_string(), str::to_owned)
         };
-        Some((self.feature(project, &["feature"])?.edge(&self.edge_name()?), work))
+        self.member(names).and_then(Value::as_array).into_iter().flatten().map(name).collect()
     }
 
     /// How many checks failed.
@@ -222,6 +244,10 @@ mod tests {
         assert_eq!(first.sha256, second.sha256);
         assert_eq!([first.id(), second.id()], [1, 2].map(|n| format!("{}-{n}", first.sha256)));
         assert!(other.id().ends_with("-1") && other.sha256 != first.sha256);
+        // Its own id counts, whatever else it says.
+        let ids = ["first", "second"]
+            .map(|title| line(&json!({ "event_id": "e-1", "title": title })).id());
+        assert!(ids[0] == ids[1] && ids[0].ends_with("-id"), "{ids:?}");
         let error = Foreign::read("{}\n[]\n").err().unwrap().to_string();
         assert_eq!(error, "line 2 is not a JSON object");
     }
@@ -234,11 +260,11 @@ mod tests {
             json!({ "event_type": "edge_started", "feature": feature, "edge": edge }),
             json!({ "type": "EdgeStarted", "feature": null, "data": { "feature": feature, "edge": edge } }),
         ] {
-            let (edge, work) = line(&value).work(&project).unwrap();
+            let edge = line(&value).edge(&project).unwrap();
             assert_eq!(edge.to_string(), "shop/REQ-F-AUTH-001/design_code");
-            assert_eq!(work, Work::Started);
+            assert!(line(&value).is_work());
         }
         let all = json!({ "event_type": "edge_started", "feature": "all", "edge": edge });
-        assert_eq!(line(&all).work(&project), None);
+        assert_eq!(line(&all).edge(&project), None);
     }
 }

@@ -1,25 +1,32 @@
-//! `ringfence project import`: the work that another program has recorded, in a local project.
+//! `ringfence project import`: the work that another program has recorded, in a local project or in one of a stack.
 //!
-//! The file is of one agent, so the project is in single mode. What the context knows becomes its events, in the order
-//! of the lines; every other line is kept as it is.
+//! What the context knows becomes its events, in the order of the lines; every other line is kept as it is, and the report
+//! says why. The project may go on here, and the file may grow: each line is imported once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use std::time::Duration;
+
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use projects::{EdgeRef, ForeignRecorded, ProjectId};
-use ringfence::{CommandContext, Envelope, Event, Metadata, rfc3339};
+use clap::builder::NonEmptyStringValueParser;
+use ringfence::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
 use ringfence_cli::say;
+use ringfence_cli::tables::EventTable;
 use ringfence_dynamo::Clock;
+use tokio::time::sleep;
 
 use super::cache::Cache;
 use super::decide::Slices;
-use super::folder::Folder;
-use super::foreign::{Foreign, Work};
-use super::importer::{Importer, Progress};
+use super::folder::{EVENTS, Folder, Writing};
+use super::foreign::Foreign;
+use super::importer::Importer;
+use super::live::Live;
+use super::pull::{Source, pull};
+use super::taken::Taken;
 
 /// The metadata of an event that says which line it follows from.
 const IMPORT_ID: &str = "importId";
@@ -27,49 +34,153 @@ const IMPORT_ID: &str = "importId";
 #[derive(Args)]
 #[command(after_help = "\
 The file has a JSON object a line, with `event_type` and `timestamp`. The project is a local one or begins with the
-import; `publish` brings it into a stack. Lines of `edge_started`, `iteration_completed`, `edge_converged`,
-`spawn_created`, `feature_spawned`, `spawn_folded_back`, `feature_folded_back` and `feature_created` become events of the
-project. All others are kept as they are. A line is imported once, so the file can grow and be imported again. Nobody
-may work on the project meanwhile: at the end the project is compared with the file.
+import; `publish` brings it into a stack. Or it is a stack's, of which the folder has a copy: then others can work on it
+meanwhile. A line becomes an event of the project if it is of one of these types:
+project_initialized, edge_started, iteration_completed, edge_converged, edge_released, claim_rejected, claim_expired,
+convergence_escalated, review_completed, spawn_created, spawn_folded_back, checkpoint_created, gaps_validated,
+intent_raised, release_created. All others are kept as they are, and so is a line that does not fit. The report says why. A
+line is imported once, by its `event_id` or else by what it says. So the file can grow and be imported again, and the
+project can go on meanwhile.
 
-Example:
-  ringfence project import events.jsonl --project shop")]
+Examples:
+  ringfence project import events.jsonl --project shop
+  ringfence --stack ringfence-prod project import events.jsonl")]
 pub(crate) struct Import {
     /// The file.
     file: PathBuf,
+    /// The event table of the stack that the project is of, if it is not local.
+    #[arg(long, env = "EVENT_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    table: Option<String>,
+    #[command(flatten)]
+    source: Source,
 }
 
-pub(crate) async fn run(folder: &Folder, Import { file }: &Import) -> Result<ExitCode> {
+/// How many lines a reason of the report names.
+const SHOWN_MAX: usize = 5;
+/// How often in succession a line of a stack's project is taken anew, because somebody was faster or the index is behind,
+/// and the pause before.
+const TRIES: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// What became of the lines.
+#[derive(Default)]
+struct Report {
+    imported: usize,
+    /// The numbers of the lines that are kept as they are, by type and reason.
+    kept: BTreeMap<(String, String), Vec<usize>>,
+}
+
+pub(crate) async fn run(folder: &Folder, arguments: &Import) -> Result<ExitCode> {
+    let file = &arguments.file;
     let text = fs::read_to_string(file);
     let text = text.with_context(|| format!("reading {}", file.display()))?;
     let lines = Foreign::read(&text).with_context(|| file.display().to_string())?;
-    let (slices, project, folder) = (Slices::all(), &folder.project, folder.write()?);
-    let log = Cache::read(&folder, &slices).await?.file_log(&folder, &slices)?;
+    let (slices, folder) = (Slices::all(), folder.write()?);
+    let is_copy = !folder.is_local()? && folder.open(EVENTS)?.is_some();
+    let Report { imported, kept } = match is_copy {
+        true => into_stack(&folder, arguments, &slices, &lines).await?,
+        false => into_file(&folder, &slices, &lines).await?,
+    };
+    let (there, foreign) = (lines.len() - imported, kept.values().map(Vec::len).sum::<usize>());
+    say!(
+        "{imported} lines imported, {foreign} of them kept as they are; {there} were there before"
+    );
+    for ((event_type, why), numbers) in kept {
+        let shown = numbers.iter().take(SHOWN_MAX).map(ToString::to_string);
+        let shown = shown.collect::<Vec<_>>().join(", ");
+        let more = if numbers.len() > SHOWN_MAX { ", …" } else { "" };
+        say!("kept {event_type} ({}): {why}; lines {shown}{more}", numbers.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Report {
+    fn note(&mut self, line: &Foreign, kept: Option<String>) {
+        self.imported += 1;
+        if let Some(why) = kept {
+            self.kept.entry((line.event_type.clone(), why)).or_default().push(line.number);
+        }
+    }
+}
+
+/// The lines that these events follow from.
+fn imported(events: &[SequencedEvent]) -> BTreeSet<String> {
+    let ids = events.iter().filter_map(|event| event.metadata.text(IMPORT_ID));
+    ids.map(str::to_owned).collect()
+}
+
+/// Into a local project, or one that begins here: all lines or none.
+async fn into_file(folder: &Writing<'_>, slices: &Slices, lines: &[Foreign]) -> Result<Report> {
+    let log = Cache::read(folder, slices).await?.file_log(folder, slices)?;
     let before = log.memory.events();
-    let ids: BTreeSet<&str> =
-        before.iter().filter_map(|event| event.metadata.text(IMPORT_ID)).collect();
-    let mut importer = Importer::new(project, &before, &lines)?;
-    let (mut appends, mut kept) = (Vec::new(), 0);
-    for line in lines.iter().filter(|line| !ids.contains(&*line.id())) {
-        let events = importer.events_of(line);
-        kept += events.iter().filter(|event| event.event_type == ForeignRecorded::NAME).count();
+    let mut ids = imported(&before);
+    let mut importer = Importer::new(folder.project(), &before, lines)?;
+    let (mut appends, mut report) = (Vec::new(), Report::default());
+    for line in lines.iter().filter(|line| ids.insert(line.id())) {
+        let Taken { events, kept } = importer.take(line);
+        report.note(line, kept);
         appends.push((events, envelope(line)));
     }
-    let imported = appends.len();
-    if imported > 0 {
-        for (edge, told) in told(project, &lines) {
-            let found = importer.progress(&edge);
-            ensure!(
-                found == told,
-                "{edge}: {found} here, and {told} by the file, so somebody has worked on it here since the last \
-                 import; nothing is written"
-            );
-        }
+    if report.imported > 0 {
         log.append_all(appends).await?;
     }
-    let there = lines.len() - imported;
-    say!("{imported} lines imported, {kept} of them kept as they are; {there} were there before");
-    Ok(ExitCode::SUCCESS)
+    Ok(report)
+}
+
+/// Into a project of a stack: line by line, so a run that broke off is repeated.
+async fn into_stack(
+    folder: &Writing<'_>,
+    arguments: &Import,
+    slices: &Slices,
+    lines: &[Foreign],
+) -> Result<Report> {
+    let table = arguments.table.clone().context(
+        "the project is of a stack: name its event table with --table or --stack, and where its events are",
+    )?;
+    let (table, client) = (EventTable::named(table), arguments.source.dynamo.client().await?);
+    table.check(&client).await?;
+    let log = table.log_at(client, slices.catalog(), Clock::system());
+    let (origin, mut report) = (arguments.source.named().await?, Report::default());
+    let mut tries = 0;
+    loop {
+        pull(&origin, folder).await?;
+        ensure!(
+            folder.snapshot()?.is_none(),
+            "some events of the copy are folded: `ringfence project reconstruct` brings them back"
+        );
+        let mut before = Vec::new();
+        folder.lines(|line| {
+            before.push(line.event()?);
+            Ok(())
+        })?;
+        let mut ids = imported(&before);
+        let mut importer = Importer::new(folder.project(), &before, lines)?;
+        let known = before.iter().map(SequencedEvent::id).collect();
+        let mut live = Live { log: &log, catalog: slices.catalog(), known };
+        let mut is_done = true;
+        for line in lines.iter().filter(|line| ids.insert(line.id())) {
+            let Taken { events, kept } = importer.take(line);
+            let appended = live.append(events, &envelope(line)).await;
+            if !appended.with_context(|| format!("line {}", line.number))? {
+                is_done = false;
+                break;
+            }
+            report.note(line, kept);
+            tries = 0;
+        }
+        if is_done {
+            pull(&origin, folder).await?;
+            return Ok(report);
+        }
+        tries += 1;
+        ensure!(
+            tries < TRIES,
+            "broken off after {} lines: others keep changing what the next line is about, or the index is behind. \
+             Repeat the import",
+            report.imported
+        );
+        sleep(PAUSE).await;
+    }
 }
 
 fn envelope(line: &Foreign) -> Envelope {
@@ -82,18 +193,4 @@ fn envelope(line: &Foreign) -> Envelope {
     }
     let context = CommandContext { now_ms: Clock::system().now_ms(), ..CommandContext::default() };
     Envelope { context, metadata, ..Envelope::default() }
-}
-
-/// How far the edges are, by the lines alone.
-fn told(project: &ProjectId, lines: &[Foreign]) -> BTreeMap<EdgeRef, Progress> {
-    let mut told = BTreeMap::<EdgeRef, Progress>::new();
-    for (edge, work) in lines.iter().filter_map(|line| line.work(project)) {
-        let progress = told.entry(edge).or_default();
-        if progress.is_converged && work != Work::Converged {
-            *progress = Progress::default();
-        }
-        progress.iterations += u32::from(work == Work::Iteration);
-        progress.is_converged |= work == Work::Converged;
-    }
-    told
 }

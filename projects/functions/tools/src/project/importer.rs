@@ -3,49 +3,39 @@
 //! Another program need not say where a feature begins, or the work on an edge. Then the first line that rests on it
 //! is preceded by it.
 
-use std::collections::BTreeMap;
-use std::fmt::{self, Display, Formatter};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 
 use anyhow::{Context, Result, ensure};
 use projects::{
-    AgentId, Artifact, ClaimId, Config, Convergence, EdgeEvent, EdgeRef, EdgeReopened, EdgeStarted,
-    Edges, FeatureCreated, FeatureReconfigured, FeatureRef, Features, ForeignRecorded,
-    IterationCompleted, Kind, Mode, PRIMARY, Project, ProjectId, ProjectInitialized, Projects,
-    SpawnCreated, SpawnFoldedBack, SpawnOutcome, Status, ended,
+    AgentId, ClaimId, Config, EdgeEvent, EdgeRef, EdgeReopened, EdgeStarted, Edges, FeatureCreated,
+    FeatureReconfigured, FeatureRef, Features, Kind, Mode, Project, ProjectId, ProjectInitialized,
+    Projects,
 };
 use ringfence::{
     BoundaryId, Catalog, Context as _, Event, Metadata, NewEvent, Reads, SequencedEvent, State,
     Text,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::foreign::{Foreign, Work, sha256};
+use super::foreign::Foreign;
 
-/// How far an edge is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
-    /// Since it was last opened.
-    pub(crate) iterations: u32,
-    pub(crate) is_converged: bool,
-}
-
-impl Display for Progress {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let end = if self.is_converged { "converged" } else { "open" };
-        write!(f, "{end} after {} iterations", self.iterations)
-    }
-}
+/// Why a line is kept as it is.
+pub(super) type Why = String;
 
 /// A project as it is after the lines so far.
 pub(crate) struct Importer<'a> {
-    project: &'a ProjectId,
+    pub(super) project: &'a ProjectId,
     catalog: Catalog,
     configured: Project,
-    features: Features,
-    edges: Edges,
+    pub(super) features: Features,
+    pub(super) edges: Edges,
     /// The edges at which features were born.
-    born: BTreeMap<FeatureRef, EdgeRef>,
+    pub(super) born: BTreeMap<FeatureRef, EdgeRef>,
+    /// What is said once: checkpoints, releases, intents, comparisons and rejections of claims.
+    said: BTreeSet<String>,
+    /// What the project begins with, if no line has begun it yet.
+    begins: Option<ProjectInitialized>,
     /// What has happened since the last line.
     events: Vec<NewEvent>,
 }
@@ -55,7 +45,7 @@ impl<'a> Importer<'a> {
     /// lines.
     ///
     /// # Errors
-    /// The project is not in single mode, or its graph lacks an edge of the lines or can't have all of them.
+    /// The project's graph lacks an edge of the lines or can't have all of them.
     pub(crate) fn new(
         project: &'a ProjectId,
         before: &[SequencedEvent],
@@ -68,22 +58,26 @@ impl<'a> Importer<'a> {
             features: Features::default(),
             edges: Edges::default(),
             born: BTreeMap::new(),
+            said: BTreeSet::new(),
+            begins: None,
             events: Vec::new(),
         };
         for event in before {
             importer.follow(event)?;
         }
         if importer.configured.config(project).is_err() {
-            let config = graph(project, lines)?;
-            importer.add(ProjectInitialized { project: project.clone(), agent: primary(), config });
+            let (project, config) = (project.clone(), graph(project, lines)?);
+            let agent = AgentId::default();
+            importer.begins = Some(ProjectInitialized { project, agent, config });
         }
-        let (config, _) = importer.config();
-        ensure!(
-            config.mode == Mode::Single,
-            "{project} is in multi mode: what another program has done alone goes into a project in single mode"
-        );
+        let config = importer.begins.as_ref().map_or_else(
+            || importer.configured.config(project).map(|(config, _)| config),
+            |begins| Ok(&begins.config),
+        )?;
         for line in lines {
-            let Some((EdgeRef { name, .. }, _)) = line.work(project) else { continue };
+            let Some(EdgeRef { name, .. }) = line.edge(project).filter(|_| line.is_work()) else {
+                continue;
+            };
             ensure!(
                 config.edges.iter().any(|rule| rule.edge == name),
                 "line {}: the graph of {project} has no edge {name}: add it with `reconfigure-project`",
@@ -93,48 +87,47 @@ impl<'a> Importer<'a> {
         Ok(importer)
     }
 
-    /// The events that follow from the next line.
-    pub(crate) fn events_of(&mut self, line: &Foreign) -> Vec<NewEvent> {
-        let is_known = match (line.work(self.project), &*line.kind()) {
-            (Some((edge, work)), _) => self.work(line, &edge, work),
-            (None, "feature_created" | "feature_spawned" | "spawn_created") => self.spawn(line),
-            (None, "feature_folded_back" | "spawn_folded_back") => self.fold_back(line),
-            (None, _) => false,
-        };
-        if !is_known {
-            self.add(ForeignRecorded {
-                project: self.project.clone(),
-                line: line.id(),
-                event_type: line.event_type.clone(),
-                data: line.members.clone().into(),
-            });
-        }
+    /// Begins the project, if no line has begun it yet. Says whether that is so.
+    pub(super) fn begin(&mut self) -> bool {
+        let begins = self.begins.take();
+        let is_new = begins.is_some();
+        begins.into_iter().for_each(|begins| self.add(begins));
+        is_new
+    }
+
+    /// What has happened since this was last called.
+    pub(super) fn happened(&mut self) -> Vec<NewEvent> {
         mem::take(&mut self.events)
     }
 
-    /// How far an edge is.
-    pub(crate) fn progress(&self, edge: &EdgeRef) -> Progress {
-        let edge = self.edges.edge(edge);
-        Progress { iterations: edge.last_iteration(), is_converged: edge.is_converged() }
-    }
-
-    fn config(&self) -> (&Config, u64) {
+    pub(super) fn config(&self) -> (&Config, u64) {
         self.configured.config(self.project).expect("the importer begins the project")
     }
 
+    /// The agent of a line. In single mode there is one.
+    pub(super) fn agent(&self, line: &Foreign) -> AgentId {
+        match self.config().0.mode {
+            Mode::Single => AgentId::default(),
+            Mode::Multi => line.agent().unwrap_or_default(),
+        }
+    }
+
     /// Whether a feature has an edge, or takes it with the rules of the project.
-    fn has_edge(&self, of: &EdgeRef) -> bool {
+    pub(super) fn has_edge(&self, of: &EdgeRef) -> bool {
         let (config, _) = self.config();
         self.features.rule(of).is_ok() || config.edges.iter().any(|rule| rule.edge == of.name)
     }
 
-    fn add<E: Event>(&mut self, event: E) {
-        let event = NewEvent::from(event);
+    pub(super) fn add<E: Event>(&mut self, event: E) {
+        self.push(event.into());
+    }
+
+    fn push(&mut self, event: NewEvent) {
         let NewEvent { event_type, tags, data } = event.clone();
         let sequenced = SequencedEvent {
             partition: BoundaryId::tagless(),
             slot: 1,
-            // In single mode nothing depends on the time.
+            // Nothing here depends on the time.
             at: 1,
             rest: 0,
             event_type: event_type.into_owned(),
@@ -148,7 +141,22 @@ impl<'a> Importer<'a> {
         self.events.push(event);
     }
 
+    /// Adds an event that is said once.
+    ///
+    /// # Errors
+    /// It was said before.
+    pub(super) fn add_once<E: Event>(&mut self, event: E) -> Result<(), Why> {
+        let event: NewEvent = event.into();
+        let said = said_once(&event.event_type, &event.data);
+        if said.is_some_and(|said| self.said.contains(&said)) {
+            return Err("the project has this already".to_owned());
+        }
+        self.push(event);
+        Ok(())
+    }
+
     fn follow(&mut self, event: &SequencedEvent) -> Result<()> {
+        self.said.extend(said_once(&event.event_type, &event.data));
         let event = self.catalog.current(event)?;
         let event = <(Project, Features, Edges) as State>::Reads::decode(&event)?;
         if let (_, _, Some(EdgeEvent::SpawnCreated { child, edge, .. })) = &event {
@@ -160,112 +168,66 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Takes a line of work; false if it says what is so already.
-    fn work(&mut self, line: &Foreign, of: &EdgeRef, work: Work) -> bool {
+    /// The claim under which an agent works on an edge. If nobody holds the edge, its work begins here, and the feature
+    /// begins before it. A feature that lacks the edge takes the project's rules, which have it. An edge that was done
+    /// is opened again.
+    ///
+    /// # Errors
+    /// Another agent holds the edge.
+    pub(super) fn claim(&mut self, of: &EdgeRef, agent: &AgentId) -> Result<ClaimId, Why> {
         let edge = self.edges.edge(of);
-        let is_so = match work {
-            Work::Started => edge.current().is_some(),
-            Work::Iteration => false,
-            Work::Converged => edge.is_converged(),
-        };
-        if is_so {
-            return false;
+        if let Some(claim) = edge.current() {
+            return match claim.agent == *agent {
+                true => Ok(claim.id.clone()),
+                false => Err(format!("{} holds the edge", claim.agent)),
+            };
         }
-        let claim = self.claim(of);
-        match work {
-            Work::Started => {}
-            Work::Iteration => self.iterate(line, of, claim),
-            Work::Converged => self.converge(line, of),
-        }
-        true
-    }
-
-    /// The current claim on an edge. If nobody holds the edge, its work begins here, and the feature begins before it. A
-    /// feature that lacks the edge takes the project's rules, which have it. An edge that was done is opened again.
-    fn claim(&mut self, of: &EdgeRef) -> ClaimId {
         let rules = self.features.feature(&of.feature).ok().map(|feature| &feature.rules);
-        let has_edge = rules.map(|rules| rules.edge(&of.name).is_some());
-        match has_edge {
+        match rules.map(|rules| rules.edge(&of.name).is_some()) {
             None => self.create(of.feature.clone(), None, None),
             Some(false) => {
                 let (config, version) = self.config();
                 let (feature, rules) = (of.feature.clone(), config.rules());
-                self.add(FeatureReconfigured { feature, agent: primary(), rules, version });
+                self.add(FeatureReconfigured { feature, agent: agent.clone(), rules, version });
             }
             Some(true) => {}
         }
         let edge = self.edges.edge(of);
-        if let Some(claim) = edge.current() {
-            return claim.id.clone();
-        }
         let (epoch, run, is_converged) = (edge.next_epoch(), edge.run(), edge.is_converged());
-        let claim: ClaimId = format!("import-{epoch}").parse().expect("a name");
+        let mut ids = (epoch..).map(|n| format!("import-{n}").parse().expect("a name"));
+        let claim: ClaimId =
+            ids.find(|id| edge.claim(id).is_none()).expect("an edge has few claims");
         if is_converged {
             let is_done = self.features.is_done(&of.feature);
             self.add(EdgeReopened {
                 edge: of.clone(),
-                agent: primary(),
+                agent: agent.clone(),
                 run: run + 1,
                 reason: "work went on".to_owned(),
                 reopens_feature: is_done,
             });
         }
         let (config, _) = self.config();
+        let lease_ms = (config.mode == Mode::Multi).then_some(config.lease_ms);
         self.add(EdgeStarted {
             edge: of.clone(),
-            agent: primary(),
+            agent: agent.clone(),
             claim: claim.clone(),
             epoch,
             run: run + u32::from(is_converged),
             principal: None,
-            lease_ms: None,
+            lease_ms,
             stuck_after: config.stuck_after,
         });
-        claim
+        Ok(claim)
     }
 
-    fn iterate(&mut self, line: &Foreign, of: &EdgeRef, claim: ClaimId) {
-        let edge = self.edges.edge(of);
-        let (run, iteration) = (edge.run(), edge.last_iteration() + 1);
-        let status = match line.text(&["status"]) {
-            Some("converged") => Status::Converged,
-            Some("blocked") => Status::Blocked,
-            _ => Status::InProgress,
-        };
-        let req_keys = line.texts(&["req_keys", "reqKeys"]);
-        let context = line.text(&["context_hash", "contextHash"]).unwrap_or_default();
-        let context = context.strip_prefix("sha256:").unwrap_or(context);
-        self.add(IterationCompleted {
-            edge: of.clone(),
-            agent: primary(),
-            claim,
-            run,
-            iteration,
-            status,
-            delta: line.delta(),
-            checks: vec![],
-            source_findings: line.texts(&["source_findings", "sourceFindings"]),
-            process_gaps: line.texts(&["process_gaps", "processGaps"]),
-            artifact: None,
-            // The other program may write a text here. Then its hash is kept.
-            context_hash: context.parse().unwrap_or_else(|_| sha256(context)),
-            req_keys: req_keys.iter().filter_map(|key| key.parse().ok()).collect(),
-        });
-    }
-
-    fn converge(&mut self, line: &Foreign, of: &EdgeRef) {
-        let convergence = match line.text(&["convergence_type", "convergence"]) {
-            Some("question_answered") => Convergence::QuestionAnswered,
-            Some("time_box_expired") => Convergence::TimeBoxExpired,
-            _ => Convergence::Standard,
-        };
-        let (feature, edge) = (self.features.feature(&of.feature), self.edges.edge(of));
-        let feature = feature.expect("a claimed edge is one of a feature");
-        let done = ended(of, &primary(), feature, edge, convergence);
-        self.add(done.expect("the edge is claimed"));
-    }
-
-    fn create(&mut self, feature: FeatureRef, parent: Option<FeatureRef>, line: Option<&Foreign>) {
+    pub(super) fn create(
+        &mut self,
+        feature: FeatureRef,
+        parent: Option<FeatureRef>,
+        line: Option<&Foreign>,
+    ) {
         let title: Option<Text<200>> = line
             .and_then(|line| line.text(&["title"]))
             .and_then(|title| title.to_owned().try_into().ok());
@@ -274,10 +236,11 @@ impl<'a> Importer<'a> {
         let above = parent.as_ref().and_then(|parent| self.features.feature(parent).ok());
         let (depth, (config, version)) = (above.map_or(0, |it| it.depth + 1), self.config());
         let rules = config.rules();
+        let agent = line.map_or_else(AgentId::default, |line| self.agent(line));
         self.add(FeatureCreated {
             title: title.map_or_else(|| feature.feature.to_string(), String::from),
             feature,
-            agent: primary(),
+            agent,
             kind: kind.unwrap_or(Kind::Feature),
             priority: 0,
             dependencies: vec![],
@@ -288,70 +251,20 @@ impl<'a> Importer<'a> {
             time_box_ms: None,
         });
     }
-
-    /// Takes a line of a new feature; false if it names none. If it names an edge of the parent that is open, the
-    /// feature is born there.
-    fn spawn(&mut self, line: &Foreign) -> bool {
-        let project = self.project;
-        let Some(child) = child(line, project).filter(|child| !self.features.has(child)) else {
-            return false;
-        };
-        let parent = line.feature(project, &["parent", "parent_vector"]);
-        let parent = parent.filter(|parent| *parent != child);
-        if let Some(parent) = &parent {
-            if !self.features.has(parent) {
-                self.create(parent.clone(), None, None);
-            }
-            let at = line
-                .edge_name()
-                .map(|name| parent.edge(&name))
-                .filter(|at| self.has_edge(at) && !self.edges.edge(at).is_converged());
-            if let Some(edge) = at {
-                let claim = self.claim(&edge);
-                self.add(SpawnCreated {
-                    edge,
-                    agent: primary(),
-                    claim,
-                    child: child.clone(),
-                    kind: Kind::Feature,
-                    blocks: false,
-                    reason: line.text(&["reason", "trigger"]).unwrap_or_default().to_owned(),
-                    intent: None,
-                });
-            }
-        }
-        self.create(child, parent, Some(line));
-        true
-    }
-
-    /// Takes a line of a feature that is folded back; false if it was born at no edge, or was folded back before.
-    fn fold_back(&mut self, line: &Foreign) -> bool {
-        let child = child(line, self.project);
-        let Some((child, edge)) =
-            child.and_then(|child| Some((child.clone(), self.born.get(&child)?.clone())))
-        else {
-            return false;
-        };
-        if self.edges.edge(&edge).spawned(&child) != Some(false) {
-            return false;
-        }
-        // The line itself: it need not say where a file is, and what its hash is.
-        let uri = format!("import:{}", line.id()).try_into().expect("a short text");
-        let payload = Artifact { uri, sha256: line.sha256.clone() };
-        let outcome = SpawnOutcome::Done;
-        self.add(SpawnFoldedBack { edge, agent: primary(), child, outcome, payload });
-        true
-    }
 }
 
-/// The feature that a line says is born or folded back.
-fn child(line: &Foreign, project: &ProjectId) -> Option<FeatureRef> {
-    let child = line.feature(project, &["child", "child_vector"]);
-    child.or_else(|| line.feature(project, &["feature"]))
-}
-
-fn primary() -> AgentId {
-    PRIMARY.parse().expect("a name")
+/// What names an event that is said once.
+fn said_once(event_type: &str, data: &Value) -> Option<String> {
+    let members: &[&str] = match event_type {
+        "CheckpointCreated" => &["sha256"],
+        "ReleaseCreated" => &["version"],
+        "IntentRaised" => &["intent"],
+        "GapsValidated" => &["intent", "asOf"],
+        "ClaimRejected" => &["edge", "agent", "epoch"],
+        _ => return None,
+    };
+    let members = members.iter().map(|member| data[*member].to_string());
+    Some([event_type.to_owned()].into_iter().chain(members).collect::<Vec<_>>().join(" "))
 }
 
 /// A graph of the edges of the lines, in their order. No edge waits for another one, because no line says that it
@@ -361,10 +274,9 @@ fn primary() -> AgentId {
 /// The lines have no edge, or more edges than a graph may have.
 fn graph(project: &ProjectId, lines: &[Foreign]) -> Result<Config> {
     let mut edges = Vec::new();
-    for (EdgeRef { name, .. }, _) in lines.iter().filter_map(|line| line.work(project)) {
-        if !edges.contains(&name) {
-            edges.push(name);
-        }
+    for line in lines.iter().filter(|line| line.is_work()) {
+        let name = line.edge(project).map(|edge| edge.name);
+        edges.extend(name.filter(|name| !edges.contains(name)));
     }
     let edges: Vec<_> = edges.iter().map(|edge| json!({ "edge": edge })).collect();
     let config = serde_json::from_value(json!({ "edges": edges })).map_err(anyhow::Error::from);

@@ -9,12 +9,15 @@ mod claim;
 mod command;
 mod compact;
 mod decide;
+mod export;
 mod file_log;
 mod folder;
 mod foreign;
 mod import;
 mod importer;
-mod line;
+#[cfg(test)]
+mod line_schema;
+mod live;
 mod outbox;
 mod page;
 mod publish;
@@ -22,6 +25,8 @@ mod pull;
 mod push;
 mod read;
 mod standing;
+mod taken;
+mod zoom;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -57,9 +62,11 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Copies the new events of the project from the index. This needs the right to read the events of all projects.
-    /// Status 0: all are there, 2: error.
-    #[command(after_help = "Example:\n  ringfence project pull --project shop")]
+    /// Copies the new events of the project from the index, or from an export. The index needs the right to read the
+    /// events of all projects, and an export that of the project's folder. Status 0: all are there, 2: error.
+    #[command(
+        after_help = "Examples:\n  ringfence project pull --project shop\n  ringfence project pull --project shop --export s3://exports"
+    )]
     Pull(pull::Source),
     /// Copies all events of the project again. Commands that wait stay. Status 0: all are there, 2: error, and the
     /// old copy stays.
@@ -77,8 +84,8 @@ enum Command {
     Claim(claim::Claim),
     /// Sends the commands that wait, in their order. Status 0: all are sent, 1: some are left or rejected, 2: error.
     Push(push::Push),
-    /// Takes the work that another program has recorded into a local project. Status 0: all lines are there, 2: error,
-    /// and nothing is written.
+    /// Takes the work that another program has recorded into a local project, or into one of a stack. Status 0: all lines
+    /// are there, 2: error. Into a local project nothing is written then.
     Import(import::Import),
     /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
     /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.
@@ -92,9 +99,13 @@ enum Command {
     /// Lists the holders of edges. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project claims --agent ada")]
     Claims(read::Claims),
-    /// Lists which work answers to which requirement, and at which edges it is missing. Status 0: shown, 2: error.
+    /// Lists which work answers to which requirement, at which edges it is missing, in which releases it is, how far it
+    /// was met when that was last compared, and the events that say so. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project trace --feature REQ-F-AUTH-001")]
     Trace(read::Of),
+    /// Shows the edges of a feature, the iterations of an edge, the events of an iteration, or an event. Status 0: shown, 2:
+    /// error.
+    Zoom(zoom::Zoom),
     /// Lists events, in the order of the index. Status 0: shown, 2: error.
     #[command(
         after_help = "Example:\n  ringfence project log --type iteration_completed --since 2026-11-22T00:00:00Z"
@@ -122,6 +133,7 @@ impl ringfence_cli::Own for Own {
             Command::Ready(of) => read::run_ready(&folder()?, of),
             Command::Claims(arguments) => read::run_claims(&folder()?, arguments),
             Command::Trace(of) => read::run_trace(&folder()?, of),
+            Command::Zoom(arguments) => zoom::run(&folder()?, arguments),
             Command::Log(arguments) => read::run_log(&folder()?, arguments),
         }
     }

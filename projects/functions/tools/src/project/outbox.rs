@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{OUTBOX, Reading, Writing};
-use super::line::About;
+use projects::line::About;
 
 const CONFLICTS: &str = "conflicts";
 

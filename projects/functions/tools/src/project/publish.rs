@@ -19,7 +19,7 @@ use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
 
 use super::folder::Folder;
-use super::pull::reconstruct;
+use super::pull::{Origin, reconstruct};
 
 /// How many partitions are read at once.
 const PARTITIONS: usize = 50;
@@ -28,11 +28,16 @@ const PARTITIONS: usize = 50;
 #[command(after_help = "\
 Nobody else may work on a project of this name meanwhile. If the stack has other events in the partitions of the
 project, nothing is written. Each event is imported once, at its place and time, so the command can be broken off and
-run again. At the end the stack's events are compared with the file's, and the file becomes a copy.
+run again. At the end the stack's events are compared with the file's, and the file becomes a copy. With `--stay-local`
+it stays the log: work goes on here, and the next publishing brings what is new.
 
-Example:
-  ringfence project publish --project shop --table ringfence-prod-events --index-table ringfence-prod-index")]
+Examples:
+  ringfence project publish --project shop --table ringfence-prod-events --index-table ringfence-prod-index
+  ringfence --stack ringfence-prod project publish --stay-local")]
 pub(crate) struct Publish {
+    /// The project stays local, so only this file goes on. Publish again to bring what is new.
+    #[arg(long)]
+    stay_local: bool,
     #[command(flatten)]
     table: EventTable,
     #[command(flatten)]
@@ -59,12 +64,18 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
     arguments.table.check(&client).await?;
     let clock = Clock::fixed(0);
     let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());
-    compare(&log, project, &events).await.context("nothing is written")?;
-    let mut imports = Imports::default();
-    imports.import(events.iter().map(recorded).collect(), &log, &clock).await?;
-    let found = compare(&log, project, &events).await?;
+    let there = compare(&log, project, &events).await.context("nothing is written")?;
+    let mut imports = Imports { before: there.len() as u64, ..Imports::default() };
+    let new = events.iter().filter(|event| !there.contains(&event.id())).map(recorded);
+    imports.import(new.collect(), &log, &clock).await?;
+    let found = compare(&log, project, &events).await?.len();
     ensure!(found == events.len(), "the stack has {found} of {} events: repeat it", events.len());
-    let copied = reconstruct(&arguments.index.index(client), &folder).await?;
+    if arguments.stay_local {
+        say!("{imports}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let index = Origin::Index(arguments.index.index(client));
+    let copied = reconstruct(&index, &folder).await?;
     say!("{imports}");
     if copied < events.len() as u64 {
         say!("the index has {copied} of them by now: `ringfence project pull` brings the rest");
@@ -83,7 +94,7 @@ fn recorded(event: &SequencedEvent) -> ForeignEvent {
     }
 }
 
-/// How many of the events the stack has.
+/// The ids of the events that the stack has.
 ///
 /// # Errors
 /// It has others in the partitions of the project.
@@ -91,7 +102,7 @@ async fn compare(
     log: &impl EventLog,
     project: &ProjectId,
     events: &[SequencedEvent],
-) -> Result<usize> {
+) -> Result<BTreeSet<String>> {
     let own: BTreeMap<String, &SequencedEvent> =
         events.iter().map(|event| (event.id(), event)).collect();
     let partitions = events.iter().map(|event| event.partition.clone());
@@ -104,7 +115,7 @@ async fn compare(
         Read { boundary, access, types, fenced: false, after: 0 }
     });
     let (reads, envelope): (Vec<Read>, _) = (reads.collect(), Envelope::default());
-    let mut found = 0;
+    let mut found = BTreeSet::new();
     for reads in reads.chunks(PARTITIONS) {
         let plan = Plan { clauses: vec![], reads: reads.to_vec() };
         let mut there = log.read(&plan, Consistency::Strong, &envelope);
@@ -117,7 +128,7 @@ async fn compare(
                 "the stack has an event {} that is not the local project's: it has another project of the name {project}",
                 event.id()
             );
-            found += 1;
+            found.insert(event.id());
         }
     }
     Ok(found)

@@ -1,4 +1,5 @@
-//! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index.
+//! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index or from an export of
+//! it.
 //!
 //! The index never changes, so the file follows from it: each copy has the same bytes.
 
@@ -7,32 +8,61 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use futures::StreamExt;
 use projects::ProjectId;
 use ringfence_cli::say;
-use ringfence_cli::tables::{DynamoEndpoint, IndexTable};
+use ringfence_cli::tables::DynamoEndpoint;
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
+use super::export::Export;
 use super::folder::{Appending, EVENTS, End, Folder, Reading, Writing};
-use super::line::{Line, Place, to_text};
+use projects::line::{Line, Place, to_text};
 
 const PULLED: &str = "pull.json";
 /// How many entries are read before their lines are written.
 const CHUNK_ENTRIES: usize = 1_000;
 
-/// Where the index is.
+/// Where the events are.
 #[derive(Args)]
 pub(crate) struct Source {
+    /// The table of the index, which has the events of all projects.
+    #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    index_table: Option<String>,
+    /// An export, which has a folder for each project: `s3://<bucket>`, or a folder of this machine. It counts before the
+    /// index.
+    #[arg(long, env = "RINGFENCE_EXPORT", value_name = "WHERE")]
+    export: Option<Export>,
     #[command(flatten)]
-    index: IndexTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
+    pub(super) dynamo: DynamoEndpoint,
+}
+
+/// What events are copied from.
+pub(crate) enum Origin<'s> {
+    Index(Index),
+    Export(&'s Export),
 }
 
 impl Source {
-    pub(crate) async fn index(&self) -> Result<Index> {
-        Ok(self.index.index(self.dynamo.client().await?))
+    /// Where the events are, if that is said.
+    pub(crate) async fn origin(&self) -> Result<Option<Origin<'_>>> {
+        Ok(match (&self.export, &self.index_table) {
+            (Some(export), _) => Some(Origin::Export(export)),
+            (None, Some(table)) => {
+                Some(Origin::Index(Index::new(self.dynamo.client().await?, table)))
+            }
+            (None, None) => None,
+        })
+    }
+
+    /// # Errors
+    /// It is not said where the events are.
+    pub(crate) async fn named(&self) -> Result<Origin<'_>> {
+        let origin = self.origin().await?;
+        origin.context(
+            "nothing to copy from: name the index with --index-table or --stack, or an export with --export",
+        )
     }
 }
 
@@ -81,27 +111,30 @@ fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
 }
 
 pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = pull(&source.index().await?, &of_stack(folder)?).await?;
+    let lines = pull(&source.named().await?, &of_stack(folder)?).await?;
     say!("{lines} events added to {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = reconstruct(&source.index().await?, &of_stack(folder)?).await?;
+    let lines = reconstruct(&source.named().await?, &of_stack(folder)?).await?;
     say!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
-/// Appends the events that the index has after the last line, and returns how many. It reads the events of all projects.
+/// Appends the events after the last line, and returns how many. From the index it reads the events of all projects.
 ///
 /// # Errors
-/// A line is damaged, the index can't be read, or it is not the one that the lines are of.
-pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
+/// A line is damaged, the events can't be read, or they are not those that the lines are of.
+pub(crate) async fn pull(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let end = folder.lines(|_| Ok(()))?;
-    let from = place(folder, &end)?;
+    let from = match origin {
+        Origin::Index(_) => place(folder, &end)?,
+        Origin::Export(_) => end.place(),
+    };
     let mut file = folder.behind(&end)?;
     let last = end.place().map(|place| place.checkpoint);
-    let copied = copy(index, folder, from.clone(), &mut file).await?;
+    let copied = copy(origin, folder, from.clone(), &mut file).await?;
     let (last, read) = (copied.last.or(last), copied.read.or(from));
     keep(folder, Copied { last, read, ..copied })
 }
@@ -109,12 +142,28 @@ pub(crate) async fn pull(index: &Index, folder: &Writing<'_>) -> Result<u64> {
 /// Writes the whole file again, and returns how many lines it has.
 ///
 /// # Errors
-/// The index can't be read. The old file stays then.
-pub(crate) async fn reconstruct(index: &Index, folder: &Writing<'_>) -> Result<u64> {
+/// The events can't be read. The old file stays then.
+pub(crate) async fn reconstruct(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let mut file = folder.anew(EVENTS)?;
-    let copied = copy(index, folder, None, &mut file).await?;
+    let copied = copy(origin, folder, None, &mut file).await?;
     folder.put(file, EVENTS)?;
     keep(folder, copied)
+}
+
+/// Appends the lines of the events after a place.
+async fn copy(
+    origin: &Origin<'_>,
+    folder: &Writing<'_>,
+    from: Option<Place>,
+    file: &mut Appending,
+) -> Result<Copied> {
+    match origin {
+        Origin::Index(index) => copy_index(index, folder, from, file).await,
+        Origin::Export(export) => {
+            let (lines, read) = export.copy(folder.project(), from, file).await?;
+            Ok(Copied { lines, last: read.as_ref().map(|place| place.checkpoint), read })
+        }
+    }
 }
 
 /// The last entry that is known to be read. Of another project, or after another line than the last, `pull.json` says
@@ -136,13 +185,13 @@ fn keep(folder: &Writing<'_>, Copied { lines, last, read }: Copied) -> Result<u6
 }
 
 /// Appends the lines of the entries after a place.
-async fn copy(
+async fn copy_index(
     index: &Index,
     folder: &Writing<'_>,
     from: Option<Place>,
     file: &mut Appending,
 ) -> Result<Copied> {
-    let begin = from.as_ref().map_or(Ok(Checkpoint::START), Place::before)?;
+    let begin = from.as_ref().map_or(Checkpoint::START, Place::before);
     let mut entries = index.read(begin, Until::Present);
     if let Some(from) = from {
         let found = entries.next().await.transpose().context("reading the index")?;

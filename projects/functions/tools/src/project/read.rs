@@ -3,6 +3,7 @@
 //!
 //! They print what the rows of the stack's views have: one JSON object a line.
 
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
@@ -16,10 +17,10 @@ use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};
-use super::line::{Line, snake_case};
 use super::outbox::Outbox;
 use super::pull::pulled_ms;
 use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES};
+use projects::line::{Line, snake_case};
 
 /// From this age on, in milliseconds, an answer comes with a warning.
 const OLD_MS: u64 = 3_600_000;
@@ -80,7 +81,7 @@ impl Of {
 }
 
 pub(crate) fn run_status(folder: &Folder) -> Result<ExitCode> {
-    let Standing { features, mut status, .. } = standing(folder, &[FEATURES, STATUS])?;
+    let Standing { features, mut status, .. } = standing(folder, &[FEATURES, STATUS], drop)?;
     let row = status.remove(&folder.project.to_string());
     let exists = row.as_ref().is_some_and(|row| row.mode.is_some());
     let status = projects::status(exists, &features, Clock::system().now_ms());
@@ -88,12 +89,12 @@ pub(crate) fn run_status(folder: &Folder) -> Result<ExitCode> {
 }
 
 pub(crate) fn run_ready(folder: &Folder, of: &Of) -> Result<ExitCode> {
-    let ready = ready(&standing(folder, &[FEATURES])?.features, Clock::system().now_ms());
+    let ready = ready(&standing(folder, &[FEATURES], drop)?.features, Clock::system().now_ms());
     print(ready.into_iter().filter(|ready| of.has_edge(&ready.edge)).map(|ready| json!(ready)))
 }
 
 pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Result<ExitCode> {
-    let wanted = standing(folder, &[CLAIMS])?.claims.into_iter().filter(|(id, claim)| {
+    let wanted = standing(folder, &[CLAIMS], drop)?.claims.into_iter().filter(|(id, claim)| {
         let holder = claim.holder.as_ref().map(|holder| &holder.agent);
         id.parse().is_ok_and(|edge| of.has_edge(&edge))
             && (agent.is_none() || agent.as_ref() == holder)
@@ -107,26 +108,68 @@ pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Resu
 }
 
 pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
-    let Standing { features, traces, .. } = standing(folder, &[FEATURES, TRACES])?;
+    warn_of_folded(&folder.read()?)?;
+    let mut told = Vec::new();
+    let parts = &[FEATURES, TRACES];
+    let Standing { features, traces, .. } = standing(folder, parts, |line| {
+        if TRACED.contains(&&*line.event_type) {
+            told.push(line);
+        }
+    })?;
     let mut lines = Vec::new();
     for (id, mut trace) in traces {
         trace
             .features
             .retain(|feature, stages| stages.keys().any(|edge| of.has(Some(feature), Some(edge))));
-        let missing = trace.features.iter().map(|(name, stages)| {
+        if trace.features.is_empty() && (trace.gap.is_none() || !of.has(None, None)) {
+            continue;
+        }
+        let (mut missing, mut releases) = (serde_json::Map::new(), BTreeMap::new());
+        for (name, stages) in &trace.features {
             let (project, feature) = (folder.project.clone(), name.clone());
             let row = features.get(&FeatureRef { project, feature }.to_string());
             let edges = row.into_iter().flat_map(edges_of);
-            let missing: Vec<_> = edges.filter(|edge| !stages.contains_key(*edge)).collect();
-            (name.to_string(), json!(missing))
-        });
-        let missing: serde_json::Map<_, _> = missing.collect();
-        if !trace.features.is_empty() {
-            let key = id.rsplit('/').next().unwrap_or_default();
-            lines.push(with("requirement", key, with("missing", missing, json!(trace))));
+            let edges: Vec<_> = edges.filter(|edge| !stages.contains_key(*edge)).collect();
+            missing.insert(name.to_string(), json!(edges));
+            for version in row.into_iter().flat_map(|row| &row.releases) {
+                releases.entry(version.to_string()).or_insert_with(Vec::new).push(name);
+            }
         }
+        let key = id.rsplit('/').next().unwrap_or_default();
+        let events = told.iter().filter(|line| {
+            let is_of_release = line.event_type == RELEASED;
+            let versions = line.data.get("version").and_then(Value::as_str);
+            match is_of_release {
+                true => versions.is_some_and(|version| releases.contains_key(version)),
+                false => names(line, key) && of.has(line.feature.as_ref(), line.edge.as_ref()),
+            }
+        });
+        let events: Vec<_> = events.map(brief).collect();
+        let row = with("releases", json!(releases), json!(trace));
+        let row = with("events", events, with("missing", missing, row));
+        lines.push(with("requirement", key, row));
     }
     print(lines)
+}
+
+/// The type of a line that tells of a release. It names features, and no requirements.
+const RELEASED: &str = "release_created";
+/// The types of lines that a requirement's trace shows.
+const TRACED: [&str; 4] = ["iteration_completed", "edge_converged", "gaps_validated", RELEASED];
+
+/// Whether a line names a requirement.
+fn names(line: &Line, requirement: &str) -> bool {
+    let keys = line.data.get("reqKeys").and_then(Value::as_array);
+    let compared = line.data.get("requirements").and_then(|it| it.get(requirement));
+    compared.is_some() || keys.is_some_and(|keys| keys.iter().any(|key| key == requirement))
+}
+
+/// What a line is about, without what it says.
+pub(super) fn brief(line: &Line) -> Value {
+    json!({
+        "event_id": line.event_id, "event_type": line.event_type, "timestamp": line.timestamp,
+        "agent_id": line.agent_id, "feature": line.feature, "edge": line.edge,
+    })
 }
 
 /// The edges that a feature goes through.
@@ -138,14 +181,7 @@ fn edges_of(feature: &FeatureRow) -> impl Iterator<Item = &EdgeName> {
 pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
     let folder = folder.read()?;
     warn(&folder)?;
-    if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
-        remark!(
-            "warning: events of features that were done by {} are folded and not shown (features: {}): `ringfence \
-             project reconstruct` brings them back",
-            last.timestamp,
-            folded.len()
-        );
-    }
+    warn_of_folded(&folder)?;
     let Log { of, agent, event_type, since, until } = log;
     let event_type = event_type.as_deref().map(snake_case);
     // RFC 3339 with milliseconds sorts by time.
@@ -166,16 +202,20 @@ pub(crate) fn run_log(folder: &Folder, log: &Log) -> Result<ExitCode> {
     print(lines)
 }
 
-fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
+pub(super) fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value {
     row[name] = value.into();
     row
 }
 
-/// How the project stands, after a word of how old that is.
-fn standing(folder: &Folder, parts: &[Part]) -> Result<Standing> {
+/// How the project stands, after a word of how old that is. Each line is passed on.
+pub(super) fn standing(
+    folder: &Folder,
+    parts: &[Part],
+    mut each: impl FnMut(Line),
+) -> Result<Standing> {
     let folder = folder.read()?;
     warn(&folder)?;
-    let (standing, _, end) = Standing::read(&folder, parts, |_, _| ())?;
+    let (standing, _, end) = Standing::read(&folder, parts, |line, _| each(line))?;
     warn_of_torn(&folder, &end);
     Ok(standing)
 }
@@ -190,6 +230,19 @@ fn warn_of_torn(folder: &Reading<'_>, End { torn, .. }: &End) {
             folder.path(TORN).display()
         );
     }
+}
+
+/// Says which events are not shown because they are folded.
+pub(super) fn warn_of_folded(folder: &Reading<'_>) -> Result<()> {
+    if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
+        remark!(
+            "warning: events of features that were done by {} are folded and not shown (features: {}): `ringfence \
+             project reconstruct` brings them back",
+            last.timestamp,
+            folded.len()
+        );
+    }
+    Ok(())
 }
 
 /// Says how old the copy is, and what is not in it. The file of a local project has everything.
@@ -216,7 +269,7 @@ fn warn(folder: &Reading<'_>) -> Result<()> {
 }
 
 /// Prints a line for each document, as long as somebody reads them.
-fn print(documents: impl IntoIterator<Item = Value>) -> Result<ExitCode> {
+pub(super) fn print(documents: impl IntoIterator<Item = Value>) -> Result<ExitCode> {
     let mut out = stdout().lock();
     for document in documents {
         match writeln!(out, "{document}") {

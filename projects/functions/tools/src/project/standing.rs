@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading, Snapshot};
-use super::line::Line;
+use projects::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
 pub(crate) type Part = fn(&mut Standing, &Current<'_>) -> Result<(), ViewError>;
@@ -41,7 +41,7 @@ pub(crate) struct Standing {
 
 /// Another version may fold events otherwise. The number after the program's version grows with each change of what
 /// the views fold.
-pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/1");
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 impl Standing {
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
@@ -28,11 +28,17 @@ fn compacts(primary: &Agent<'_>) -> String {
     good
 }
 
-fn shown(agent: &Agent<'_>) -> Vec<String> {
+/// What a copy shows, without the events of requirements: those of folded features are gone.
+fn shown(agent: &Agent<'_>) -> Vec<Value> {
     let shown = ["status", "ready", "claims", "trace"].map(|command| {
         let ran = agent.runs(&[command]);
         ran.ends(0);
-        ran.stdout
+        let lines = ran.stdout.lines().map(|line| {
+            let mut line: Value = serde_json::from_str(line).unwrap();
+            line.as_object_mut().unwrap().remove("events");
+            line
+        });
+        lines.collect::<Vec<_>>().into()
     });
     shown.into()
 }

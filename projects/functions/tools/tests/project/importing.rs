@@ -43,11 +43,13 @@ async fn the_lines_of_another_program_become_events_in_their_order_and_none_is_l
     imported.ends(0);
     assert_eq!(
         imported.stdout,
-        "13 lines imported, 4 of them kept as they are; 0 were there before\n"
+        "13 lines imported, 3 of them kept as they are; 0 were there before\n\
+         kept edge_started (1): it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code; \
+         lines 13\n\
+         kept evaluator_ran (2): no event of a project is of this type; lines 4, 5\n"
     );
     let expected = [
         "project_initialized",
-        "foreign_recorded",
         // No line has created the feature.
         "feature_created",
         "edge_started",
@@ -84,9 +86,11 @@ async fn the_lines_of_another_program_become_events_in_their_order_and_none_is_l
     let foreign = members(&lines, "foreign_recorded", "line");
     let ids = foreign.iter().map(|line| line.as_str().unwrap().rsplit_once('-').unwrap());
     let ids: Vec<_> = ids.collect();
-    assert_eq!((ids[1].0, ids[1].1, ids[2].1), (ids[2].0, "1", "2"));
+    assert_eq!((ids[0].0, ids[0].1, ids[1].1), (ids[1].0, "1", "2"));
+    let why = members(&lines, "foreign_recorded", "why");
+    assert_eq!(why[0], "no event of a project is of this type");
     // Whatever the spelling, the time is kept. Both events of a line have it.
-    let times = lines[4..].iter().map(|line| line["meta"]["effectiveAt"].as_str().unwrap());
+    let times = lines[3..].iter().map(|line| line["meta"]["effectiveAt"].as_str().unwrap());
     let seconds: Vec<&str> = times.map(|time| &time[17..19]).collect();
     let expected = "01 01 01 02 02 03 04 05 06 06 06 07 07 08 09";
     assert_eq!(seconds.join(" "), expected);
@@ -129,7 +133,10 @@ async fn what_was_imported_goes_on_here_and_then_in_a_stack() {
     primary.pulls();
     assert_eq!(primary.types().len(), before.len());
     works(&primary);
-    fails(&imports(&primary, FILE), "is a copy of a stack's project");
+    // Its lines are known there, too.
+    let again = imports(&primary, FILE);
+    again.ends(0);
+    assert!(again.stdout.starts_with("0 lines imported, "), "{}", again.stdout);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -181,17 +188,153 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     let edges = json!([{ "edge": "design_code" }]);
     let other = begins(&world, "primary", json!({ "edges": edges }));
     refused(&other, FILE, "line 10: the graph of shop has no edge code_tests");
-    let roles = json!({ "eve": "human" });
-    let eve = begins(&world, "eve", json!({ "mode": "multi", "edges": edges, "roles": roles }));
-    refused(&eve, FILE, "shop is in multi mode");
-    // Somebody has worked on an edge that the file goes on with.
+}
+
+/// A file of several agents, with a line of each type that a project has.
+fn of_agents() -> Vec<Value> {
+    let line = |event_type: &str, more: Value| {
+        let mut line = json!({ "event_type": event_type, "timestamp": "2026-02-19T12:00:00Z" });
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line
+    };
+    let on = |feature: &str, agent: &str| json!({ "feature": format!("REQ-F-{feature}-001"), "edge": "design→code", "agent_id": agent });
+    let and = |mut value: Value, more: Value| {
+        value.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        value
+    };
+    let lines = vec![
+        line("project_initialized", json!({})),
+        line("edge_started", on("AUTH", "ada")),
+        line("claim_rejected", on("AUTH", "bob")),
+        line(
+            "iteration_completed",
+            and(on("AUTH", "ada"), json!({ "status": "converged", "delta": 0 })),
+        ),
+        line("convergence_escalated", and(on("AUTH", "ada"), json!({ "role": "coder" }))),
+        line("review_completed", and(on("AUTH", "eve"), json!({ "outcome": "approved" }))),
+        line("edge_converged", on("AUTH", "ada")),
+        line("edge_started", on("SEARCH", "bob")),
+        line("claim_expired", on("SEARCH", "bob")),
+        line("edge_started", on("SEARCH", "carl")),
+        line(
+            "spawn_created",
+            and(
+                on("SEARCH", "carl"),
+                json!({
+                    "data": { "parent": "REQ-F-SEARCH-001", "child": "REQ-F-CHILD-001" },
+                }),
+            ),
+        ),
+        line("spawn_folded_back", json!({ "child": "REQ-F-CHILD-001" })),
+        line("edge_released", on("SEARCH", "carl")),
+        line("checkpoint_created", json!({ "context_hash": "sha256:abc", "message": "first" })),
+        line(
+            "gaps_validated",
+            json!({ "data": {
+                "total_req_keys": 3, "full_coverage": 1, "partial_coverage": 1, "no_coverage": 1,
+            }}),
+        ),
+        line("intent_raised", json!({ "intent_id": "INT-042", "trigger": "a gap" })),
+        line("release_created", json!({ "version": "v1.0.0", "features": ["REQ-F-AUTH-001"] })),
+    ];
+    let ids = lines.into_iter().enumerate();
+    ids.map(|(n, line)| and(line, json!({ "event_id": format!("e-{n}") }))).collect()
+}
+
+fn text(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_all_types_go_into_a_project_that_goes_on_and_each_once_by_its_id() {
+    let world = World::start().await;
+    let config = json!({
+        "mode": "multi", "edges": [{ "edge": "design_code" }], "roles": { "eve": "human" },
+    });
+    let eve = begins(&world, "eve", config);
+    let lines = of_agents();
+    let imported = imports(&eve, &text(&lines));
+    imported.ends(0);
+    let kept = "17 lines imported, 1 of them kept as they are; 0 were there before\n\
+                kept project_initialized (1): the project has begun already; lines 1\n";
+    assert_eq!(imported.stdout, kept);
+    let expected = [
+        "project_initialized",
+        "foreign_recorded",
+        "feature_created",
+        "edge_started",
+        "claim_rejected",
+        "iteration_completed",
+        "convergence_escalated",
+        "review_completed",
+        "edge_converged",
+        "feature_created",
+        "edge_started",
+        "claim_expired",
+        "edge_started",
+        "spawn_created",
+        "feature_created",
+        "spawn_folded_back",
+        "edge_released",
+        "checkpoint_created",
+        "gaps_validated",
+        "intent_raised",
+        "release_created",
+    ];
+    assert_eq!(eve.types(), expected);
+    let events = eve.lines("events.jsonl");
+    assert_eq!(members(&events, "edge_started", "agent"), ["ada", "bob", "carl"]);
+    assert_eq!(members(&events, "claim_rejected", "holder"), ["ada"]);
+    // Work goes on here, and the file grows. What does not fit is kept, with the reason.
+    let search = edge("SEARCH", "design_code");
+    eve.runs(&["claim", &search]).ends(0);
+    let mut grown = lines.clone();
+    grown[1]["note"] = json!("said otherwise, under the same id");
+    let mut more = vec![lines[9].clone(), lines[6].clone(), lines[16].clone(), lines[12].clone()];
+    for (n, line) in more.iter_mut().enumerate() {
+        line["event_id"] = json!(format!("more-{n}"));
+    }
+    more[3]["feature"] = json!("REQ-F-AUTH-001");
+    let again = imports(&eve, &text(&[grown, more].concat()));
+    let expected = "4 lines imported, 4 of them kept as they are; 17 were there before\n\
+                    kept edge_converged (1): the edge has converged already; lines 19\n\
+                    kept edge_released (1): nobody holds the edge; lines 21\n\
+                    kept edge_started (1): eve holds the edge already; lines 18\n\
+                    kept release_created (1): the project has this already; lines 20\n";
+    assert_eq!((again.status, &*again.stdout), (0, expected), "{}", again.stderr);
+    assert_eq!(members(&eve.lines("events.jsonl"), "edge_started", "agent").len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_was_done_here_meanwhile_comes_before_the_lines_that_are_new() {
+    let world = World::start().await;
+    let primary = world.agent("primary");
     let half: String = FILE.split_inclusive('\n').take(7).collect();
     imports(&primary, &half).ends(0);
     primary.does("complete-iteration", &iteration(&edge("AUTH", "design_code"), 3)).ends(0);
     let nine: String = FILE.split_inclusive('\n').take(9).collect();
-    refused(
-        &primary,
-        &nine,
-        "shop/REQ-F-AUTH-001/design_code: converged after 3 iterations here, and converged after 2 iterations by the file",
-    );
+    imports(&primary, &nine).ends(0);
+    let lines = primary.lines("events.jsonl");
+    assert_eq!(members(&lines, "edge_converged", "iteration"), [3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_go_into_a_project_of_a_stack_that_others_work_on() {
+    let world = World::start().await;
+    let eve = world.multi();
+    eve.pulls();
+    let lines = of_agents();
+    // Somebody claims an edge that the file is about, and the copy does not know of it.
+    let bob = world.agent("bob");
+    bob.runs(&["claim", &edge("AUTH", "design_code")]).ends(0);
+    let half = imports(&eve, &text(&lines[..3]));
+    let expected = "3 lines imported, 2 of them kept as they are; 0 were there before\n\
+                    kept edge_started (1): bob holds the edge already; lines 2\n\
+                    kept project_initialized (1): the project has begun already; lines 1\n";
+    assert_eq!((half.status, &*half.stdout), (0, expected), "{}", half.stderr);
+    // What was imported comes into the index as all else does.
+    let attempt = "attempt:shop%2FREQ-F-AUTH-001%2Fdesign_code%2Fbob/1";
+    world.indexes(&[json!({ "event_id": attempt })]).await;
+    eve.pulls();
+    assert_eq!(eve.types().last().unwrap(), "claim_rejected");
 }

@@ -54,6 +54,46 @@ async fn a_local_project_is_worked_on_to_its_end_without_a_stack() {
     assert!(!primary.path("outbox.jsonl").exists());
 }
 
+/// Gives commands that name neither an agent nor a claim.
+fn works_alone(agent: &Agent<'_>, slice: &str, data: &Value, status: i32) -> Value {
+    let mut command = agent.command(&["do", slice, "--data", &data.to_string()]);
+    Ran::of(command.env_remove("RINGFENCE_AGENT").output().unwrap()).ends(status)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_works_alone_names_neither_itself_nor_a_claim_here_and_in_a_stack() {
+    let world = World::start().await;
+    for agent in [local(&world), world.single()] {
+        let of = edge("AUTH", "design_code");
+        let types = |answer: &Value| {
+            let events = answer["events"].as_array().unwrap().iter();
+            events.map(|event| event["type"].clone()).collect::<Vec<_>>()
+        };
+        let first = works_alone(&agent, "complete-iteration", &iteration(&of, 1), 0);
+        assert_eq!(types(&first), ["EdgeStarted", "IterationCompleted"]);
+        let second = works_alone(&agent, "complete-iteration", &iteration(&of, 2), 0);
+        assert_eq!(types(&second), ["IterationCompleted"]);
+        let converge = json!({ "edge": of, "convergence": "standard" });
+        let ended = works_alone(&agent, "converge-edge", &converge, 0);
+        assert_eq!(types(&ended), ["EdgeConverged"]);
+        // What comes before an edge, or a feature, comes first.
+        let next = edge("PAY", "code_tests");
+        let pay = json!({
+            "feature": "shop/REQ-F-PAY-001", "title": "PAY", "kind": "fix",
+            "dependencies": ["shop/REQ-F-SEARCH-001"],
+        });
+        works_alone(&agent, "create-feature", &pay, 0);
+        let early = works_alone(&agent, "complete-iteration", &iteration(&next, 1), 1);
+        assert_eq!(early["code"], "WaitsFor");
+    }
+    let eve = world.agent("eve");
+    let config = json!({
+        "mode": "multi", "edges": [{ "edge": "code" }], "roles": { "iam:eve": "human" },
+    });
+    let init = json!({ "project": "many", "config": config });
+    assert_eq!(works_alone(&eve, "init-project", &init, 1)["code"], "AgentMissing");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_of_several_events_says_how_many_follow() {
     let world = World::start().await;

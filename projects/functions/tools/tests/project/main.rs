@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod compacting;
+mod exporting;
 mod importing;
 mod local;
 mod offline;

@@ -137,6 +137,7 @@ async fn every_command_shows_an_example_and_every_call_in_the_page_has_flags_tha
         "ready",
         "claims",
         "trace",
+        "zoom",
         "log",
     ] {
         let help = ada.runs(&[command, "--help"]).stdout;

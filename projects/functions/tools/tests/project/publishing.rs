@@ -55,6 +55,30 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_project_that_stays_local_is_published_again_and_again() {
+    let world = World::start().await;
+    let primary = local(&world);
+    let publish = |expected: &str| {
+        let published = primary.runs(&["publish", "--stay-local"]);
+        assert_eq!((published.status, &*published.stdout), (0, expected), "{}", published.stderr);
+    };
+    publish("3 imported, 0 were there before\n");
+    works(&primary);
+    publish("3 imported, 3 were there before\n");
+    publish("0 imported, 6 were there before\n");
+    works(&primary);
+    assert_eq!(world.requests(), [""; 0], "it is decided here");
+    // At last it becomes one of the stack.
+    let lines = primary.lines("events.jsonl");
+    primary.runs(&["publish"]).ends(0);
+    world.indexes(&lines).await;
+    primary.pulls();
+    assert_eq!(told(&primary.lines("events.jsonl")), told(&lines));
+    works(&primary);
+    assert_eq!(world.requests().last().unwrap(), "converge-edge");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_lies_in_the_future_is_not_published() {
     let world = World::start().await;
     let primary = local(&world);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, Fault, Ran, World, edge, iteration};
+use crate::world::{Agent, Fault, Ran, World, edge, feature, iteration};
 
 /// The printed lines of a command that only reads.
 #[track_caller]
@@ -56,6 +56,67 @@ async fn the_state_of_a_project_is_read_without_a_network() {
     assert_eq!(trace[0]["features"]["REQ-F-AUTH-001"]["design_code"]["iteration"], 1);
     assert_eq!(trace[0]["missing"], json!({ "REQ-F-AUTH-001": [] }));
     assert_eq!(world.requests(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_requirement_is_traced_to_its_releases_gaps_and_events_and_a_project_is_seen_from_near() {
+    let world = World::start().await;
+    let ada = ada_works(&world);
+    let (eve, of) = (world.agent("eve"), edge("AUTH", "design_code"));
+    let answer = json!({ "edge": of, "convergence": "standard" });
+    ada.does("converge-edge", &answer).ends(0);
+    // A person has to look at it, because Ada has no role.
+    let review = json!({
+        "edge": of, "run": 1, "iteration": 1, "decision": "approved", "feedback": "fine",
+    });
+    eve.does("record-review", &review).ends(0);
+    let validated = json!({
+        "project": "shop", "gaps": "0a".repeat(32), "asOf": "monday",
+        "counts": { "total": 2, "full": 1, "partial": 0, "none": 1 },
+        "requirements": [{ "reqKey": "SIGN-IN", "met": "full" }, { "reqKey": "SIGN-OUT", "met": "none" }],
+    });
+    eve.does("validate-gaps", &validated).ends(0);
+    let release = json!({
+        "project": "shop", "version": "1.0.0", "features": [feature("AUTH")], "notes": "first",
+    });
+    eve.does("create-release", &release).ends(0);
+    ada.pulls();
+    let trace = read(&ada, &["trace"]);
+    assert_eq!(members(&trace, "requirement"), ["SIGN-IN", "SIGN-OUT"]);
+    assert_eq!(trace[0]["releases"], json!({ "1.0.0": ["REQ-F-AUTH-001"] }));
+    assert_eq!(trace[0]["gap"]["met"], "full");
+    let types = |trace: &Value| members(trace["events"].as_array().unwrap(), "event_type");
+    let expected = ["iteration_completed", "edge_converged", "gaps_validated", "release_created"];
+    assert_eq!(types(&trace[0]), expected);
+    assert_eq!(
+        (&trace[1]["gap"]["met"], types(&trace[1])),
+        (&json!("none"), vec![json!("gaps_validated")])
+    );
+    assert_eq!(
+        members(&read(&ada, &["trace", "--feature", "REQ-F-AUTH-001"]), "requirement"),
+        ["SIGN-IN"]
+    );
+
+    let zoom = |at: &str| read(&ada, &["zoom", at]);
+    let edges = zoom("REQ-F-AUTH-001");
+    assert_eq!([&edges[0]["edge"], &edges[0]["events"]], [&json!("design_code"), &json!(5)]);
+    let iterations = zoom("REQ-F-AUTH-001/design_code");
+    assert_eq!([&iterations[0]["run"], &iterations[0]["iteration"]], [1, 1]);
+    assert_eq!(iterations[0]["reqKeys"], json!(["SIGN-IN"]));
+    let events = zoom("REQ-F-AUTH-001/design_code/1");
+    let expected = [
+        "edge_started",
+        "iteration_completed",
+        "convergence_escalated",
+        "review_completed",
+        "edge_converged",
+    ];
+    assert_eq!(members(&events, "event_type"), expected);
+    let event = zoom(events[1]["event_id"].as_str().unwrap());
+    assert_eq!(event[0]["data"]["reqKeys"], json!(["SIGN-IN"]));
+    let nothing = ada.runs(&["zoom", "REQ-F-AUTH-001/design_code/2"]);
+    nothing.ends(2);
+    assert!(nothing.stderr.contains("the copy has nothing of this"), "{}", nothing.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]

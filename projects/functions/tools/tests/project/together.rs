@@ -7,6 +7,48 @@ use crate::world::{World, edge, feature, iteration};
 const EDGES: [&str; 2] = ["design_code", "code_tests"];
 const FEATURES: [&str; 4] = ["AUTH", "SEARCH", "PAY", "SHIP"];
 
+/// How many agents take the next edge at once, as programs of their own.
+const RACERS: [&str; 16] = [
+    "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_sixty_edges_each_goes_to_one_of_sixteen_programs_that_take_the_next_one() {
+    let world = World::start().await;
+    let eve = world.agent("eve");
+    let edges: Vec<Value> = (0..30).map(|n| json!({ "edge": format!("part_{n}") })).collect();
+    let config = json!({ "mode": "multi", "roles": { "iam:eve": "human" }, "edges": edges });
+    eve.does("init-project", &json!({ "project": "shop", "config": config })).ends(0);
+    for name in ["AUTH", "SEARCH"] {
+        eve.creates(name);
+    }
+    let claims = |name: &'static str| {
+        let agent = world.agent(name);
+        let mut got = Vec::new();
+        loop {
+            let claimed = agent.runs(&["--project", "shop", "claim", "--next"]);
+            let document: Value = serde_json::from_str(&claimed.stdout).unwrap();
+            if claimed.status != 0 {
+                assert_eq!(document["code"], "NothingReady", "{document}");
+                return got;
+            }
+            got.push(document["edge"].as_str().unwrap().to_owned());
+        }
+    };
+    let mut got: Vec<String> = std::thread::scope(|scope| {
+        let racers: Vec<_> = RACERS.iter().map(|name| scope.spawn(|| claims(name))).collect();
+        racers.into_iter().flat_map(|racer| racer.join().unwrap()).collect()
+    });
+    got.sort();
+    let mut all: Vec<_> =
+        (0..60).map(|n| edge(["AUTH", "SEARCH"][n / 30], &format!("part_{}", n % 30))).collect();
+    all.sort();
+    assert_eq!(got, all);
+    eve.pulls();
+    let started = eve.types().iter().filter(|it| *it == "edge_started").count();
+    assert_eq!(started, 60);
+}
+
 /// Takes the next edge, does its work and ends it, until nothing is left.
 fn works(world: &World, name: &'static str) {
     let agent = world.agent(name);

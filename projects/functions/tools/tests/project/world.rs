@@ -29,7 +29,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
 const EVENTS: &str = "events";
-const INDEX: &str = "index";
+pub(crate) const INDEX: &str = "index";
 const OTHER_INDEX: &str = "other-index";
 
 /// What the API does with a request, in place of an answer.

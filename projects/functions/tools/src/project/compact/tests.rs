@@ -15,9 +15,9 @@ use tempfile::TempDir;
 use super::super::cache::Cache;
 use super::super::decide::Slices;
 use super::super::folder::{EVENTS, Reading};
-use super::super::line::{Line, Place};
 use super::super::outbox::Queued;
 use super::*;
+use projects::line::{Line, Place};
 
 fn shop(root: &TempDir) -> Folder {
     Folder::at(root.path(), &"shop".parse().unwrap())

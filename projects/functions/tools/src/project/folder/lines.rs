@@ -11,8 +11,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::line::{Line, Place, summed};
 use super::files::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
+use projects::line::{Line, Place, summed};
 
 /// Where the good lines end.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -231,9 +231,10 @@ mod tests {
 
     use tempfile::TempDir;
 
-    use super::super::super::line::{tests::entry, to_text};
     use super::super::files::Folder;
     use super::*;
+    use projects::facts::entry;
+    use projects::line::to_text;
 
     fn shop(root: &TempDir) -> Folder {
         Folder::at(root.path(), &"shop".parse().unwrap())

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context as _, Result};
-use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projects};
 use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::{Checkpoint, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest, Sha256};
+use sha2::{Digest, Sha256 as Hasher};
+
+use crate::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projects};
 
 /// How many bytes of a hash a sum has.
 const SUM_BYTES: usize = 8;
@@ -19,66 +19,75 @@ const SUM_BYTES: usize = 8;
 /// An event of a project, and where it is in the index or in the file. The fields are in the order of their names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Line {
-    pub(crate) agent_id: Option<AgentId>,
+pub struct Line {
+    pub agent_id: Option<AgentId>,
     /// The checkpoint after the event. In a local project, which has no index, the number of the line.
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) data: Value,
-    pub(crate) edge: Option<EdgeName>,
-    pub(crate) event_id: String,
+    pub checkpoint: Checkpoint,
+    pub data: Value,
+    pub edge: Option<EdgeName>,
+    pub event_id: String,
     /// In snake case.
-    pub(crate) event_type: String,
-    pub(crate) feature: Option<FeatureId>,
-    pub(crate) meta: Metadata,
-    pub(crate) project: ProjectId,
+    pub event_type: String,
+    pub feature: Option<FeatureId>,
+    pub meta: Metadata,
+    pub project: ProjectId,
     /// In a local project, how many lines of the same append follow. Absent in a copy, whose lines stand alone.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rest: Option<u64>,
+    pub rest: Option<u64>,
     /// The version of its type that the payload has; absent from one of version 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) schema: Option<u32>,
-    pub(crate) tags: Vec<Tag>,
+    pub schema: Option<u32>,
+    pub tags: Vec<Tag>,
     /// When it was recorded: RFC 3339, UTC, milliseconds.
-    pub(crate) timestamp: String,
+    pub timestamp: String,
 }
 
 /// An event of the index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Place {
+pub struct Place {
     /// The checkpoint after it.
-    pub(crate) checkpoint: Checkpoint,
-    pub(crate) event_id: String,
-    pub(crate) timestamp: String,
+    pub checkpoint: Checkpoint,
+    pub event_id: String,
+    pub timestamp: String,
 }
 
 impl Place {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    #[must_use]
+    pub fn of(entry: &Entry) -> Self {
         let (event_id, timestamp) = (entry.event.id(), entry.event.recorded_at());
         Self { checkpoint: entry.checkpoint, event_id, timestamp }
     }
 
-    pub(crate) fn of_line(line: &Line) -> Self {
+    #[must_use]
+    pub fn of_line(line: &Line) -> Self {
         let (event_id, timestamp) = (line.event_id.clone(), line.timestamp.clone());
         Self { checkpoint: line.checkpoint, event_id, timestamp }
     }
 
     /// The checkpoint before it.
-    pub(crate) fn before(&self) -> Result<Checkpoint> {
-        Ok(Checkpoint::try_from(i64::from(self.checkpoint) - 1)?)
+    #[must_use]
+    pub fn before(&self) -> Checkpoint {
+        Checkpoint::try_from(i64::from(self.checkpoint) - 1).unwrap_or(Checkpoint::START)
     }
 }
 
+/// A line whose event has no place or no time.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} has no place or no time: `ringfence project reconstruct`")]
+pub struct NoPlace(String);
+
 /// What an event is about, by the names of its payload.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct About {
-    pub(crate) project: Option<ProjectId>,
-    pub(crate) feature: Option<FeatureRef>,
-    pub(crate) edge: Option<EdgeRef>,
+pub struct About {
+    pub project: Option<ProjectId>,
+    pub feature: Option<FeatureRef>,
+    pub edge: Option<EdgeRef>,
 }
 
 impl About {
     /// What a payload is about, be it of an event or of a command.
-    pub(crate) fn of(data: &Value) -> Self {
+    #[must_use]
+    pub fn of(data: &Value) -> Self {
         let text = |field: &str| data.get(field).and_then(Value::as_str);
         let edge: Option<EdgeRef> = text("edge").and_then(|edge| edge.parse().ok());
         let feature = text("feature").and_then(|feature| feature.parse().ok());
@@ -90,7 +99,8 @@ impl About {
 }
 
 /// The features that a command names, also by one of their edges.
-pub(crate) fn named(data: &Value) -> BTreeSet<FeatureRef> {
+#[must_use]
+pub fn named(data: &Value) -> BTreeSet<FeatureRef> {
     match data {
         Value::String(text) => {
             let edge = text.parse().map(|edge: EdgeRef| edge.feature);
@@ -104,7 +114,8 @@ pub(crate) fn named(data: &Value) -> BTreeSet<FeatureRef> {
 
 impl Line {
     /// The line of an entry of the index; `None` if it is of no project.
-    pub(crate) fn of(entry: Entry) -> Option<Self> {
+    #[must_use]
+    pub fn of(entry: Entry) -> Option<Self> {
         let Entry { checkpoint, event } = entry;
         if event.context != Projects::NAME {
             return None;
@@ -129,7 +140,8 @@ impl Line {
     }
 
     /// Whether the line can follow another one, or be the first.
-    pub(crate) fn follows(&self, last: Option<&Self>) -> bool {
+    #[must_use]
+    pub fn follows(&self, last: Option<&Self>) -> bool {
         let number = i64::from(self.checkpoint);
         let before = last.map_or(0, |last| i64::from(last.checkpoint));
         match (self.rest, last.map_or(self.rest.map(|_| 0), |last| last.rest)) {
@@ -144,14 +156,12 @@ impl Line {
     ///
     /// # Errors
     /// The id or the time can't be read, which is so in no line of the index.
-    pub(crate) fn event(&self) -> Result<SequencedEvent> {
+    pub fn event(&self) -> Result<SequencedEvent, NoPlace> {
         let place = self.event_id.rsplit_once('/');
         let place = place.and_then(|(partition, slot)| Some((partition, slot.parse().ok()?)));
-        let wrong = || {
-            format!("{} has no place or no time: `ringfence project reconstruct`", self.event_id)
-        };
+        let no_place = || NoPlace(self.event_id.clone());
         let ((partition, slot), at) =
-            place.zip(ms_of_rfc3339(&self.timestamp)).with_context(wrong)?;
+            place.zip(ms_of_rfc3339(&self.timestamp)).ok_or_else(no_place)?;
         Ok(SequencedEvent {
             partition: BoundaryId::stored(partition),
             slot,
@@ -168,7 +178,8 @@ impl Line {
 }
 
 /// An object as a line with a sum, and its end.
-pub(super) fn to_text(object: &impl Serialize) -> String {
+#[must_use]
+pub fn to_text(object: &impl Serialize) -> String {
     let mut text = serde_json::to_string(object).expect("its keys are texts");
     text.pop();
     let sum = sum(&text);
@@ -176,18 +187,20 @@ pub(super) fn to_text(object: &impl Serialize) -> String {
 }
 
 /// The JSON of the object in a line without its end; `None` if it is not what [`to_text`] wrote.
-pub(super) fn summed(text: &str) -> Option<String> {
+#[must_use]
+pub fn summed(text: &str) -> Option<String> {
     let (summed, of_sum) = text.rsplit_once(",\"sum\":\"")?;
     (of_sum.strip_suffix("\"}")? == sum(summed)).then(|| format!("{summed}}}"))
 }
 
 fn sum(text: &str) -> String {
-    let hash = Sha256::digest(text.as_bytes());
+    let hash = Hasher::digest(text.as_bytes());
     hash[..SUM_BYTES].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// `EdgeStarted` as `edge_started`.
-pub(crate) fn snake_case(name: &str) -> String {
+#[must_use]
+pub fn snake_case(name: &str) -> String {
     let mut snake = String::with_capacity(name.len() + 4);
     for (n, c) in name.char_indices() {
         if n > 0 && c.is_ascii_uppercase() {
@@ -207,32 +220,11 @@ fn camel_case(name: &str) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use projects::facts::{DESIGN_CODE, started};
-    use ringfence::NewEvent;
+mod tests {
     use serde_json::json;
 
     use super::*;
-
-    /// The start of an edge as the index has it, with the last claims' epochs before it.
-    pub(crate) fn entry(checkpoint: i64, slot: u64) -> Entry {
-        let NewEvent { event_type, tags, data } = started("ada", &format!("c{slot}"), slot).into();
-        let metadata = json!({ "principal": "ada", "commandId": "é" });
-        let metadata = serde_json::from_value(metadata).unwrap();
-        let event = SequencedEvent {
-            partition: BoundaryId::tag("edge", DESIGN_CODE),
-            slot,
-            at: 1_719_100_800_000 + slot,
-            rest: 0,
-            event_type: event_type.into_owned(),
-            context: "projects".to_owned(),
-            tags,
-            version: 1,
-            data,
-            metadata,
-        };
-        Entry { checkpoint: checkpoint.try_into().unwrap(), event }
-    }
+    use crate::facts::entry;
 
     #[test]
     fn a_line_has_sorted_keys_and_its_event_is_read_back() {

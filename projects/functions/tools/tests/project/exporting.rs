@@ -1,0 +1,108 @@
+//! Copies from an export, which has a folder for each project.
+
+use std::fs;
+use std::path::Path;
+
+use projects::exchange::{Segment, segments};
+use projects::export_projects::read;
+use ringfence_dynamo::wire::Wire;
+use ringfence_feed::{Checkpoint, Index};
+use serde_json::json;
+
+use crate::world::{Agent, INDEX, Ran, World, edge};
+
+/// Exports what the index has after a checkpoint, as the function does, and says where it ends.
+async fn exports(world: &World, folder: &Path, behind: Checkpoint) -> Checkpoint {
+    let index = Index::new(Wire::default().client(world.dynamo()), INDEX);
+    let entries = read(&index, behind).await.unwrap();
+    let end = entries.last().map_or(behind, |entry| entry.checkpoint);
+    for (project, Segment { name, text }) in segments(entries) {
+        let folder = folder.join(project.to_string());
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(name.to_string()), text).unwrap();
+    }
+    end
+}
+
+/// Runs with an export in place of the index.
+fn runs(agent: &Agent<'_>, export: &Path, arguments: &[&str]) -> Ran {
+    let mut command = agent.command(arguments);
+    command.env_remove("INDEX_TABLE").env("RINGFENCE_EXPORT", export);
+    Ran::of(command.output().unwrap())
+}
+
+#[track_caller]
+fn fails(ran: &Ran, with: &str) {
+    ran.ends(2);
+    assert!(ran.stderr.contains(with), "{}", ran.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_gives_the_copy_that_the_index_gives_and_needs_no_events_of_others() {
+    let world = World::start().await;
+    let (eve, bob, other) = (world.multi(), world.agent("bob"), world.agent("eve"));
+    let init = json!({ "project": "other", "config": { "edges": [{ "edge": "only" }] } });
+    other.does("init-project", &init).ends(0);
+    let folder = tempfile::tempdir().unwrap();
+    let export = folder.path();
+    let pulled = |events: u32| {
+        let ran = runs(&bob, export, &["--project", "shop", "pull"]);
+        let expected = format!("{events} events added to shop\n");
+        assert_eq!((ran.status, ran.stdout), (0, expected), "{}", ran.stderr);
+    };
+    pulled(0);
+    let end = exports(&world, export, Checkpoint::START).await;
+    fs::remove_dir_all(export.join("other")).unwrap();
+    pulled(3);
+    // Two exporters at once, or one that begins again, write segments that overlap.
+    eve.creates("PAY");
+    let end = exports(&world, export, end).await;
+    eve.creates("SHIP");
+    exports(&world, export, Checkpoint::START).await;
+    exports(&world, export, end).await;
+    pulled(2);
+    pulled(0);
+    eve.pulls();
+    assert_eq!(bob.text("events.jsonl"), eve.text("events.jsonl"));
+    let text = bob.text("events.jsonl");
+    runs(&bob, export, &["reconstruct"]).ends(0);
+    assert_eq!(bob.text("events.jsonl"), text);
+    // What it lacks is there after the next export; the command line looks for it as it does in the index.
+    let of = edge("AUTH", "design_code");
+    assert_eq!(runs(&bob, export, &["claim", &of]).status, 0);
+    exports(&world, export, Checkpoint::START).await;
+    pulled(1);
+    // The index has both, and goes on after the lines of the export.
+    assert_eq!(bob.runs(&["pull"]).stdout, "0 events added to shop\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_export_and_one_of_another_index_are_refused_and_the_copy_stays() {
+    let world = World::start().await;
+    let eve = world.multi();
+    let folder = tempfile::tempdir().unwrap();
+    let export = folder.path();
+    fails(&runs(&eve, &export.join("none"), &["--project", "shop", "pull"]), "reading ");
+    fails(&runs(&eve, Path::new("s3://a/b"), &["--project", "shop", "pull"]), "must be s3://");
+    exports(&world, export, Checkpoint::START).await;
+    runs(&eve, export, &["--project", "shop", "pull"]).ends(0);
+    let text = eve.text("events.jsonl");
+
+    let changed = World::start().await;
+    changed.single();
+    changed.agent("primary").creates("PAY");
+    let others = tempfile::tempdir().unwrap();
+    exports(&changed, others.path(), Checkpoint::START).await;
+    fails(&runs(&eve, others.path(), &["pull"]), "IndexChanged");
+    assert_eq!(eve.text("events.jsonl"), text);
+
+    eve.creates("PAY");
+    exports(&world, export, Checkpoint::START).await;
+    for entry in fs::read_dir(export.join("shop")).unwrap() {
+        let path = entry.unwrap().path();
+        let segment = fs::read_to_string(&path).unwrap();
+        fs::write(&path, segment.replace("PAY", "PAX")).unwrap();
+    }
+    fails(&runs(&eve, export, &["pull"]), "is damaged");
+    assert_eq!(eve.text("events.jsonl"), text);
+}
