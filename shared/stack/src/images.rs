@@ -62,6 +62,7 @@ impl Stack {
 
 impl<T> Images<T> {
     /// The same with the events of the context `C` that `R` reads, each made a `T`. Events of other types are passed over.
+    /// A context has one reader: the last one that is given.
     #[must_use]
     pub fn of<C: Context, R: Reads>(
         mut self,
