@@ -1,7 +1,7 @@
 //! __Slice__: __summary__.
 //!
-//! It is due __after__ after a __Of__, unless an event clears the time before. A further event that does so belongs into
-//! `Consumed`, `rows` and `evolve`.
+//! It is due __after__ after a __Of__, unless an event clears the time before. Write such events into `Consumed`, `rows`
+//! and `evolve`.
 
 use crate::{__Context__, __Event__, __Id__};
 use ringfence::prelude::*;

@@ -106,6 +106,12 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     plan.edit(&lib, |text| add_member(text, "slice", &member))?;
     if begin.is_some() {
         plan.edit(&lib, |text| add_member(text, "due", &member))?;
+        let (sid, key) = (format!("Fire{}", pascal(context)), format!("{context}#"));
+        let (sid, table, key) = match found.log {
+            Log::Dcb => ("FireEvents", "EventTable", None),
+            _ => (&*sid, "AggregateTable", Some(&*key)),
+        };
+        plan.edit("template.yaml", |text| template::allow_to_fire(text, sid, table, key))?;
     }
     write_function(plan, &found, context, slice, &values, cause.as_ref())?;
     if found.log == Log::Document && other.is_some() {

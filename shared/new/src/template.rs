@@ -85,6 +85,42 @@ pub(crate) fn allow_more(text: &str, role: &str, from: &str, to: &str) -> Result
     Ok(format!("{}{block}{}", &text[..*begin], &text[*end..]))
 }
 
+/// Lets fire-deadlines carry out commands on the table of a log. `key` is what the streams of a context begin with; the DCB
+/// log has none, and one statement for all contexts.
+pub(crate) fn allow_to_fire(
+    text: &str,
+    sid: &str,
+    table: &str,
+    key: Option<&str>,
+) -> Result<String> {
+    const ROLE: &str = "FireDeadlinesRole";
+    let found = resources(text);
+    let role = found.iter().find(|(id, ..)| *id == ROLE);
+    let (_, begin, end) = role.with_context(|| {
+        format!("lacks {ROLE}: copy it, and the function FireDeadlines, from a new stack's")
+    })?;
+    let block = &text[*begin..*end];
+    let is_allowed = match key {
+        Some(_) => block.contains(&format!("Sid: {sid}\n")),
+        None => block.contains(&format!("!GetAtt {table}.Arn")),
+    };
+    if is_allowed {
+        return Ok(text.to_owned());
+    }
+    let condition = key.map(|key| {
+        format!(
+            "                Condition: {{ \"ForAllValues:StringLike\": {{ dynamodb:LeadingKeys: [\"{key}*\"] }} }}\n"
+        )
+    });
+    let statement = format!(
+        "              - Sid: {sid}\n                Effect: Allow\n                Action: [dynamodb:GetItem, \
+         dynamodb:PutItem, dynamodb:Query]\n                Resource: !GetAtt {table}.Arn\n{}",
+        condition.unwrap_or_default()
+    );
+    let at = begin + block.trim_end().len() + 1;
+    Ok(format!("{}{statement}{}", &text[..at], &text[at..]))
+}
+
 /// Lets the role send to the queue of automations.
 pub(crate) fn allow_letters(text: &str, role: &str) -> Result<String> {
     let found = resources(text);

@@ -322,8 +322,8 @@ async fn whatever<const PARKS: bool>(seed: u64) -> usize {
 #[tokio::test(start_paused = true)]
 async fn whatever_happens_in_any_order_each_effect_happens_once_and_in_order_or_is_skipped() {
     let mut broken = 0;
-    for seed in 0..40 {
+    for seed in 0..12 {
         broken += whatever::<true>(seed).await + whatever::<false>(seed).await;
     }
-    assert!(broken > 20, "only {broken} runs have broken off");
+    assert!(broken > 6, "only {broken} runs have broken off");
 }
