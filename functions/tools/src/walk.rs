@@ -27,6 +27,7 @@ pub fn walk(stack: &RunningStack) -> LocalBoxFuture<'_, Result<()>> {
         order_up_to_the_cap(walker).await?;
         define_courses(walker).await?;
         subscribe_students(walker).await?;
+        define_a_course_by_the_queue(walker).await?;
         register_customer(walker).await?;
         fill_cart(walker).await?;
         check_out(walker).await?;
@@ -126,6 +127,22 @@ async fn define_courses(walker: &mut Walker<'_>) -> Result<()> {
         expect_accepted(&answer, "CourseDefined")?;
     }
     walker.expect_events(&[("CourseDefined", 6)]).await
+}
+
+async fn define_a_course_by_the_queue(walker: &mut Walker<'_>) -> Result<()> {
+    title(
+        "Three commands by the queue, about one course: nobody waits, they are carried out in order, and their answers \
+         are kept",
+    );
+    let define = json!({ "courseId": "course-7", "capacity": 10 });
+    let change = json!({ "courseId": "course-7", "newCapacity": 20 });
+    let defined = walker.queue("/courses/define-course", &define).await?;
+    let changed = walker.queue("/courses/change-course-capacity", &change).await?;
+    let again = walker.queue("/courses/define-course", &define).await?;
+    expect_accepted(&walker.answer(&defined).await?, "CourseDefined")?;
+    expect_accepted(&walker.answer(&changed).await?, "CourseCapacityChanged")?;
+    expect_rejected(&walker.answer(&again).await?, "CourseAlreadyExists")?;
+    walker.expect_events(&[("CourseDefined", 1), ("CourseCapacityChanged", 1)]).await
 }
 
 async fn subscribe_students(walker: &mut Walker<'_>) -> Result<()> {

@@ -7,7 +7,8 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::Error;
 use ringfence::{BoundaryId, Cause, Context, Lane, LogOf, SequencedEvent, Slice};
-use ringfence_lambda::Reacting;
+use ringfence_dynamo::Clock;
+use ringfence_lambda::Hosted;
 use ringfence_logs::Log;
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -28,7 +29,7 @@ pub struct OrderedSlice {
     lane: Lane,
     /// The variable that names the table of its log.
     table: &'static str,
-    open: fn(Client, String) -> Result<Reacting, Error>,
+    open: fn(Client, String, Clock) -> Result<Hosted, Error>,
 }
 
 impl Ordered {
@@ -52,7 +53,7 @@ impl Visitor for Ordered {
                 causes: S::REACTS_TO,
                 lane,
                 table: <LogOf<S> as Log<S>>::TABLE,
-                open: Reacting::open::<S>,
+                open: Hosted::open::<S>,
             });
         }
     }
@@ -61,7 +62,7 @@ impl Visitor for Ordered {
 /// A slice that is open, once for each worker: what one keeps and counts is of one command at a time.
 pub struct Automation {
     slice: OrderedSlice,
-    functions: Vec<Reacting>,
+    functions: Vec<Hosted>,
 }
 
 impl Automation {
@@ -74,7 +75,8 @@ impl Automation {
         let unknown =
             || format!("{} names the table of {}, which is not known", slice.table, slice.name);
         let (_, table) = table.ok_or_else(unknown)?;
-        let functions = (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone()));
+        let functions =
+            (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone(), Clock::system()));
         Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
     }
 }

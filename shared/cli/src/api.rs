@@ -43,21 +43,28 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether a slice has given the answer, and not something between the stack and the program: a gateway, a proxy.
+    /// Whether the stack has given the answer, and not something between it and the program: a gateway, a proxy.
     #[must_use]
     pub fn is_of_stack(&self) -> bool {
         match self.status {
-            200..300 => self.document["accepted"] == true,
+            200..300 => self.document["accepted"] == true || self.state().is_some(),
             _ => self.document["type"].as_str().is_some_and(|it| it.starts_with(PROBLEM)),
         }
     }
 
-    /// The status of the program that has got the answer: 0 if the command is accepted, 1 if it is rejected,
-    /// 2 otherwise.
+    /// Where a command of the queue is; `None` if the answer does not say it.
+    #[must_use]
+    pub fn state(&self) -> Option<&str> {
+        self.document["state"].as_str()
+    }
+
+    /// The status of the program that has got the answer: 0 if the command is accepted or waits in the queue, 1 if it is
+    /// rejected, 2 otherwise.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self.status {
-            200..300 if self.is_of_stack() => ExitCode::SUCCESS,
+            200..300 if self.state() == Some("rejected") => ExitCode::FAILURE,
+            200..300 if self.is_of_stack() && self.state() != Some("failed") => ExitCode::SUCCESS,
             REJECTED if self.is_of_stack() => ExitCode::FAILURE,
             _ => ExitCode::from(crate::out::FAILED),
         }
@@ -93,10 +100,28 @@ impl Api {
     /// There is no whole answer in time, or one that is too long or without JSON. The command may have taken effect.
     /// If the request [was not sent](was_not_sent), it has not.
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
+        let headers = [&[("content-type", "application/json")], with].concat();
+        self.send("POST", path, headers, body).await
+    }
+
+    /// Gets a document.
+    ///
+    /// # Errors
+    /// As [`Api::post`].
+    pub async fn get(&self, path: &str) -> Result<Answer> {
+        self.send("GET", path, Vec::new(), "").await
+    }
+
+    async fn send<'a>(
+        &'a self,
+        method: &str,
+        path: &str,
+        mut headers: Vec<(&'a str, &'a str)>,
+        body: &str,
+    ) -> Result<Answer> {
         let url = format!("{}/{path}", self.url);
-        let mut headers = [&[("content-type", "application/json")], with].concat();
         headers.extend(self.authorization.as_deref().map(|header| ("authorization", header)));
-        let sent = self.http.send("POST", &url, &headers, body.as_bytes());
+        let sent = self.http.send(method, &url, &headers, body.as_bytes());
         let answer = timeout(ANSWER_TIME, sent).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
         let reply = answer.with_context(|| format!("{url}: no answer"))?;
@@ -240,6 +265,14 @@ mod tests {
         assert_eq!(code(200, json!({ "accepted": true, "events": [] })), accepted);
         assert_eq!(code(422, json!({ "type": "urn:ringfence:problem:rejected" })), rejected);
         assert_eq!(code(400, json!({ "type": "urn:ringfence:problem:malformed" })), failed);
+        for (state, expected) in [
+            ("pending", &accepted),
+            ("accepted", &accepted),
+            ("rejected", &rejected),
+            ("failed", &failed),
+        ] {
+            assert_eq!(code(200, json!({ "state": state })), *expected, "{state}");
+        }
         for status in [200, 400, 422, 500] {
             assert_eq!(code(status, json!({ "message": "sign in first" })), failed, "{status}");
         }

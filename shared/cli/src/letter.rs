@@ -9,6 +9,7 @@ use ringfence::{BoundaryId, LogKind};
 use ringfence_document_log::StreamName;
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Partition;
+use ringfence_lambda::QueuedCommand;
 use ringfence_topic::TopicEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -48,6 +49,8 @@ pub enum Work {
     Repeat(TopicEntry),
     /// What is new in partitions goes into the index.
     Index(BTreeSet<Partition>),
+    /// A command goes into the queue again.
+    Queue(Box<QueuedCommand>),
 }
 
 /// Events, by where they are.
@@ -102,14 +105,24 @@ pub struct Letter {
 }
 
 impl Letter {
-    /// A message of a dead-letter queue: a letter of publish-events or index-events, an event that a
+    /// A message of a dead-letter queue: a letter of run-commands, publish-events or index-events, an event that a
     /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
     /// message's attributes which rule, which function and why; Lambda says it in its record.
     pub fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
         let mut body: Value = serde_json::from_str(body).context("the message is not JSON")?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
         let mut history = History::default();
-        let work = if body["record"].is_object() {
+        let work = if body["queued"].is_object() {
+            let tries = body["tries"].as_u64().unwrap_or_default();
+            history = History { first_failed: text(&body, "/firstFailed"), tries };
+            // It has all its tries again.
+            body["queued"]["tries"] = tries.into();
+            Work::Queue(queued(body["queued"].take())?)
+        } else if body["commandId"].is_string() && body["group"].is_string() {
+            // SQS has given it up, because it was never deleted.
+            cause = Some("run-commands ended each time before it had an answer".to_owned());
+            Work::Queue(queued(body)?)
+        } else if body["record"].is_object() {
             Work::Publish(vec![body["record"].take()])
         } else if body["key"].is_object() {
             Work::PublishStored(stored(&mut body)?)
@@ -228,6 +241,10 @@ fn partition(key: &Value) -> Result<Partition> {
     }
     let stream = text(key, "/p/S").context("a record's key is not the key of an event")?;
     Ok(Partition::of_document(&StreamName::try_from(stream)?))
+}
+
+fn queued(command: Value) -> Result<Box<QueuedCommand>> {
+    serde_json::from_value(command).context("the letter's command can't be read")
 }
 
 /// Where to find the events of a record that was too large for a message.

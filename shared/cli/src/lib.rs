@@ -4,6 +4,7 @@
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
+mod answer;
 pub mod api;
 pub mod boundary;
 mod check_tables;
@@ -94,6 +95,9 @@ enum OfAll {
     /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
     /// 2: error.
     Send(send::Arguments),
+    /// Says what became of a command that was put into the queue. Status 0: accepted, 1: rejected, 2: it has no answer
+    /// yet, or error.
+    Answer(answer::Arguments),
     /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
     Token(token::Arguments),
     /// Sends good and bad tokens to a slice, and says whether the API lets in what API Gateway would. Status 0: it does,
@@ -274,6 +278,7 @@ impl OfAll {
         match self {
             Self::New(command) => ready(written(command)).boxed_local(),
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
+            Self::Answer(arguments) => answer::answer(arguments).boxed_local(),
             Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
             Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {

@@ -245,8 +245,8 @@ impl Arguments {
         self.limit.map_or(usize::MAX, NonZeroUsize::get)
     }
 
-    /// Fails if `--from` is in another partition.
-    fn from_slot(&self, id: &BoundaryId) -> Result<Option<u64>> {
+    /// The slot of `--from`. Fails if that is in another partition.
+    fn slot_to_begin(&self, id: &BoundaryId) -> Result<Option<u64>> {
         let Some(from) = &self.from else { return Ok(None) };
         ensure!(from.partition == *id, "--from {from} is a place of another partition than {id}");
         Ok(Some(from.slot))
@@ -260,7 +260,7 @@ async fn of_aggregate(
     name: &str,
 ) -> Result<ExitCode> {
     let (key, log) = (AggregateKey::of_partition(name)?, logs.aggregates()?);
-    let from = arguments.from_slot(&BoundaryId::stored(name))?;
+    let from = arguments.slot_to_begin(&BoundaryId::stored(name))?;
     let reverse = arguments.backwards;
     let range = Range {
         min_version: from.filter(|_| !reverse).map(|slot| slot.saturating_add(1)),
@@ -286,7 +286,7 @@ async fn of_document(
         )
     };
     let stream = StreamName::of_partition(id).with_context(neither)?;
-    let from = arguments.from_slot(&stream.partition())?;
+    let from = arguments.slot_to_begin(&stream.partition())?;
     let log = DocumentLog::new(logs.documents()?, Clock::system());
     let envelope = Envelope::default();
     let tip = log.tip(&stream, Consistency::Eventual, &envelope).await?;

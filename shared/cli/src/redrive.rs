@@ -24,10 +24,10 @@ Remove the cause first. A message or object is deleted after its work is done. W
 cause printed. You can run the command again without harm: consumers recognize events by their id, and the index
 takes each event once.
 
-With `--stack`, `--queue` takes publish-events, index-events or automations, and `--bucket` takes the name of a
+With `--stack`, `--queue` takes publish-events, index-events, automations or commands, and `--bucket` takes the name of a
 function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
-Each message says what it asks for. Events of the automations' queue go to the bus again as they were, so every
+Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus again as they were, so every
 rule that takes them gets them. The function and the rule that failed are shown. While a redrive works, its
 messages are hidden from others; if it is broken off, for 30 seconds.
 
@@ -58,6 +58,9 @@ pub(crate) struct Arguments {
     /// The table of the index, for events that go there.
     #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
+    /// The URL of the queue of commands, for commands that go there.
+    #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = stack::name)]
+    command_queue: Option<String>,
     #[command(flatten)]
     dynamo: DynamoEndpoint,
     /// Shows what is kept and why, and does nothing.
@@ -68,7 +71,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, output } =
+    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, output, .. } =
         arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
@@ -84,6 +87,7 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         tables,
         bus.as_deref(),
         index_table.as_deref(),
+        arguments.command_queue.as_deref(),
     )?;
     let (mut done, mut sent, mut left) = (0_u64, 0_u64, Vec::new());
     let told = |tried: Tried| {
@@ -126,7 +130,7 @@ impl Display for Redriven {
         if *sent == 0 {
             return write_line!(f, "{done} done, {left} left");
         }
-        write_line!(f, "{done} done, {sent} sent to the bus again, {left} left")?;
+        write_line!(f, "{done} done, {sent} sent again, {left} left")?;
         write_line!(f, "{SENT}: look again with --dry-run.")
     }
 }

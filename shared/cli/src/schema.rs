@@ -78,7 +78,7 @@ fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !fix && template::with_indexes(&text, tables) != text {
-        out::line("`ringfence schema --fix` writes the indexes");
+        out::line("`ringfence schema --fix` puts the indexes right");
     }
     Ok(ExitCode::FAILURE)
 }

@@ -17,6 +17,7 @@ use crate::{remark, say};
 #[command(after_help = "\
 Examples:
   ringfence send catalog/add-product --data @events/add-product/direct.json
+  ringfence send --queue catalog/add-product --data @command.json --key import-17
   ringfence send --stack ringfence-dev catalog/add-product --data @command.json --key import-17")]
 pub(crate) struct Arguments {
     /// The slice, as `<context>/<slice>`.
@@ -27,6 +28,10 @@ pub(crate) struct Arguments {
     /// The idempotency key: however often the command is sent with it, it takes effect once.
     #[arg(long)]
     key: Option<String>,
+    /// Puts the command into the queue, and does not wait until it is carried out. `ringfence answer` says what became of
+    /// it.
+    #[arg(long = "queue")]
+    by_queue: bool,
     /// The URL of the HTTP API. Without a token, a request to `https://` is signed with the credentials of the
     /// environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
@@ -37,11 +42,12 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCode> {
-    let Arguments { slice, data, key, api, token } = arguments;
+    let Arguments { slice, data, key, by_queue, api, token } = arguments;
     check(slice, stack)?;
+    let path = if *by_queue { format!("commands/{slice}") } else { slice.clone() };
     let key = key.iter().map(|key| (IDEMPOTENCY_KEY, &**key));
     let api = Api::at(api, token.as_deref()).await?;
-    let answer = api.post(slice, &text(data)?, &key.collect::<Vec<_>>()).await?;
+    let answer = api.post(&path, &text(data)?, &key.collect::<Vec<_>>()).await?;
     say!("{}", answer.document);
     if let Some(why) = refused(&answer, scopes(slice, stack), token.is_some()) {
         remark!("{why}");

@@ -14,9 +14,10 @@ use crate::machine::sdk_config;
 use crate::service::{Answer, CLOUDFORMATION, Service, encoded, texts};
 
 /// The variables of flags, and the outputs that have their values.
-const OUTPUTS: [(&str, &str); 8] = [
+const OUTPUTS: [(&str, &str); 9] = [
     ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
+    ("COMMAND_QUEUE_URL", "CommandQueueUrl"),
     ("DOCUMENT_TABLE", "DocumentTableName"),
     ("EVENT_BUS", "EventTopicName"),
     ("EVENT_TABLE", "EventTableName"),

@@ -11,6 +11,7 @@ use ringfence::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Partition};
+use ringfence_queue::queue_command;
 use ringfence_topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::{Value, json};
 
@@ -19,8 +20,8 @@ use crate::letter::{History, Letter, Stored, Whose, Work};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
 
-/// What becomes of events that were sent to the bus again.
-pub const SENT: &str = "An event that fails again comes back as a new letter, under a new name";
+/// What becomes of events and commands that were sent again.
+pub const SENT: &str = "What fails again comes back as a new letter, under a new name";
 
 /// A letter that was looked at, or tried again.
 pub struct Tried {
@@ -40,7 +41,8 @@ pub struct Tried {
 pub enum Fate {
     /// Its work is done, and it is deleted.
     Done,
-    /// Its event is on the bus again, and it is deleted. What its function makes of the event is not known yet.
+    /// Its event is on the bus again, or its command in the queue, and it is deleted. What the function makes of it is not
+    /// known yet.
     Sent,
     /// It was only looked at.
     Left,
@@ -116,10 +118,12 @@ pub struct Does {
     tables: LogTables,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
+    /// The queue of commands: its client and its URL.
+    commands: Option<(aws_sdk_sqs::Client, String)>,
 }
 
 impl Does {
-    /// With these tables and this bus; work that needs another one fails.
+    /// With these tables, this bus and this queue of commands; work that needs another one fails.
     pub fn new(
         config: &SdkConfig,
         client: Client,
@@ -127,6 +131,7 @@ impl Does {
         tables: &LogTables,
         bus: Option<&str>,
         index_table: Option<&str>,
+        command_queue: Option<&str>,
     ) -> Result<Self> {
         let indexer = match (&tables.table, index_table) {
             (Some(table), Some(index)) => {
@@ -137,7 +142,9 @@ impl Does {
             _ => None,
         };
         let topic = bus.map(|bus| topic(config, bus));
-        Ok(Self { client, catalog: catalog.clone(), tables: tables.clone(), topic, indexer })
+        let commands = command_queue.map(|url| (aws_sdk_sqs::Client::new(config), url.to_owned()));
+        let (catalog, tables) = (catalog.clone(), tables.clone());
+        Ok(Self { client, catalog, tables, topic, indexer, commands })
     }
 
     /// Does the work of a letter and deletes the letter.
@@ -147,7 +154,8 @@ impl Does {
             Ok(letter) => letter,
             unreadable => return look(unreadable, name),
         };
-        let fate = if matches!(work, Work::Repeat(_)) { Fate::Sent } else { Fate::Done };
+        let is_sent = matches!(work, Work::Repeat(_) | Work::Queue(_));
+        let fate = if is_sent { Fate::Sent } else { Fate::Done };
         let done = match self.work(work).await {
             Ok(()) => store.delete(&handle).await,
             failed => failed,
@@ -172,6 +180,13 @@ impl Does {
             }
             Work::Repeat(entry) => self.publish(vec![Ok(entry)]).await,
             Work::Index(partitions) => self.index(partitions).await,
+            Work::Queue(queued) => {
+                let missing = "this work needs the queue of commands: give --command-queue, COMMAND_QUEUE_URL or --stack";
+                let (client, url) = self.commands.as_ref().context(missing)?;
+                let sent = queue_command(client, url, &queued).await;
+                sent.map_err(anyhow::Error::from_boxed)
+                    .context("putting the command into the queue")
+            }
         }
     }
 
@@ -274,7 +289,7 @@ mod tests {
         let client = wire.client_of(Arc::new(answers));
         let config = SdkConfig::builder().build();
         let catalog = Catalog::compose([]).unwrap();
-        let does = Does::new(&config, client, &catalog, &tables, None, None).unwrap();
+        let does = Does::new(&config, client, &catalog, &tables, None, None, None).unwrap();
         assert_eq!(does.item(LogKind::Dcb, item.clone()).await.unwrap(), item);
         let stream = StreamName::new("carts", "c1").unwrap();
         let _ = does.span(&stream, 0..1).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use axum::extract::{Query, State};
-use futures::future::{join4, try_join_all};
+use futures::future::{join5, try_join_all};
 use maud::{Markup, html};
 use ringfence::{rfc3339, visible};
 use ringfence_dynamo::ms_of_rfc3339;
@@ -13,6 +13,7 @@ use ringfence_feed::Reader;
 
 use crate::due;
 use crate::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
+use crate::lanes;
 use crate::letters;
 use crate::part::{Part, Standing};
 use crate::site::Site;
@@ -70,17 +71,24 @@ pub(crate) async fn page(
     let all_readers = given(&parameters, "readers") == Some("all");
     let asked = Asked { within, all_readers };
     let time = since(within).map_err(|wrong| Problem::bad(format!("within: {wrong}.")))?;
-    let (readers, due, kept, figures) =
-        join4(readers(&site, &asked), due::all(&site), letters::all(&site), figures(&site, time))
-            .await;
+    let (readers, lanes, due, kept, figures) = join5(
+        readers(&site, &asked),
+        lanes::all(&site),
+        due::all(&site),
+        letters::all(&site),
+        figures(&site, time),
+    )
+    .await;
     let (readers, cost) = match readers {
         Ok(shown) => shown,
         Err(error) => (Part::failed("the readers", &error), Cost::default()),
     };
     let main = html! {
-        (line(&[&readers, &due, &kept, &figures]))
+        (line(&[&readers, &lanes, &due, &kept, &figures]))
         h2 { "Readers of the index" }
         (readers.markup)
+        h2 { "Lanes" }
+        (lanes.markup)
         h2 { "Deadlines" }
         (due.markup)
         h2 { "Letters and failed batches" }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Form;
 use axum::extract::State;
 use axum::response::Redirect;
+use futures::future::try_join_all;
 use maud::{Markup, html};
 use ringfence::{BoundaryId, rfc3339, visible};
 use ringfence_dynamo::Clock;
@@ -12,6 +13,7 @@ use ringfence_feed::Checkpoint;
 use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
 
 use crate::frame::{self, Cost, Path, Problem, encoded, given};
+use crate::part::Part;
 use crate::site::Site;
 use crate::views::UNNAMED;
 use ringfence_cli::checkpoint::place;
@@ -55,6 +57,20 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     };
     let cost: Cost = [index.meter(), table.meter()].into();
     Ok(frame::page(&site, PATH, "Lanes", cost, &main))
+}
+
+/// How many lanes are parked, on the page of health.
+pub(crate) async fn all(site: &Site) -> Part {
+    let Ok(table) = table(site) else { return Part::unknown(html! { p { (UNNAMED) } }) };
+    let names = readers(&site.lists.stack);
+    let lanes = match try_join_all(names.iter().map(|name| table.parked(name))).await {
+        Ok(lanes) => lanes.concat(),
+        Err(error) => return Part::failed("the lanes", &error.into()),
+    };
+    let parked = lanes.iter().filter(|lane| lane.next_ms.is_none()).count();
+    let waiting = lanes.len() - parked;
+    let markup = html! { p { a href=(PATH) { (parked) " parked, " (waiting) " waiting" } "." } };
+    Part::of(markup, "no lane is parked", parked, ["lane is parked", "lanes are parked"])
 }
 
 fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {

@@ -267,7 +267,7 @@ fn outcome(tried: &[Tried]) -> Markup {
     html! {
         p role="status" {
             (done) " done, "
-            @if sent > 0 { (sent) " sent to the bus again, " }
+            @if sent > 0 { (sent) " sent again, " }
             (tried.len() - done - sent) " left."
         }
         @if sent > 0 { p { (SENT) ". " a href="/health" { "Look again" } } }
@@ -277,7 +277,7 @@ fn outcome(tried: &[Tried]) -> Markup {
                     code { (letter.name) } ": "
                     @match letter.fate {
                         Fate::Done => "done",
-                        Fate::Sent => "sent to the bus again",
+                        Fate::Sent => "sent again",
                         _ => (why(letter)),
                     }
                 }

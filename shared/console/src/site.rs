@@ -46,6 +46,9 @@ pub(crate) struct Flags {
     /// The bus, for events of letters.
     #[arg(long, env = "EVENT_BUS", value_parser = name)]
     bus: Option<String>,
+    /// The URL of the queue of commands, for commands of letters.
+    #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = name)]
+    command_queue: Option<String>,
     /// A dead-letter queue, with a name for people. The flag can be repeated; --stack names all queues of the stack.
     #[arg(long = "queue", value_name = "NAME=URL")]
     queues: Vec<Named>,
@@ -99,6 +102,7 @@ pub(crate) struct Site {
     index_table: String,
     pub(crate) view_table: Option<String>,
     bus: Option<String>,
+    command_queue: Option<String>,
     /// Its dead-letter queues, each with its URL.
     pub(crate) queues: Vec<Named>,
     /// Its buckets of failed batches, each with the name of its function.
@@ -135,6 +139,7 @@ impl Site {
             index_table: flags.index.index_table.clone(),
             view_table: flags.view_table.clone(),
             bus: flags.bus.clone(),
+            command_queue: flags.command_queue.clone(),
             queues: flags.queues.clone(),
             buckets: flags.buckets.clone(),
             logs: StackLogs { client: client.clone(), tables: flags.tables.clone() },
@@ -195,7 +200,8 @@ impl Site {
     pub(crate) fn does(&self) -> Result<Does> {
         let StackLogs { client, tables } = &self.logs;
         let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));
-        Does::new(&self.config, client.clone(), &self.lists.stack.catalog, tables, bus, index)
+        let (catalog, queue) = (&self.lists.stack.catalog, self.command_queue.as_deref());
+        Does::new(&self.config, client.clone(), catalog, tables, bus, index, queue)
     }
 }
 

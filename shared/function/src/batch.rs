@@ -1,4 +1,4 @@
-//! Batches of records that Lambda delivers from a stream.
+//! Batches of records that Lambda delivers from a stream or a queue.
 
 use lambda_runtime::Diagnostic;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ pub fn records(payload: &mut Value) -> Result<Vec<Value>, Diagnostic> {
     match payload.get_mut("Records").map(Value::take) {
         Some(Value::Array(records)) => Ok(records),
         _ => {
-            let why = "has no list of Records, so it is not a batch of a stream";
+            let why = "has no list of Records, so it is not a batch";
             Err(Problem::malformed("payload", why).diagnostic())
         }
     }
@@ -22,10 +22,11 @@ pub fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The answer that has Lambda deliver again from a sequence number on, if there is one.
-pub fn delivered(failed_from: Option<String>) -> Value {
-    let failure = |sequence_number| json!({ "itemIdentifier": sequence_number });
-    json!({ "batchItemFailures": failed_from.map(failure).into_iter().collect::<Vec<_>>() })
+/// The answer that has Lambda deliver again what these identify: of a stream, the records from one sequence number on; of
+/// a queue, the messages with these ids.
+pub fn delivered(failed: impl IntoIterator<Item = String>) -> Value {
+    let failure = |identifier| json!({ "itemIdentifier": identifier });
+    json!({ "batchItemFailures": failed.into_iter().map(failure).collect::<Vec<_>>() })
 }
 
 #[cfg(test)]
@@ -39,7 +40,7 @@ mod tests {
         {
             let refused = records(&mut payload).expect_err("no batch");
             assert_eq!(refused.error_type, "malformed");
-            let message = "payload: has no list of Records, so it is not a batch of a stream";
+            let message = "payload: has no list of Records, so it is not a batch";
             assert_eq!(refused.error_message, message);
         }
     }

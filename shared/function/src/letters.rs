@@ -6,7 +6,7 @@ use futures::{FutureExt, future::BoxFuture};
 use serde_json::{Value, json};
 
 /// Most bytes of a message that every Region's SQS takes: 256 KB.
-const MESSAGE_BYTES_MAX: usize = 256 * 1024;
+pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a cause, which may quote what it is about.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
@@ -33,9 +33,9 @@ pub fn letter(record: &Value, cause: &str) -> Value {
     letter
 }
 
-/// A letter as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are
+/// JSON as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are
 /// escaped here, as control characters are in any JSON.
-fn message(letter: &Value) -> String {
+pub fn message(letter: &Value) -> String {
     letter.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 

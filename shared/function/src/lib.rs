@@ -20,7 +20,7 @@ pub use batch::{delivered, records, sequence_number};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
-pub use letters::{LetterQueue, Letters, letter};
+pub use letters::{LetterQueue, Letters, MESSAGE_BYTES_MAX, letter, message};
 pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
 pub use principal::{Issuers, make_claims_texts, principal};

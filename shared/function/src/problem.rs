@@ -165,6 +165,12 @@ impl Problem {
         matches!(self.kind, "rejected" | "key-reused")
     }
 
+    /// Whether it answers a command for good: the same command would be answered so again. After any other problem it may
+    /// be accepted later.
+    pub fn settles_command(&self) -> bool {
+        self.status < 500 && self.kind != "contention"
+    }
+
     /// The failure of an invocation that nobody waits for: `errorType` is the stable name.
     pub fn diagnostic(self) -> Diagnostic {
         Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }

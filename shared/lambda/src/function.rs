@@ -76,7 +76,6 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         &self.on
     }
 
-    #[cfg(test)]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -100,20 +99,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 line.cause = Some(logged(&cause));
                 Ok(json!({ "answers": [] }))
             }
-            Ok(Invocation::Command(Err(problem), surroundings)) => {
-                // By these ids its caller finds the line.
-                line.command_id = surroundings.command_id;
-                line.correlation_id = surroundings.correlation_id;
-                line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
-                line.outcome = problem.kind;
-                line.cause = Some(problem.detail().to_owned());
-                caller.answer(Err(problem))
-            }
-            Ok(Invocation::Command(Ok(command), surroundings)) => {
-                let parent = surroundings.traceparent;
-                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
-                let answer = self.command(&command, &envelope, parent, lambda, &mut line).await;
-                caller.answer(answer)
+            Ok(Invocation::Command(command, surroundings)) => {
+                let work = self.carry_out_noted(command, *surroundings, lambda, &mut line);
+                caller.answer(work.await)
             }
             Err(problem) => {
                 line.outcome = problem.kind;
@@ -158,6 +146,46 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     fn end(&self, line: &mut Line, before: &Usage) {
         line.duration_ms = self.clock.now_ms().saturating_sub(line.timestamp_ms);
         line.usage = self.meter.snapshot().since(before);
+    }
+
+    /// Runs one command of a caller, with a line of its own.
+    pub(crate) async fn carry_out(
+        &self,
+        command: Result<S, Problem>,
+        surroundings: Surroundings,
+        lambda: &Lambda,
+    ) -> (Result<Value, Problem>, Line) {
+        let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
+        let command = command.map(Box::new);
+        let answer = self.carry_out_noted(command, surroundings, lambda, &mut line).await;
+        self.end(&mut line, &before);
+        (answer, line)
+    }
+
+    /// Runs one command of a caller, and notes in `line` what became of it.
+    async fn carry_out_noted(
+        &self,
+        command: Result<Box<S>, Problem>,
+        surroundings: Surroundings,
+        lambda: &Lambda,
+        line: &mut Line,
+    ) -> Result<Value, Problem> {
+        match command {
+            Ok(command) => {
+                let parent = surroundings.traceparent;
+                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
+                self.command(&command, &envelope, parent, lambda, line).await
+            }
+            Err(problem) => {
+                // By these ids its caller finds the line.
+                line.command_id = surroundings.command_id;
+                line.correlation_id = surroundings.correlation_id;
+                line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
+                line.outcome = problem.kind;
+                line.cause = Some(problem.detail().to_owned());
+                Err(problem)
+            }
+        }
     }
 
     /// Runs one command, whose span is a child of `parent`, and notes in `line` what became of it.

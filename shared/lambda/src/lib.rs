@@ -7,9 +7,9 @@
 
 mod answer;
 mod function;
+mod hosted;
 mod invocation;
 mod json;
-mod reacting;
 mod serve;
 mod telemetry;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use ringfence::{Envelope, Slice};
 use ringfence_dynamo::Clock;
 use ringfence_function::{Issuers, Problem};
 
-pub use reacting::Reacting;
+pub use hosted::{Hosted, QueuedCommand};
 pub use serve::{run, variables};
 
 use crate::invocation::{Invocation, Payload, Surroundings};

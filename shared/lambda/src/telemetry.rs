@@ -163,7 +163,7 @@ mod tests {
             let contends = outcome == "contention";
             let found = line(outcome).json();
             assert_eq!(found["level"], level, "{outcome}");
-            assert_eq!(found.get("contention").is_some(), contends, "{outcome}");
+            assert_eq!(found.get("contention"), contends.then_some(&json!(1)), "{outcome}");
             assert_eq!(found.get("_aws").is_some(), contends, "{outcome}");
             let own = Line { per_slice: true, ..line(outcome) }.json();
             let directives = own["_aws"]["CloudWatchMetrics"].as_array().expect("directives");

@@ -5,15 +5,15 @@ use serde_json::Value;
 use crate::{
     buckets::{BucketError, Buckets},
     clock,
-    queues::{Queues, UnknownQueue},
+    queues::{Queues, SendError},
 };
 
 /// Why a destination took nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// The stack has no such queue.
-    #[error("the destination does not exist")]
-    Queue(#[from] UnknownQueue),
+    /// The stack has no such queue, or the queue does not take it.
+    #[error("the destination does not take it")]
+    Queue(#[from] SendError),
     /// The stack has no such bucket, or it can't be written.
     #[error("the destination takes no object")]
     Bucket(#[from] BucketError),

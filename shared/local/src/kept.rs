@@ -68,7 +68,7 @@ impl Kept {
             }
         };
         let is_lost = |(queue, messages): &(&String, &Vec<Message>)| {
-            !messages.is_empty() && !model.queues.contains(queue)
+            !messages.is_empty() && model.queues.iter().all(|known| known.name != **queue)
         };
         if let Some((queue, _)) = state.queues.iter().find(is_lost) {
             let lost = anyhow!("messages of the queue {queue} are kept, and the template has none");

@@ -1,5 +1,8 @@
 use super::*;
-use crate::embedded::tests::{put, table};
+use crate::{
+    embedded::tests::{put, table},
+    template::QueueResource,
+};
 
 fn tables(properties: Value) -> [TableResource; 1] {
     [TableResource {
@@ -11,7 +14,7 @@ fn tables(properties: Value) -> [TableResource; 1] {
 }
 
 fn model() -> Model {
-    Model { queues: vec!["dead".to_owned()], ..Model::default() }
+    Model { queues: vec![QueueResource::named("dead".to_owned())], ..Model::default() }
 }
 
 fn open(folder: &Path) -> Result<Kept> {
@@ -96,7 +99,8 @@ async fn a_table_that_a_parameter_names_is_compared_and_never_changed() {
 #[tokio::test]
 async fn queues_and_positions_are_kept() {
     let folder = tempfile::tempdir().expect("a folder");
-    let queues = |kept| crate::queues::Queues::of(["dead".to_owned()], Some(kept));
+    let queues =
+        |kept| crate::queues::Queues::of(&[QueueResource::named("dead".to_owned())], Some(kept));
     let kept = open(folder.path()).expect("data");
     let attributes = BTreeMap::from([("cause".to_owned(), "a limit".to_owned())]);
     queues(kept).send_with("dead", "lost".to_owned(), attributes.clone()).expect("a queue");
@@ -104,7 +108,7 @@ async fn queues_and_positions_are_kept() {
     let again = queues(kept.clone());
     let messages = again.messages().remove("dead").expect("a queue");
     assert_eq!((&*messages[0].body, &messages[0].attributes), ("lost", &attributes));
-    let received = again.receive("dead", 1, std::time::Duration::ZERO).expect("a queue");
+    let received = again.receive("dead", 1, None).expect("a queue");
     assert!(again.delete("dead", &received[0].receipt_handle).expect("a queue"));
     assert!(kept.queues()["dead"].is_empty());
 }
@@ -132,7 +136,12 @@ async fn data_of_another_template_or_a_newer_format_are_refused_with_the_ways_ou
     }
     kept.keep_queues(BTreeMap::from([(
         "other".to_owned(),
-        vec![Message { message_id: "1".into(), body: "b".into(), attributes: BTreeMap::new() }],
+        vec![Message {
+            message_id: "1".into(),
+            body: "b".into(),
+            attributes: BTreeMap::new(),
+            group: None,
+        }],
     )]));
     refused(
         open(folder.path()).err().expect("it is refused"),

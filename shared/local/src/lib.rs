@@ -31,6 +31,7 @@ pub mod notices;
 pub mod pattern;
 mod port;
 pub mod programs;
+pub mod queue_poller;
 pub mod queues;
 mod run;
 mod runtime;

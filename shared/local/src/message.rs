@@ -22,6 +22,9 @@ pub struct Message {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub attributes: BTreeMap<String, String>,
+    /// The group of a message of a FIFO queue, whose messages come one after another.
+    #[serde(rename = "MessageGroupId", default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// Attributes as SQS has them: each names its type.

@@ -1,7 +1,7 @@
 //! The stack's queues: a message stays in a queue until a receiver deletes it.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -9,9 +9,16 @@ use std::{
 use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::{clock, kept::Kept, template::last_part};
+use crate::{
+    clock,
+    kept::Kept,
+    template::{QueueResource, last_part},
+};
 
 pub use crate::message::Message;
+
+/// For how long a FIFO queue takes no second message with the same deduplication id: five minutes, as SQS.
+const DEDUPLICATION: Duration = Duration::from_secs(300);
 
 /// A message handed to a receiver, who has to delete it before others see it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,6 +27,9 @@ pub struct Received {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
+    /// What SQS knows of it, such as how often it was received.
+    #[serde(rename = "Attributes", skip_serializing_if = "BTreeMap::is_empty")]
+    pub system: BTreeMap<String, String>,
     /// The receipt with which to delete it.
     pub receipt_handle: String,
 }
@@ -32,69 +42,201 @@ pub struct UnknownQueue {
     pub queue: String,
 }
 
+/// A queue does not take a message.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// There is no such queue.
+    #[error(transparent)]
+    Unknown(#[from] UnknownQueue),
+    /// The queue keeps its messages in order, and the message does not say of which group, or what it is.
+    #[error("{queue} is a FIFO queue: a message needs {parameter}")]
+    Lacks {
+        /// The queue asked for.
+        queue: String,
+        /// The parameter that is missing.
+        parameter: &'static str,
+    },
+}
+
+/// The group of a message, and what tells it from others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageOrder {
+    /// The group, whose messages come one after another.
+    pub group: Option<String>,
+    /// The deduplication id.
+    pub deduplication: Option<String>,
+}
+
 struct Waiting {
     message: Message,
+    sent_ms: i64,
     /// The receipt of the latest receiver.
     receipt: Option<String>,
+    received: u32,
     hidden_until: Option<Instant>,
+}
+
+impl Waiting {
+    fn new(message: Message) -> Self {
+        let sent_ms = clock::now().timestamp_millis();
+        Self { message, sent_ms, receipt: None, received: 0, hidden_until: None }
+    }
+
+    fn is_hidden(&self, now: Instant) -> bool {
+        self.hidden_until.is_some_and(|until| until > now)
+    }
+
+    fn receive(&mut self, now: Instant, visibility: Duration) -> Received {
+        let receipt_handle = clock::id();
+        self.receipt = Some(receipt_handle.clone());
+        self.hidden_until = now.checked_add(visibility);
+        self.received += 1;
+        let group = self.message.group.clone().map(|group| ("MessageGroupId", group));
+        let all = [
+            ("ApproximateReceiveCount", self.received.to_string()),
+            ("SentTimestamp", self.sent_ms.to_string()),
+        ];
+        let system = all.into_iter().chain(group).map(|(name, value)| (name.to_owned(), value));
+        Received { message: self.message.clone(), system: system.collect(), receipt_handle }
+    }
+}
+
+struct Queue {
+    resource: QueueResource,
+    waiting: Vec<Waiting>,
+    /// The messages of the last minutes by their deduplication ids, each with the time until which the id is known.
+    known: BTreeMap<(Option<String>, String), (Instant, String)>,
+}
+
+impl Queue {
+    fn new(resource: QueueResource, messages: Vec<Message>) -> Self {
+        let waiting = messages.into_iter().map(Waiting::new).collect();
+        Self { resource, waiting, known: BTreeMap::new() }
+    }
+
+    /// The id of the message that the deduplication id has had within five minutes. If it had none, it has this one.
+    fn known(&mut self, group: &str, deduplication: String, message_id: &str) -> Option<String> {
+        let now = Instant::now();
+        self.known.retain(|_, (until, _)| *until > now);
+        let scope = self.resource.deduplicates_by_group.then(|| group.to_owned());
+        let until = now.checked_add(DEDUPLICATION)?;
+        let key = (scope, deduplication);
+        if let Some((_, known)) = self.known.get(&key) {
+            return Some(known.clone());
+        }
+        self.known.insert(key, (until, message_id.to_owned()));
+        None
+    }
+
+    /// The messages that were received too often leave the queue.
+    fn given_up(&mut self, now: Instant) -> Vec<Message> {
+        let Some(letters) = &self.resource.dead_letters else { return Vec::new() };
+        let max = letters.received_max;
+        let is_over = |waiting: &mut Waiting| waiting.received >= max && !waiting.is_hidden(now);
+        self.waiting.extract_if(.., is_over).map(|waiting| waiting.message).collect()
+    }
+
+    /// Receives visible messages, oldest first. A group of which a message is hidden has none.
+    fn receive(&mut self, max: usize, now: Instant, visibility: Duration) -> Vec<Received> {
+        let hidden = self.waiting.iter().filter(|waiting| waiting.is_hidden(now));
+        let held: BTreeSet<String> = hidden.filter_map(|it| it.message.group.clone()).collect();
+        let is_free = |waiting: &&mut Waiting| {
+            let group = waiting.message.group.as_ref();
+            !waiting.is_hidden(now) && group.is_none_or(|group| !held.contains(group))
+        };
+        let free = self.waiting.iter_mut().filter(is_free).take(max);
+        free.map(|waiting| waiting.receive(now, visibility)).collect()
+    }
 }
 
 /// All queues of the stack.
 #[derive(Clone, Default)]
 pub struct Queues {
-    messages: Arc<Mutex<BTreeMap<String, Vec<Waiting>>>>,
+    queues: Arc<Mutex<BTreeMap<String, Queue>>>,
     kept: Option<Kept>,
 }
 
 impl Queues {
-    /// Empty queues of these names.
+    /// Empty queues of these names, without an order.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
-        let empty = names.into_iter().map(|name| (name, Vec::new())).collect();
-        Self { messages: Arc::new(Mutex::new(empty)), kept: None }
+        let all: Vec<_> = names.into_iter().map(QueueResource::named).collect();
+        Self::of(&all, None)
     }
 
-    /// Queues of these names, with the messages that an earlier stack has kept, if there are any. They are kept again.
+    /// Queues of the template, with the messages that an earlier stack has kept, if there are any. They are kept again.
     #[must_use]
-    pub(crate) fn of(names: impl IntoIterator<Item = String>, kept: Option<Kept>) -> Self {
+    pub(crate) fn of(resources: &[QueueResource], kept: Option<Kept>) -> Self {
         let mut messages = kept.as_ref().map(Kept::queues).unwrap_or_default();
-        let waiting = |message| Waiting { message, receipt: None, hidden_until: None };
-        let mut of = |name: String| {
-            let kept = messages.remove(&name).unwrap_or_default();
-            (name, kept.into_iter().map(waiting).collect())
+        let mut of = |resource: &QueueResource| {
+            let kept = messages.remove(&resource.name).unwrap_or_default();
+            (resource.name.clone(), Queue::new(resource.clone(), kept))
         };
-        let queues = names.into_iter().map(&mut of).collect();
-        Self { messages: Arc::new(Mutex::new(queues)), kept }
+        let queues = resources.iter().map(&mut of).collect();
+        Self { queues: Arc::new(Mutex::new(queues)), kept }
+    }
+
+    /// Empty queues, as a template has them.
+    #[must_use]
+    pub fn of_template(resources: &[QueueResource]) -> Self {
+        Self::of(resources, None)
     }
 
     /// Adds a message to the queue of this name, URL or ARN. Returns its id.
     ///
     /// # Errors
-    /// No queue has this name, URL or ARN.
-    pub fn send(&self, queue: &str, body: String) -> Result<String, UnknownQueue> {
+    /// No queue has this name, URL or ARN, or it is a FIFO queue.
+    pub fn send(&self, queue: &str, body: String) -> Result<String, SendError> {
         self.send_with(queue, body, BTreeMap::new())
     }
 
     /// Adds a message with attributes; otherwise as [`Self::send`].
     ///
     /// # Errors
-    /// No queue has this name, URL or ARN.
+    /// As [`Self::send`].
     pub fn send_with(
         &self,
         queue: &str,
         body: String,
         attributes: BTreeMap<String, String>,
-    ) -> Result<String, UnknownQueue> {
+    ) -> Result<String, SendError> {
+        self.put(queue, body, attributes, MessageOrder::default())
+    }
+
+    /// Adds a message with attributes, and with what a FIFO queue needs. If the queue has had a message with the same
+    /// deduplication id within five minutes, it adds nothing, and returns the id of that one.
+    ///
+    /// # Errors
+    /// No queue has this name, URL or ARN, or it is a FIFO queue and the message lacks a part of its order.
+    pub fn put(
+        &self,
+        queue: &str,
+        body: String,
+        attributes: BTreeMap<String, String>,
+        order: MessageOrder,
+    ) -> Result<String, SendError> {
         let message_id = clock::id();
-        let message = Message { message_id: message_id.clone(), body, attributes };
-        self.change(queue, |waiting| {
-            waiting.push(Waiting { message, receipt: None, hidden_until: None });
-        })?;
-        Ok(message_id)
+        let message = |group| Message { message_id: message_id.clone(), body, attributes, group };
+        self.change(queue, |to| {
+            if !to.resource.is_fifo {
+                to.waiting.push(Waiting::new(message(None)));
+                return Ok(message_id.clone());
+            }
+            let lacks = |parameter| SendError::Lacks { queue: queue.to_owned(), parameter };
+            let group = order.group.ok_or_else(|| lacks("MessageGroupId"))?;
+            let deduplication = order.deduplication;
+            let deduplication = deduplication.ok_or_else(|| lacks("MessageDeduplicationId"))?;
+            if let Some(known) = to.known(&group, deduplication, &message_id) {
+                return Ok(known);
+            }
+            to.waiting.push(Waiting::new(message(Some(group))));
+            Ok(message_id.clone())
+        })?
     }
 
     /// Receives at most `max` messages that no other receiver has, oldest first. They are hidden from others
-    /// for `visibility`.
+    /// for `visibility`, or as long as the queue says. Of a FIFO queue, a group has no message as long as one of it is
+    /// hidden. Messages that were received as often as the queue says go to its dead-letter queue.
     ///
     /// # Errors
     /// No queue has this name, URL or ARN.
@@ -102,18 +244,20 @@ impl Queues {
         &self,
         queue: &str,
         max: usize,
-        visibility: Duration,
+        visibility: Option<Duration>,
     ) -> Result<Vec<Received>, UnknownQueue> {
         let now = Instant::now();
-        self.on(queue, |waiting| {
-            let visible = |w: &&mut Waiting| w.hidden_until.is_none_or(|until| until <= now);
-            let receive = |waiting: &mut Waiting| {
-                let receipt_handle = clock::id();
-                waiting.receipt = Some(receipt_handle.clone());
-                waiting.hidden_until = now.checked_add(visibility);
-                Received { message: waiting.message.clone(), receipt_handle }
-            };
-            waiting.iter_mut().filter(visible).take(max).map(receive).collect()
+        let given_up = self.on(queue, |of| {
+            let letters = of.resource.dead_letters.as_ref().map(|letters| letters.queue.clone());
+            letters.map(|letters| (letters, of.given_up(now)))
+        })?;
+        if let Some((letters, messages)) = given_up.filter(|(_, messages)| !messages.is_empty()) {
+            let messages = messages.into_iter().map(Waiting::new);
+            self.change(&letters, |to| to.waiting.extend(messages))?;
+        }
+        self.on(queue, |of| {
+            let visibility = visibility.unwrap_or(of.resource.visibility);
+            of.receive(max, now, visibility)
         })
     }
 
@@ -122,7 +266,7 @@ impl Queues {
     /// # Errors
     /// No queue has this name, URL or ARN.
     pub fn delete(&self, queue: &str, receipt: &str) -> Result<bool, UnknownQueue> {
-        self.change(queue, |waiting| {
+        self.change(queue, |Queue { waiting, .. }| {
             let before = waiting.len();
             waiting.retain(|waiting| waiting.receipt.as_deref() != Some(receipt));
             waiting.len() < before
@@ -141,7 +285,7 @@ impl Queues {
         visibility: Duration,
     ) -> Result<bool, UnknownQueue> {
         let until = Instant::now().checked_add(visibility);
-        self.on(queue, |waiting| {
+        self.on(queue, |Queue { waiting, .. }| {
             let of_receipt = |w: &&mut Waiting| w.receipt.as_deref() == Some(receipt);
             let found = waiting.iter_mut().find(of_receipt);
             found.map(|waiting| waiting.hidden_until = until).is_some()
@@ -151,64 +295,31 @@ impl Queues {
     /// Every queue by name, with its messages, received or not, oldest first.
     #[must_use]
     pub fn messages(&self) -> BTreeMap<String, Vec<Message>> {
-        messages(&self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        messages(&self.queues.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// As [`Self::on`], and keeps the messages.
-    fn change<T>(
-        &self,
-        queue: &str,
-        act: impl FnOnce(&mut Vec<Waiting>) -> T,
-    ) -> Result<T, UnknownQueue> {
+    fn change<T>(&self, queue: &str, act: impl FnOnce(&mut Queue) -> T) -> Result<T, UnknownQueue> {
         let acted = self.on(queue, act)?;
         if let Some(kept) = &self.kept {
-            let queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            let queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
             kept.keep_queues(messages(&queues));
         }
         Ok(acted)
     }
 
-    fn on<T>(
-        &self,
-        queue: &str,
-        act: impl FnOnce(&mut Vec<Waiting>) -> T,
-    ) -> Result<T, UnknownQueue> {
-        let mut queues = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+    fn on<T>(&self, queue: &str, act: impl FnOnce(&mut Queue) -> T) -> Result<T, UnknownQueue> {
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = || UnknownQueue { queue: queue.to_owned() };
         Ok(act(queues.get_mut(last_part(queue)).ok_or_else(unknown)?))
     }
 }
 
-fn messages(queues: &BTreeMap<String, Vec<Waiting>>) -> BTreeMap<String, Vec<Message>> {
-    let messages = |waiting: &Vec<Waiting>| waiting.iter().map(|w| w.message.clone()).collect();
-    queues.iter().map(|(name, waiting)| (name.clone(), messages(waiting))).collect()
+fn messages(queues: &BTreeMap<String, Queue>) -> BTreeMap<String, Vec<Message>> {
+    let messages = |of: &Queue| of.waiting.iter().map(|w| w.message.clone()).collect();
+    queues.iter().map(|(name, of)| (name.clone(), messages(of))).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_received_message_is_hidden_until_it_is_deleted_or_its_time_is_over() {
-        let queues = Queues::new(["dead".to_owned()]);
-        for body in ["a", "b", "c"] {
-            queues.send("dead", body.to_owned()).expect("a queue");
-        }
-        let visibility = Duration::from_secs(30);
-        let receive = |max| queues.receive("http://x/0/dead", max, visibility).expect("a queue");
-        let bodies = |received: &[Received]| -> Vec<String> {
-            received.iter().map(|r| r.message.body.clone()).collect()
-        };
-        let first = receive(2);
-        assert_eq!(bodies(&first), ["a", "b"]);
-        assert_eq!(bodies(&receive(10)), ["c"]);
-        assert!(receive(10).is_empty());
-        assert!(queues.delete("dead", &first[0].receipt_handle).expect("a queue"));
-        assert_eq!(queues.messages()["dead"].len(), 2);
-
-        tokio::time::advance(visibility).await;
-        assert_eq!(bodies(&receive(10)), ["b", "c"]);
-        let late = queues.delete("dead", &first[1].receipt_handle).expect("a queue");
-        assert!(!late, "another received it since");
-    }
-}
+#[path = "queues_tests.rs"]
+mod tests;

@@ -281,3 +281,22 @@ async fn interrupted() {
         _ = terminate.recv() => {}
     }
 }
+
+#[test]
+fn the_command_that_is_shown_has_a_token_where_the_api_asks_for_one() {
+    let mut route = Route {
+        method: "POST".to_owned(),
+        path: "/a/b".to_owned(),
+        function: "b".to_owned(),
+        token_scopes: Some(vec!["a/write".to_owned()]),
+    };
+    let plain = "curl http://x/a/b -d @events/b/direct.json";
+    assert_eq!(command_line("http://x", &route, "b", false), plain);
+    let token = "cargo ringfence token --sub ada --scope a/write";
+    let expected = format!("{plain} \\\n    -H \"Authorization: Bearer $({token})\"");
+    assert_eq!(command_line("http://x", &route, "b", true), expected);
+    route.token_scopes = Some(vec![]);
+    assert!(command_line("http://x", &route, "b", true).ends_with("--sub ada)\""));
+    route.token_scopes = None;
+    assert_eq!(command_line("http://x", &route, "b", true), plain);
+}

@@ -20,7 +20,7 @@ use crate::{
     environment::Environment,
     invoke::Invoke,
     mails::{self, Mails},
-    queues::{Queues, Received, UnknownQueue},
+    queues::{MessageOrder, Queues, Received, SendError, UnknownQueue},
     s3,
 };
 
@@ -32,8 +32,6 @@ const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// The most messages of one ReceiveMessage call.
 const MESSAGES_MAX: usize = 10;
-/// For how long a received message is hidden from others if the request does not say so. That of a queue is refused.
-const VISIBILITY_DEFAULT_SECONDS: u64 = 30;
 /// The code for a queue that does not exist, and its name in SQS's older protocol.
 const NO_QUEUE: &str = "QueueDoesNotExist";
 const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
@@ -147,6 +145,8 @@ fn put_events<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
 struct SendMessage {
     queue_url: String,
     message_body: String,
+    message_group_id: Option<String>,
+    message_deduplication_id: Option<String>,
 }
 
 fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
@@ -156,7 +156,14 @@ fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         let message = format!("{bytes} bytes: a message has 1 to {MESSAGE_BYTES_MAX}");
         return Err(("InvalidParameterValue", message));
     }
-    let id = services.queues.send(&request.queue_url, request.message_body).map_err(no_queue)?;
+    let SendMessage { queue_url, message_body, message_group_id, message_deduplication_id } =
+        request;
+    let order = MessageOrder { group: message_group_id, deduplication: message_deduplication_id };
+    let sent = services.queues.put(&queue_url, message_body, BTreeMap::new(), order);
+    let id = sent.map_err(|error| match error {
+        SendError::Unknown(error) => no_queue(error),
+        SendError::Lacks { .. } => ("MissingParameter", error.to_string()),
+    })?;
     Ok(json!({ "MessageId": id }))
 }
 
@@ -174,6 +181,9 @@ struct ReceiveMessage {
     /// Without these a message comes without attributes.
     #[serde(default)]
     message_attribute_names: Vec<String>,
+    /// Without these it comes without what SQS knows of it.
+    #[serde(default)]
+    message_system_attribute_names: Vec<String>,
 }
 
 /// Answers immediately, however long the request would wait.
@@ -184,16 +194,14 @@ fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         let message = format!("MaxNumberOfMessages {max}: a call takes 1 to {MESSAGES_MAX}");
         return Err(("InvalidParameterValue", message));
     }
-    let seconds = request.visibility_timeout.unwrap_or(VISIBILITY_DEFAULT_SECONDS);
-    let mut received = services
-        .queues
-        .receive(&request.queue_url, max, Duration::from_secs(seconds))
-        .map_err(no_queue)?;
-    let asked = request.message_attribute_names;
-    for Received { message, .. } in &mut received {
-        message
-            .attributes
-            .retain(|name, _| asked.contains(name) || asked.iter().any(|a| a == "All"));
+    let visibility = request.visibility_timeout.map(Duration::from_secs);
+    let received = services.queues.receive(&request.queue_url, max, visibility);
+    let mut received = received.map_err(no_queue)?;
+    let is_asked =
+        |asked: &[String], name: &String| asked.iter().any(|it| it == name || it == "All");
+    for Received { message, system, .. } in &mut received {
+        message.attributes.retain(|name, _| is_asked(&request.message_attribute_names, name));
+        system.retain(|name, _| is_asked(&request.message_system_attribute_names, name));
     }
     Ok(json!({ "Messages": received }))
 }

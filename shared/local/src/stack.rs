@@ -29,6 +29,7 @@ use crate::{
     mails::Mails,
     notices::{Notice, Notices, TroubleWatch},
     port,
+    queue_poller::QueuePoller,
     queues::{Message, Queues},
     sam, schedule,
     services::{self, Services},
@@ -121,7 +122,7 @@ impl RunningStack {
         let functions = Functions::start(definitions, &options.programs, &common, &logs).await?;
         let functions = Arc::new(functions);
 
-        let queues = Queues::of(model.queues.iter().cloned(), kept.clone());
+        let queues = Queues::of(&model.queues, kept.clone());
         let buckets = match &kept {
             Some(kept) => kept.buckets(),
             None => emptied(folder.join("buckets"))?,
@@ -171,6 +172,15 @@ impl RunningStack {
                     notices.trouble(&error);
                 }
             });
+        }
+        for mapping in &model.queue_mappings {
+            let poller = QueuePoller {
+                mapping: mapping.clone(),
+                queues: queues.clone(),
+                functions: functions.clone(),
+                notices: notices.clone(),
+            };
+            tasks.spawn(poller.run());
         }
         Ok(Self {
             folder,

@@ -126,6 +126,40 @@ impl<'a> Walker<'a> {
         Ok((status, body))
     }
 
+    /// Puts a command into the queue. Returns its id.
+    ///
+    /// # Errors
+    /// The queue does not take it.
+    pub async fn queue(&self, path: &str, command: &Value) -> Result<String> {
+        let (status, body) = self.post(&format!("/commands{path}"), command).await?;
+        ensure!(status == 202, "the queue does not take it: {status} {body}");
+        body["commandId"].as_str().map(str::to_owned).context("the answer names no commandId")
+    }
+
+    /// Waits for the answer to a command of the queue: that which its slice would have given.
+    ///
+    /// # Errors
+    /// It does not come.
+    pub async fn answer(&self, id: &str) -> Result<HttpAnswer> {
+        let deadline = Instant::now() + EVENTS_WAIT_MAX;
+        let path = format!("/commands/{id}");
+        loop {
+            let known = self.request(Method::GET, &path).send().await?.error_for_status()?;
+            let known: Value = known.json().await?;
+            let status = match known["state"].as_str() {
+                Some("accepted") => 200,
+                Some("rejected") => 422,
+                _ => {
+                    ensure!(Instant::now() < deadline, "{id} has no answer: {known}");
+                    sleep(INDEX_PAUSE).await;
+                    continue;
+                }
+            };
+            println!("→ GET {path}\n← {known}");
+            return Ok((status, known["answer"].clone()));
+        }
+    }
+
     /// Reads a row of a view that has this event, and compares one of its fields.
     ///
     /// # Errors

@@ -7,9 +7,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::context::{Found, Log};
 use crate::declared::declared;
+use crate::edit::{append, names};
 use crate::names::Deed;
 use crate::plan::{Plan, fill};
-use crate::slice::{append, names};
 
 /// A time after an event, such as 15m.
 #[derive(Clone, Debug)]

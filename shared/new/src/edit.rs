@@ -15,6 +15,17 @@ fn insert_sorted(text: &str, line: &str, key: impl Fn(&str) -> Option<String>) -
     Some(lines.join("\n") + "\n")
 }
 
+/// Whether the text has this name, and not only as a part of others.
+pub(crate) fn names(text: &str, name: &str) -> bool {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
+}
+
+/// The text with more at its end, before its tests.
+pub(crate) fn append(text: &str, more: &str) -> String {
+    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
+    format!("{}{more}{}", &text[..end], &text[end..])
+}
+
 /// Adds `pub mod <module>;` to the modules of a crate.
 pub(crate) fn add_module(text: &str, module: &str) -> Result<String> {
     let line = format!("pub mod {module};");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
 use crate::due::{After, Begin};
-use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module};
+use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
 use crate::names::{Deed, camel, check, check_target, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
 use crate::template;
@@ -148,11 +148,6 @@ fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     Ok(Cause { context, event_type, field, in_payload, partition })
 }
 
-/// Whether the text has this name, and not only as a part of others.
-pub(crate) fn names(text: &str, name: &str) -> bool {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name)
-}
-
 /// Another event of the same streams, which a person need not change to make one for a case.
 fn other_event(
     plan: &Plan,
@@ -275,12 +270,6 @@ fn write_source(
 
 fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
     values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
-}
-
-/// The text with more at its end, before its tests.
-pub(crate) fn append(text: &str, more: &str) -> String {
-    let end = text.find("\n#[cfg(test)]").unwrap_or(text.len());
-    format!("{}{more}{}", &text[..end], &text[end..])
 }
 
 /// Plans the function in the template, and the role of a context with streams.

@@ -32,7 +32,7 @@ pub(crate) enum Auth {
 }
 
 /// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
-const LIBRARIES: [&str; 21] = [
+const LIBRARIES: [&str; 22] = [
     "aggregate-log",
     "automations",
     "cli",
@@ -47,6 +47,7 @@ const LIBRARIES: [&str; 21] = [
     "lambda",
     "local",
     "program",
+    "queue",
     "reactors",
     "spans",
     "stack",

@@ -215,6 +215,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
     for (context, name, on, said) in [
         ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
+        ("carts", "view", "carts/CheckedOut", "its file has another type View"),
         ("carts", "bookings", "carts/Booked", "has no event Booked"),
         ("carts", "bookings", "invoices/InvoiceCreated", "has no field that ends in _id"),
     ] {

@@ -15,6 +15,7 @@ use ringfence_deadlines::{Deadlines, FireDeadlines};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{Service, run};
 use ringfence_logs::Log;
+use ringfence_queue::{QueuedSlices, RunCommands};
 use ringfence_reactors::Reactor;
 use ringfence_spans::ForwardSpans;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
@@ -65,7 +66,7 @@ impl Visitor for Named<'_> {
 
 /// The function that serves the whole stack and has this name.
 fn serving<M: Members>(name: &str) -> Option<Run> {
-    let all: [(&str, Run); 8] = [
+    let all: [(&str, Run); 9] = [
         (PublishEvents::NAME, || run::<PublishEvents>(stack::<M>().catalog)),
         (IndexEvents::NAME, || run::<IndexEvents>(stack::<M>().catalog)),
         (ProjectViews::NAME, || run::<ProjectViews>(stack::<M>().folded())),
@@ -73,6 +74,7 @@ fn serving<M: Members>(name: &str) -> Option<Run> {
         (RingReaders::NAME, || run::<RingReaders>(())),
         (ReactInOrder::NAME, || run::<ReactInOrder>(Ordered::of::<M>())),
         (FireDeadlines::NAME, || run::<FireDeadlines>(Deadlines::of::<M>())),
+        (RunCommands::NAME, || run::<RunCommands>(QueuedSlices::of::<M>())),
         (ForwardSpans::NAME, || run::<ForwardSpans>(())),
     ];
     let is_it = |own: &str| {

@@ -84,7 +84,7 @@ pub(crate) struct Run {
     /// Whether one event is handled at a time, and noted before, because the last run has not ended by itself.
     pub(crate) careful: Cell<bool>,
     /// After the event that the last run was handling when it ended, if that run was careful.
-    pub(crate) deadly: Option<Checkpoint>,
+    pub(crate) deadly: Cell<Option<Checkpoint>>,
     pub(crate) effects: Cell<u64>,
     /// A worker has failed, so the others begin nothing more.
     pub(crate) broken: Cell<bool>,

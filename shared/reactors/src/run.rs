@@ -60,7 +60,7 @@ impl<H: Handler> Lanes<H> {
             parked: RefCell::default(),
             resumed: RefCell::default(),
             careful: Cell::new(has_broken_off),
-            deadly: standing.trying,
+            deadly: Cell::new(standing.trying),
             effects: Cell::new(0),
             broken: Cell::new(false),
         };

@@ -110,7 +110,8 @@ impl<H: Handler> Lanes<H> {
         if receipt.done >= *checkpoint {
             return Ok(());
         }
-        if run.deadly == Some(*checkpoint) {
+        if run.deadly.get() == Some(*checkpoint) {
+            run.deadly.set(None);
             let why = "two runs have ended while it was handled, the second one with this event alone: the log of the \
                        function says how";
             return self.failed(run, lane, entry, Failed::ForGood(why.to_owned())).await;
@@ -124,7 +125,7 @@ impl<H: Handler> Lanes<H> {
         let parks = self.handler.in_doubt() == InDoubt::Park;
         let is_meant = |of: &ParkedLane| of.place == *checkpoint && of.asked == Some(Unpark::Retry);
         let asking = parked.filter(is_meant).and_then(|of| of.asking);
-        // Who has asked for an effect in doubt has not asked for it twice.
+        // A person who has asked for an effect in doubt has not asked for it twice.
         if receipt.open && parks && (asking.is_none() || asking == receipt.asking) {
             let why = format!(
                 "effect {} may have happened: its run ended before it had an answer",

@@ -21,6 +21,7 @@ mod openapi;
 mod present;
 mod probe;
 mod problems;
+mod queued;
 mod readers;
 mod running;
 mod samples;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::document::{object, open, reference};
 use crate::problems;
+use crate::queued;
 use crate::{Contract, LockedCommand, Shape};
 
 impl Contract {
@@ -34,6 +35,9 @@ impl Contract {
         for (context, function) in self.stack.functions() {
             document.function(context.name, function);
         }
+        document.schemas.extend([queued::schema()]);
+        let headers = HEADERS.map(|(name, ..)| reference("parameters", name));
+        document.paths.extend(queued::paths(&headers, has_scopes));
         document.whole(self.stack.contexts.iter().map(|context| context.name).collect())
     }
 }

@@ -63,6 +63,12 @@ const OF_COMMANDS: [Answer; 6] = [
         about: "The command may have taken effect. Repeat it with the same idempotency key.",
     },
 ];
+const OF_QUEUE: Answer = Answer {
+    status: 404,
+    name: "QueueNotFound",
+    kinds: &["command-not-found", "slice-not-found"],
+    about: "There is no such slice, or the caller has given no command of this id.",
+};
 const OF_VIEWS: [Answer; 4] = [
     MALFORMED,
     Answer {
@@ -110,16 +116,25 @@ pub(crate) fn of_views() -> Map<String, Value> {
     refs(&OF_VIEWS)
 }
 
-fn refs(answers: &[Answer]) -> Map<String, Value> {
+/// The responses of commands by the queue but that of success, by status.
+pub(crate) fn of_queue() -> Map<String, Value> {
+    let of_commands = OF_COMMANDS.iter().filter(|answer| matches!(answer.status, 400 | 413 | 503));
+    let mut responses = refs(of_commands.chain([&OF_QUEUE]));
+    let reused = response(KEY_REUSED.about, &reference("schemas", KEY_REUSED.name));
+    responses.insert(KEY_REUSED.status.to_string(), reused);
+    responses
+}
+
+fn refs<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Map<String, Value> {
     let all = answers
-        .iter()
+        .into_iter()
         .map(|answer| (answer.status.to_string(), reference("responses", answer.name)));
     all.chain([("default".to_owned(), reference("responses", GATEWAY))]).collect()
 }
 
 /// The responses to which paths refer.
 pub(crate) fn responses() -> Map<String, Value> {
-    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).map(|answer| {
+    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&OF_QUEUE]).map(|answer| {
         let mut response = response(answer.about, &reference("schemas", answer.name));
         if matches!(answer.status, 409 | 503) {
             let seconds = json!({ "type": "integer", "minimum": 1 });
@@ -150,7 +165,7 @@ pub(crate) fn response(about: &str, schema: &Value) -> Value {
 pub(crate) fn schemas() -> Map<String, Value> {
     let text = json!({ "type": "string" });
     let place = reference("schemas", "Checkpoint");
-    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&KEY_REUSED]).map(|answer| {
+    let all = OF_COMMANDS.iter().chain(&OF_VIEWS).chain([&OF_QUEUE, &KEY_REUSED]).map(|answer| {
         let (more, optional): (Value, &[&str]) = match answer.name {
             "Malformed" => {
                 let error = object(&json!({ "field": text, "message": text }), &[]);

@@ -21,7 +21,7 @@ pub struct Images<T> {
 
 /// Why a record, or an event of it, can't be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ImageError {
+pub enum ImagesError {
     /// It is not a record of a table's stream.
     #[error("not a stream record")]
     Record(#[source] CodecError),
@@ -78,9 +78,9 @@ impl<T> Images<T> {
     /// The events of a record that are read, each in its newest shape, and what is made of it. A record of a document shows
     /// the events of one append. An event that can't be read fails alone. A record without an image of an event has none.
     #[must_use]
-    pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImageError>> {
+    pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImagesError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else { return Vec::new() };
-        let image = item_of_image(image).map_err(ImageError::Record);
+        let image = item_of_image(image).map_err(ImagesError::Record);
         match image.and_then(|image| Ok(events_of_image(image)?)) {
             Ok(events) => {
                 let events = events.into_iter();
@@ -93,7 +93,7 @@ impl<T> Images<T> {
     fn event(
         &self,
         event: Result<SequencedEvent, EntryError>,
-    ) -> Result<Option<(SequencedEvent, T)>, ImageError> {
+    ) -> Result<Option<(SequencedEvent, T)>, ImagesError> {
         let mut event = event?;
         if event.context.is_empty() {
             // Of another writer; it has the context of its type.
@@ -102,7 +102,7 @@ impl<T> Images<T> {
         }
         if self.stack.context(&event.context).is_none() {
             let (event, context) = (event.id(), event.context);
-            return Err(ImageError::Context { event, context });
+            return Err(ImagesError::Context { event, context });
         }
         let Some(read) = self.readers.get(&*event.context) else { return Ok(None) };
         let event = self.stack.catalogs.current(event)?;
@@ -111,7 +111,7 @@ impl<T> Images<T> {
             Some(Ok(made)) => Ok(Some((event.into_event(), made))),
             Some(Err(source)) => {
                 let (event, event_type) = (event.id(), event.event_type.clone());
-                Err(ImageError::Shape { event, event_type, source })
+                Err(ImagesError::Shape { event, event_type, source })
             }
         }
     }

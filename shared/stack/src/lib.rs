@@ -13,6 +13,6 @@ mod tests;
 mod visit;
 
 pub use catalog::catalog;
-pub use images::{ImageError, Images};
+pub use images::{Images, ImagesError};
 pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack};
 pub use visit::{Function, MemberList, Members, Visitor};

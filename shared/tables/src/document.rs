@@ -83,7 +83,8 @@ pub fn terraform(tables: &[StackTable]) -> String {
         body.block("point_in_time_recovery", |block| block.set("enabled", "true"));
         body.block("server_side_encryption", |block| block.set("enabled", "true"));
         body.block("lifecycle", |block| block.set("prevent_destroy", "true"));
-        let _ = write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.0);
+        let _ =
+            write!(module, "\nresource \"aws_dynamodb_table\" \"{name}\" {{\n{}}}\n", body.lines());
         let stream = table.layout.stream.as_ref().map(|_| ("StreamArn", "stream_arn"));
         for (end, attribute) in [("Name", "name")].into_iter().chain(stream) {
             let _ = write!(
@@ -96,13 +97,16 @@ pub fn terraform(tables: &[StackTable]) -> String {
     module
 }
 
-/// The lines of a block of HCL.
+/// The lines of a block of HCL, in the form of `terraform fmt`: first attributes, then blocks.
 #[derive(Default)]
-struct Hcl(String);
+struct Hcl {
+    attributes: Vec<(String, String)>,
+    blocks: String,
+}
 
 impl Hcl {
     fn set(&mut self, name: &str, value: &str) {
-        let _ = writeln!(self.0, "  {name} = {value}");
+        self.attributes.push((name.to_owned(), value.to_owned()));
     }
 
     fn text(&mut self, name: &str, value: &str) {
@@ -121,16 +125,27 @@ impl Hcl {
             [] => self.text("projection_type", "KEYS_ONLY"),
             _ => {
                 self.text("projection_type", "INCLUDE");
-                self.set("non_key_attributes", &json!(index.attributes).to_string());
+                self.list("non_key_attributes", &index.attributes);
             }
         }
+    }
+
+    fn list(&mut self, name: &str, texts: &[&str]) {
+        let texts: Vec<_> = texts.iter().map(|text| json!(text).to_string()).collect();
+        self.set(name, &format!("[{}]", texts.join(", ")));
     }
 
     fn block(&mut self, name: &str, fill: impl FnOnce(&mut Self)) {
         let mut block = Self::default();
         fill(&mut block);
-        let lines: String = block.0.lines().map(|line| format!("  {line}\n")).collect();
-        let _ = write!(self.0, "\n  {name} {{\n{lines}  }}\n");
+        let lines: String = block.lines().lines().map(|line| format!("  {line}\n")).collect();
+        let _ = write!(self.blocks, "\n  {name} {{\n{lines}  }}\n");
+    }
+
+    fn lines(self) -> String {
+        let widest = self.attributes.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        let line = |(name, value): &(String, String)| format!("  {name:widest$} = {value}\n");
+        self.attributes.iter().map(line).collect::<String>() + &self.blocks
     }
 }
 
@@ -150,19 +165,17 @@ pub fn cdk(tables: &[StackTable]) -> String {
             _ => line.to_owned(),
         });
         let properties = unquoted.collect::<Vec<_>>().join("\n    ");
+        let id = table.id;
         let _ = write!(
             body,
-            "\n    const {variable} = new CfnTable(this, '{}', {properties});\n    \
-             {variable}.applyRemovalPolicy(RemovalPolicy.RETAIN);\n    \
-             new CfnOutput(this, '{}Name', {{ value: {variable}.ref }});\n",
-            table.id, table.id
+            "\n    const {variable} = new CfnTable(this, '{id}', {properties});\n    \
+             {variable}.applyRemovalPolicy(RemovalPolicy.RETAIN);\n"
         );
-        if table.layout.stream.is_some() {
-            let _ = writeln!(
-                body,
-                "    new CfnOutput(this, '{}StreamArn', {{ value: {variable}.attrStreamArn }});",
-                table.id
-            );
+        let stream = table.layout.stream.as_ref().map(|_| ("StreamArn", "attrStreamArn"));
+        for (end, of) in [("Name", "ref")].into_iter().chain(stream) {
+            let output = format!("new CfnOutput(this, '{id}{end}', {{ value: {variable}.{of} }})");
+            // Without this the construct's own id would be in the name.
+            let _ = writeln!(body, "    {output}.overrideLogicalId('{id}{end}');");
         }
     }
     format!(
@@ -244,13 +257,13 @@ pub(crate) mod tests {
         let [events, .., views] = tables_of(&catalog());
         let module = terraform(&[events.clone(), views.clone()]);
         let expected = "resource \"aws_dynamodb_table\" \"event_table\" {
-  name = \"${var.prefix}-event-table\"
-  billing_mode = \"PAY_PER_REQUEST\"
-  hash_key = \"id\"
-  range_key = \"position\"
+  name                        = \"${var.prefix}-event-table\"
+  billing_mode                = \"PAY_PER_REQUEST\"
+  hash_key                    = \"id\"
+  range_key                   = \"position\"
   deletion_protection_enabled = true
-  stream_enabled = true
-  stream_view_type = \"NEW_IMAGE\"
+  stream_enabled              = true
+  stream_view_type            = \"NEW_IMAGE\"
 
   attribute {
     name = \"at\"
@@ -260,16 +273,16 @@ pub(crate) mod tests {
         assert!(module.contains(expected), "{module}");
         let index = "
   global_secondary_index {
-    name = \"tag_guestId\"
-    hash_key = \"tag_guestId\"
-    range_key = \"at\"
-    projection_type = \"INCLUDE\"
-    non_key_attributes = [\"event\",\"data\",\"tags\"]
+    name               = \"tag_guestId\"
+    hash_key           = \"tag_guestId\"
+    range_key          = \"at\"
+    projection_type    = \"INCLUDE\"
+    non_key_attributes = [\"event\", \"data\", \"tags\"]
   }
 
   ttl {
     attribute_name = \"expiresAt\"
-    enabled = true
+    enabled        = true
   }
 ";
         assert!(module.contains(index), "{module}");
@@ -285,8 +298,7 @@ pub(crate) mod tests {
             "        sseEnabled: true",
             "          indexName: \"tag_guestId\",",
             "    eventTable.applyRemovalPolicy(RemovalPolicy.RETAIN);",
-            "    new CfnOutput(this, 'EventTableStreamArn', { value: eventTable.attrStreamArn });",
-            "    new CfnOutput(this, 'ViewTableName', { value: viewTable.ref });",
+            "    new CfnOutput(this, 'ViewTableName', { value: viewTable.ref }).overrideLogicalId('ViewTableName');",
         ] {
             assert!(construct.lines().any(|found| found == line), "{line}: {construct}");
         }

@@ -11,6 +11,7 @@ use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
+use ringfence_queue::{AnswersError, CommandAnswer, CommandAnswers};
 use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
 use crate::functions::check_tables;
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
-use crate::readers::TABLES;
+use crate::readers::{TABLES, VIEWS};
 use crate::requests::{Asked, check_requests};
 use crate::template::{binary, model};
 
@@ -79,11 +80,36 @@ pub async fn check_cases<M: Members>() {
     if has_ordered(&stack) {
         asked.push((binary(&model(), IN_ORDER).to_owned(), in_order));
     }
+    // run-commands carries out the commands of all slices.
+    let is_slice = |(name, _): &&Asked| stack.slices().any(|(_, slice)| slice.name == name);
+    let of_slices = asked.iter().filter(is_slice).flat_map(|(_, requests)| requests.clone());
+    let all = of_slices.chain(requests_of_answers().await).collect();
+    asked.push((binary(&model(), "RunCommands").to_owned(), all));
     check_requests(&TABLES, &asked);
 }
 
 fn is_ordered(stack: &Stack, name: &str) -> bool {
     stack.slices().any(|(_, slice)| slice.name == name && slice.order.is_some())
+}
+
+/// What run-commands asks for the answers of commands.
+async fn requests_of_answers() -> Requests {
+    let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
+    let dynamo = Dynamo::with(&template, &[VIEWS]);
+    let queued = json!({ "slice": "a/b", "commandId": "c", "group": "d", "command": {} });
+    let queued = serde_json::from_value(queued).unwrap_or_else(|error| fail("a command", error));
+    let answers = CommandAnswers::new(dynamo.client.clone(), VIEWS);
+    let waits = CommandAnswer::pending(&queued, BEGIN_MS);
+    let work = async || {
+        let known =
+            (answers.begin(&waits, BEGIN_MS).await?, answers.begin(&waits, BEGIN_MS).await?);
+        assert_eq!(known, (None, Some(waits.clone())));
+        answers.keep(&waits, BEGIN_MS).await?;
+        assert_eq!(answers.find("c").await?, Some(waits.clone()));
+        Ok::<_, AnswersError>(())
+    };
+    work().await.unwrap_or_else(|error| fail("the answers of commands", error));
+    asked(&dynamo)
 }
 
 /// Runs the cases in memory on its walk, and has those on DynamoDB to be run after it.

@@ -24,12 +24,13 @@ use crate::variables::the_template_sets_the_variables_that_functions_read;
 
 /// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
 /// it is invoked.
-const SERVING: [(&str, &[&str]); 6] = [
+const SERVING: [(&str, &[&str]); 7] = [
     ("PublishEvents", &["stream.json"]),
     ("IndexEvents", &["stream.json"]),
     ("ProjectViews", &["stream.json"]),
     ("QueryViews", &["http.json", "list.json"]),
     ("FireDeadlines", &[]),
+    ("RunCommands", &["http.json", "answer.json", "sqs.json"]),
     ("ForwardSpans", &["logs.json"]),
 ];
 
@@ -81,6 +82,7 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
         let unique: BTreeSet<_> = names.iter().collect();
         assert_eq!(unique.len(), names.len(), "{names:?}");
+        assert!(!names.contains(&"commands"), "the path /commands is that of queued commands");
         // The name of a context is in the table of a log of streams, which other programs may have begun.
         let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
         let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
@@ -182,7 +184,10 @@ fn every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(
     let views = views.map(|path| ("GET".to_owned(), path.to_owned(), query.to_owned()));
     let others = stack.functions().filter_map(|(_, function)| Some((function.get?, function.name)));
     let others = others.map(|(path, name)| ("GET".to_owned(), path.to_owned(), name.to_owned()));
-    let expected: BTreeSet<_> = own.chain(others).chain(views).collect();
+    let run = binary(model, "RunCommands");
+    let queued = [("POST", "/commands/{context}/{slice}"), ("GET", "/commands/{id}")];
+    let queued = queued.map(|(method, path)| (method.to_owned(), path.to_owned(), run.to_owned()));
+    let expected: BTreeSet<_> = own.chain(others).chain(views).chain(queued).collect();
     let routes = model.routes.iter();
     let routes: BTreeSet<_> = routes
         .map(|route| (route.method.clone(), route.path.clone(), route.function.clone()))

@@ -60,6 +60,21 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
         if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
         }
+        if let Some(queue) = reference("COMMAND_QUEUE_URL") {
+            due.push(allow("QueueCommands", json!("sqs:SendMessage"), queue));
+        }
+        let events = function["Events"].as_object().into_iter().flatten();
+        for (_, event) in events.filter(|(_, event)| event["Type"] == "SQS") {
+            let names = [
+                "ChangeMessageVisibility",
+                "DeleteMessage",
+                "GetQueueAttributes",
+                "ReceiveMessage",
+            ];
+            let names = names.map(|name| format!("sqs:{name}"));
+            let queue = event["Properties"]["Queue"].clone();
+            due.push(allow("ReadQueue", json!(names), queue));
+        }
     }
     if functions.contains_key("ForwardSpans") {
         due.push(send_spans());

@@ -164,8 +164,10 @@ fn with_statement(
 
 fn with_new_statement(text: &str, role: &str, access: &Permission) -> Option<String> {
     let (lines, begin, end) = resource(text, role)?;
-    // Streams of one context are limited to their keys, which a person writes.
-    if lines[begin..end].iter().any(|line| line.contains("dynamodb:LeadingKeys")) {
+    // Streams of one context are limited to their keys, which a person writes. Keys with a `$` are of the views' table.
+    let is_of_streams =
+        |line: &&str| line.contains("dynamodb:LeadingKeys") && !line.contains("[\"$");
+    if lines[begin..end].iter().any(is_of_streams) {
         return None;
     }
     let sid = access.action.split_once(':')?.1.to_owned();

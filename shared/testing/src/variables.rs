@@ -9,6 +9,7 @@ use ringfence_feed::index_events::IndexEvents;
 use ringfence_function::{VariableNames, variables};
 use ringfence_local::template::Model;
 use ringfence_logs::Log;
+use ringfence_queue::RunCommands;
 use ringfence_reactors::{Reactor, ReactorFunction};
 use ringfence_spans::ForwardSpans;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
@@ -49,6 +50,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         (RING, variables::<RingReaders>()),
         (IN_ORDER, variables::<ReactInOrder>()),
         ("FireDeadlines", variables::<FireDeadlines>()),
+        ("RunCommands", variables::<RunCommands>()),
         ("ForwardSpans", variables::<ForwardSpans>()),
     ];
     let serving = serving.into_iter().filter(|(id, _)| match *id {

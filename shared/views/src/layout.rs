@@ -3,9 +3,9 @@
 use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
 
 use crate::due::DUE;
-use crate::row::{DUE_AT, DUE_IN, ID, VIEW};
+use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};
 
-/// The table of all views, of the checkpoints of readers and of what reactors have done. It has no stream, so that a
+/// The table of all views, of the checkpoints of readers, of what reactors have done and of what became of queued commands. It has no stream, so that a
 /// system at rest does not wake itself.
 #[must_use]
 pub fn table_layout() -> TableLayout {
@@ -18,6 +18,6 @@ pub fn table_layout() -> TableLayout {
         keys: [text_key(VIEW), text_key(ID)],
         indexes: vec![due],
         stream: None,
-        expires_at: None,
+        expires_at: Some(EXPIRES_AT),
     }
 }

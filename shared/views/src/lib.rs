@@ -42,7 +42,7 @@ mod view;
 /// The names of the view table's attributes, and of its index.
 pub mod attributes {
     pub use crate::due::DUE;
-    pub use crate::row::{AS_OF, DUE_AT, DUE_IN, ID, PARKED, ROW, VIEW};
+    pub use crate::row::{AS_OF, DUE_AT, DUE_IN, EXPIRES_AT, ID, PARKED, ROW, VIEW};
 }
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};

@@ -32,6 +32,8 @@ const CAUSE: &str = "cause";
 pub const AS_OF: &str = "as_of";
 /// The key of the index of rows that have a time: their generation, and the number of the shard.
 pub const DUE_IN: &str = "dueIn";
+/// When DynamoDB deletes an item, in seconds since 1970. No row has it; what became of a queued command does.
+pub const EXPIRES_AT: &str = "expiresAt";
 /// The time of a row, in milliseconds since 1970.
 pub const DUE_AT: &str = "dueAt";
 /// Requests in one BatchWriteItem.

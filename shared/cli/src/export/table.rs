@@ -112,7 +112,7 @@ fn schema() -> Result<TypePtr> {
         column.map(Arc::new)
     };
     // In UTC. With the mark of a time zone, programs would show it in their own.
-    let at = LogicalType::Timestamp { is_adjusted_to_u_t_c: false, unit: TimeUnit::MILLIS };
+    let at = LogicalType::timestamp(false, TimeUnit::MILLIS);
     let mut columns = vec![
         column("checkpoint", Physical::INT64, None, false)?,
         column("slot", Physical::INT64, None, false)?,

@@ -10,7 +10,8 @@ use ringfence_aggregate_log::{AggregateTable, event_of_image, name_of};
 use ringfence_dynamo::{Clock, Item};
 use ringfence_stack::ContextInfo;
 
-use super::{Arguments, Report, check_readers};
+use super::arguments::Arguments;
+use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
 use crate::progress;

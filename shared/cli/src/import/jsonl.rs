@@ -16,8 +16,9 @@ use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 
+use super::arguments::Arguments;
 use super::logs::{Put, There, Writable};
-use super::{Arguments, Report, check_readers};
+use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::export::folder::{Folder, Form, hex};
 use crate::line::event_of;

@@ -18,7 +18,7 @@ use ringfence_dynamo::{Clock, Retry, Units};
 use ringfence_feed::Partition;
 use serde_json::{Map, Value};
 
-use super::Arguments;
+use super::arguments::Arguments;
 use crate::Lists;
 
 /// What tells an event from another one in its place.

@@ -20,7 +20,8 @@ use ringfence_feed::{Doorbell, Indexer, Partition};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Arguments, Report, check_readers};
+use super::arguments::Arguments;
+use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
 use crate::progress;

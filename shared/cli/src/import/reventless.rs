@@ -9,7 +9,8 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, CodecError, Item, Retry, Table, from_attribute};
 use serde_json::{Map, Value};
 
-use super::{Arguments, Report, check_readers};
+use super::arguments::Arguments;
+use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
 use crate::progress;

@@ -170,6 +170,19 @@ mod tests {
     }
 
     #[test]
+    fn the_code_has_its_newest_version_and_the_folder_the_older_ones() {
+        let versions = |numbers: &[u32]| {
+            let version =
+                |number: &u32| (number.to_string(), json!({ "shape": {}, "samples": [] }));
+            let versions = numbers.iter().map(version).collect::<Value>();
+            lock(json!({ "events": { "RoomBooked": { "tags": [], "versions": versions } } }))
+        };
+        let mut now = versions(&[2]);
+        add_versions(&mut now, versions(&[1, 2, 3]));
+        assert_eq!(now, versions(&[1, 2]));
+    }
+
+    #[test]
     fn both_directions_are_compared_and_each_scope_is_named() {
         let mut base = rooms(&["double"], &["double"], &["RoomTaken"]);
         base["events"]["RoomLeft"] = json!({ "public": true, "tags": [], "versions": {} });

@@ -20,6 +20,7 @@ mod reads;
 mod records;
 mod render;
 mod repair;
+mod restore;
 mod seats;
 mod shop;
 mod slots;

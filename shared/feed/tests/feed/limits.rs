@@ -1,6 +1,8 @@
 //! The index takes everything that the log takes; otherwise a stored event might never be in it.
 
 use ringfence::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
+use ringfence_dynamo::Retry;
+use ringfence_feed::{IndexError, Partition};
 use serde_json::{Value, json};
 
 use crate::world::{INDEX, World, changed, run};
@@ -27,6 +29,15 @@ fn the_longest_partition_is_indexed() {
         assert!(is_taken(&world, &thing(BOUNDARY_BYTES_MAX)).await);
         world.index_all(INDEX).await;
         assert_eq!(world.check(INDEX).await.len(), 1);
+        // Another program may write to an aggregate with a longer name.
+        let name = |bytes: usize| {
+            Partition::of_aggregate(&format!("things#{}", "x".repeat(bytes - "things#".len())))
+        };
+        let (longest, longer) = (name(BOUNDARY_BYTES_MAX), name(BOUNDARY_BYTES_MAX + 1));
+        let indexer = world.indexer(world.client.clone(), INDEX);
+        let outcomes = indexer.index([longest.clone(), longer.clone()], Retry::default()).await;
+        assert_eq!(outcomes[&longest].as_ref().ok(), Some(&0), "{outcomes:?}");
+        assert!(matches!(outcomes[&longer], Err(IndexError::Name { .. })), "{outcomes:?}");
     });
 }
 

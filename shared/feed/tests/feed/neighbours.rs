@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::SequencedEvent;
@@ -9,6 +10,7 @@ use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
 use ringfence_feed::{FeedError, IndexError, Indexed, Partition};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use crate::streams::{AGGREGATES, push};
 use crate::world::{EVENTS, INDEX, World, changed, event_key, partition, run};
@@ -97,6 +99,21 @@ fn a_progress_that_is_read_late_stops_nothing() {
         assert!(wire.is_spent());
         assert_eq!(counts(&outcomes), 20, "{outcomes:?}");
         assert_eq!(world.check(INDEX).await.len(), 40);
+    });
+}
+
+#[test]
+fn a_page_has_the_events_of_its_partitions_in_the_order_of_their_times() {
+    run(8, async {
+        let world = World::new();
+        let mut appended = Vec::new();
+        for n in [2, 0, 1, 2] {
+            appended.extend(world.append(vec![changed(n, "x")]).await);
+            sleep(Duration::from_millis(10)).await;
+        }
+        world.index_all(INDEX).await;
+        let entries = world.check(INDEX).await.into_iter();
+        assert_eq!(entries.map(|entry| entry.event).collect::<Vec<_>>(), appended);
     });
 }
 

@@ -3,7 +3,7 @@
 use std::{future::pending, sync::Mutex, time::Duration};
 
 use lambda_runtime::Context;
-use ringfence::{Envelope, HandleError, Handled, NewEvent, OnLog, Outcome};
+use ringfence::{Envelope, HandleError, Handled, NewEvent, OnLog, Outcome, Slice, Traceparent};
 use ringfence_dynamo::{Clock, Meter};
 use serde_json::json;
 use tokio::time::Instant;
@@ -62,10 +62,11 @@ async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_th
     assert_eq!(start.elapsed(), Duration::from_millis(2_750));
     let answer = invoked.answer.unwrap();
     assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
-    assert_eq!(
-        (invoked.lines[0].outcome, invoked.lines[0].duration_ms),
-        ("outcome-unknown", 2_750)
-    );
+    let line = &invoked.lines[0];
+    assert_eq!((line.outcome, line.duration_ms), ("outcome-unknown", 2_750));
+    // It may have written events, which have the command's own span.
+    let command_id = line.command_id.as_deref().unwrap();
+    assert_eq!(line.span, Some(Traceparent::of_command(command_id, RecordDemand::NAME, None)));
     assert_eq!(*function.on().deadlines.lock().unwrap(), [Some(NOW_MS + 2_750)]);
 }
 

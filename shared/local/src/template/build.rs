@@ -9,12 +9,13 @@ use super::{
     error::TemplateError,
     intrinsics::{Place, Resolver},
     model::{
-        DeliveryTarget, FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule,
-        TableResource,
+        DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
+        Retries, Route, Rule, Schedule, TableResource,
     },
     shapes::{
-        ApiAuth, EventType, HttpApiEvent, InvokeConfig, LoggingConfig, RetryPolicy, RuleEvent,
-        RuleProperties, RuleTarget, ScheduleEvent, StreamEvent,
+        ApiAuth, DeduplicationScope, EventType, HttpApiEvent, InvokeConfig, LoggingConfig,
+        QueueEvent, QueueProperties, RedrivePolicy, RetryPolicy, RuleEvent, RuleProperties,
+        RuleTarget, ScheduleEvent, StreamEvent,
     },
 };
 use crate::{
@@ -28,6 +29,8 @@ const TIMEOUT_DEFAULT_SECONDS: u64 = 3;
 const MEMORY_DEFAULT_MB: u32 = 128;
 /// Lambda's own batch size of a stream.
 const BATCH_DEFAULT: usize = 100;
+/// Lambda's own batch size of a queue.
+const QUEUE_BATCH_DEFAULT: usize = 10;
 /// Attempts after the first that Lambda makes for an asynchronous invocation.
 const INVOKE_RETRIES_DEFAULT: u32 = 2;
 /// Age at which Lambda drops an asynchronous event: 6 hours.
@@ -60,7 +63,8 @@ impl Model {
             buses: names(view, "AWS::Events::EventBus")?,
             rules: Vec::new(),
             schedules: Vec::new(),
-            queues: names(view, "AWS::SQS::Queue")?,
+            queue_mappings: Vec::new(),
+            queues: queues(view)?,
             buckets: names(view, "AWS::S3::Bucket")?,
             outputs: outputs(view)?,
         };
@@ -111,6 +115,11 @@ impl Model {
                     let stream: StreamEvent = view.property(id, body, &properties)?;
                     let mapping = mapping(&self.tables, id, &properties, binary, stream)?;
                     self.mappings.push(mapping);
+                }
+                "SQS" => {
+                    let queue: QueueEvent = view.property(id, body, &properties)?;
+                    let mapping = queue_mapping(&self.queues, id, &properties, binary, queue)?;
+                    self.queue_mappings.push(mapping);
                 }
                 "EventBridgeRule" => {
                     let rule: RuleEvent = view.property(id, body, &properties)?;
@@ -293,6 +302,46 @@ fn mapping(
         report_item_failures: types.iter().any(|kind| kind == "ReportBatchItemFailures"),
         on_failure: destination.map(|destination| destination.destination),
     })
+}
+
+fn queue_mapping(
+    queues: &[QueueResource],
+    id: &str,
+    property: &str,
+    binary: &str,
+    event: QueueEvent,
+) -> Result<QueueMapping, TemplateError> {
+    let known = queues.iter().find(|queue| queue.name == last_part(&event.queue));
+    let queue =
+        known.ok_or_else(|| not_understood(id, property, &format!("Queue {}", event.queue)))?;
+    let types = event.function_response_types.unwrap_or_default();
+    Ok(QueueMapping {
+        queue: queue.name.clone(),
+        function: binary.to_owned(),
+        batch_size: event.batch_size.unwrap_or(QUEUE_BATCH_DEFAULT),
+        report_item_failures: types.iter().any(|kind| kind == "ReportBatchItemFailures"),
+    })
+}
+
+fn queues(view: &View<'_>) -> Result<Vec<QueueResource>, TemplateError> {
+    let queue = |(id, body): (&str, &Value)| {
+        let properties: Option<QueueProperties> = view.property(id, body, "Properties")?;
+        let properties = properties.unwrap_or_default();
+        let queue = QueueResource::named(view.local_name(id)?);
+        let dead_letters = |policy: RedrivePolicy| DeadLetters {
+            queue: policy.dead_letter_target_arn,
+            received_max: policy.max_receive_count,
+        };
+        let scope = properties.deduplication_scope;
+        Ok(QueueResource {
+            is_fifo: properties.fifo_queue,
+            deduplicates_by_group: scope == Some(DeduplicationScope::MessageGroup),
+            visibility: properties.visibility_timeout.map_or(queue.visibility, Duration::from_secs),
+            dead_letters: properties.redrive_policy.map(dead_letters),
+            ..queue
+        })
+    };
+    view.resources("AWS::SQS::Queue")?.into_iter().map(queue).collect()
 }
 
 fn rule(view: &View<'_>, id: &str, body: &Value) -> Result<Rule, TemplateError> {

@@ -19,6 +19,7 @@ pub use self::document::Template;
 pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
 pub use self::model::{
-    DeliveryTarget, FunctionResource, Mapping, Model, Retries, Route, Rule, Schedule, TableResource,
+    DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
+    Retries, Route, Rule, Schedule, TableResource,
 };
 pub use self::role::{Role, excess};

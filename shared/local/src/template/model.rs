@@ -23,8 +23,10 @@ pub struct Model {
     pub rules: Vec<Rule>,
     /// The schedules.
     pub schedules: Vec<Schedule>,
-    /// Names of the queues.
-    pub queues: Vec<String>,
+    /// The event source mappings of queues.
+    pub queue_mappings: Vec<QueueMapping>,
+    /// The queues.
+    pub queues: Vec<QueueResource>,
     /// Names of the buckets.
     pub buckets: Vec<String>,
     /// The stack's outputs.
@@ -123,6 +125,60 @@ pub struct Mapping {
     pub report_item_failures: bool,
     /// ARN of the destination for batches that are given up.
     pub on_failure: Option<String>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueResource {
+    /// Its name.
+    pub name: String,
+    /// Whether the messages of a group come one after another, and a duplicate is dropped.
+    pub is_fifo: bool,
+    /// Whether a deduplication id counts in its group alone.
+    pub deduplicates_by_group: bool,
+    /// For how long a message that was received is hidden.
+    pub visibility: Duration,
+    /// Where messages go that are received again and again.
+    pub dead_letters: Option<DeadLetters>,
+}
+
+/// SQS's own time for which a message that was received is hidden.
+const VISIBILITY_DEFAULT: Duration = Duration::from_secs(30);
+
+impl QueueResource {
+    /// A queue as SQS makes it if nothing else is said.
+    #[must_use]
+    pub fn named(name: String) -> Self {
+        Self {
+            name,
+            is_fifo: false,
+            deduplicates_by_group: false,
+            visibility: VISIBILITY_DEFAULT,
+            dead_letters: None,
+        }
+    }
+}
+
+/// Where messages go that are received again and again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetters {
+    /// ARN of the queue.
+    pub queue: String,
+    /// A message that was received so often goes there.
+    pub received_max: u32,
+}
+
+/// An event source mapping of a queue: its messages go to a function.
+#[derive(Clone, Debug)]
+pub struct QueueMapping {
+    /// The queue's name.
+    pub queue: String,
+    /// The binary of the function.
+    pub function: String,
+    /// The most messages of a batch.
+    pub batch_size: usize,
+    /// Whether the function's answer names the messages that failed.
+    pub report_item_failures: bool,
 }
 
 /// A rule of a bus.

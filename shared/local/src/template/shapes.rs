@@ -91,6 +91,60 @@ pub(super) struct StreamEvent {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct QueueEvent {
+    pub(super) queue: String,
+    pub(super) batch_size: Option<usize>,
+    pub(super) function_response_types: Option<Vec<String>>,
+    // Here there are few processes of a function anyway.
+    #[serde(rename = "ScalingConfig")]
+    _scaling: Option<Value>,
+    #[serde(rename = "MaximumBatchingWindowInSeconds")]
+    _batching_window: Option<u64>,
+    #[serde(rename = "MetricsConfig")]
+    _metrics: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
+pub(super) struct QueueProperties {
+    #[serde(default)]
+    pub(super) fifo_queue: bool,
+    pub(super) deduplication_scope: Option<DeduplicationScope>,
+    pub(super) visibility_timeout: Option<u64>,
+    pub(super) redrive_policy: Option<RedrivePolicy>,
+    // Here nothing is deleted by its age, and nobody else can read the messages.
+    #[serde(rename = "MessageRetentionPeriod")]
+    _retention: Option<u64>,
+    #[serde(rename = "SqsManagedSseEnabled")]
+    _encrypted: Option<bool>,
+    #[serde(rename = "KmsMasterKeyId")]
+    _key: Option<String>,
+    #[serde(rename = "FifoThroughputLimit")]
+    _throughput: Option<String>,
+    #[serde(rename = "QueueName")]
+    _name: Option<String>,
+    #[serde(rename = "Tags")]
+    _tags: Option<Value>,
+}
+
+/// Within what a deduplication id counts.
+#[derive(Deserialize, PartialEq, Eq)]
+pub(super) enum DeduplicationScope {
+    #[serde(rename = "queue")]
+    Queue,
+    #[serde(rename = "messageGroup")]
+    MessageGroup,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RedrivePolicy {
+    pub(super) dead_letter_target_arn: String,
+    pub(super) max_receive_count: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct FilterCriteria {
     pub(super) filters: Vec<Filter>,
 }

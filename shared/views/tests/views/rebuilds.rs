@@ -318,6 +318,30 @@ async fn a_rebuild_that_another_operator_gives_up_ends_and_says_why() {
     assert_eq!(world.counts(Generation(3)).await["a"], 1);
 }
 
+/// The rows of a generation that was given up are deleted, and no projector writes them.
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_begins_no_generation_that_another_operator_has_begun_and_given_up() {
+    let world = World::new(8, catalog());
+    world.publish([noted("n1", &["a"])]).await;
+    world.run(&view(), FIRST).await.unwrap();
+    let (projector, notes) = (world.projector(), view());
+    projector.register(&notes).await.unwrap();
+    for operation in ["UpdateItem", "TransactWriteItems"] {
+        world.wire.inject(operation, 0, Fault::Delay(Duration::from_secs(10)));
+    }
+    let second = Duration::from_secs(1);
+    let other = async {
+        tokio::time::sleep(second).await;
+        let begun = tokio::time::timeout(second, projector.rebuild(&notes, &|_| {})).await;
+        assert!(begun.is_err(), "{begun:?}");
+        projector.abandon(&notes, &|_| {}).await.unwrap();
+    };
+    let both = futures::future::join(projector.rebuild(&notes, &|_| {}), other);
+    let (live, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.unwrap();
+    assert_eq!(live.unwrap(), Generation(3));
+    assert_eq!(world.counts(Generation(3)).await["a"], 1);
+}
+
 /// The flip would forget a generation that is noted for deletion while another one is built.
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_deletes_the_rows_of_an_earlier_generation_before_it_changes_over() {

@@ -11,10 +11,11 @@ use ringfence_automations::{Ordered, lanes};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_lambda::Reacting;
+use ringfence_lambda::Hosted;
 use ringfence_local::template::Template;
-use ringfence_reactors::ReactorTable;
+use ringfence_reactors::{Delivery, Failed, Handler as _, ReactorTable};
 use ringfence_testing::Dynamo;
+use serde_json::Value;
 use stack::Shop;
 
 const EVENTS: &str = "EventTable";
@@ -59,7 +60,8 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let dynamo = Dynamo::with(&template, &tables);
     let [placed, cancelled] = order(&dynamo).await;
     let by_bus =
-        Reacting::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into()).unwrap();
+        Hosted::open::<RecordProductDemand>(dynamo.client.clone(), EVENTS.into(), Clock::system())
+            .unwrap();
     for event in [&cancelled, &placed] {
         by_bus.react(event).await.unwrap();
     }
@@ -78,8 +80,14 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let table = ReactorTable::new(client(), "ViewTable", Clock::running(BEGIN_MS));
     let logs = [("EVENT_TABLE", EVENTS.to_owned())];
     let all = lanes(&Ordered::of::<Shop>(), &client(), &logs, &index, &table).unwrap();
-    assert!(!all.is_empty());
-    for lanes in all {
+    let handles = |event: &SequencedEvent| all.iter().find(|lanes| lanes.handler.handles(event));
+    let handler = &handles(&events[0]).expect("an automation of orders").handler;
+    let other = SequencedEvent { context: "other".to_owned(), ..events[0].clone() };
+    assert!(handles(&other).is_none());
+    let broken = SequencedEvent { data: Value::Null, ..events[0].clone() };
+    let failed = handler.carry_out(0, Delivery::new(handler.name(), &broken, 0)).await;
+    assert!(matches!(failed, Err(Failed::ForGood(_))), "{failed:?}");
+    for lanes in &all {
         lanes.run(Duration::from_secs(60)).await.unwrap();
     }
     assert_eq!(of_product(&dynamo).await, ["ProductDemandRecorded", "ProductDemandRevoked"]);

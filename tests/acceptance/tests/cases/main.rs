@@ -6,6 +6,7 @@ mod contention;
 mod deadlines;
 mod in_order;
 mod process;
+mod queue;
 mod rehearsals;
 mod samples;
 

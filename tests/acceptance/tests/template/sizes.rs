@@ -13,7 +13,7 @@ const AUTOMATION_LINES_MAX: usize = 18;
 /// Most lines of the function of a reactor and of its role.
 const REACTOR_LINES_MAX: usize = 55;
 /// Most lines of the template besides the functions of slices and reactors.
-const COMMON_LINES_MAX: usize = 1_240;
+const COMMON_LINES_MAX: usize = 1_350;
 
 /// The lines of each resource by its logical id, without the empty ones and the comments between resources.
 fn resources(template: &str) -> BTreeMap<&str, Vec<&str>> {
@@ -54,7 +54,8 @@ fn a_slice_has_few_lines_an_automation_some_more_and_the_rest_can_be_read() {
         }
         for (id, lines) in resources {
             let has = |text: &str| lines.iter().any(|line| line.contains(text));
-            if !has("Binary: ") || !has("Method: POST") {
+            // run-commands takes the commands of all slices.
+            if !has("Binary: ") || !has("Method: POST") || id == "RunCommands" {
                 continue;
             }
             slices += 1;

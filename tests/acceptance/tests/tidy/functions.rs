@@ -31,10 +31,14 @@ fn the_page_of_slices_lists_the_functions() {
             let routes = routes.map(|route| format!("`{} {}`", route.method, route.path));
             let schedules = model.schedules.iter().filter(|it| it.target.function == function.name);
             let schedules = schedules.map(|schedule| format!("`{}`", schedule.expression));
+            let queues = model.queue_mappings.iter().filter(|it| it.function == function.name);
+            let queues = queues.filter_map(|it| it.queue.rsplit('-').next());
+            let queues = queues.map(|queue| format!("the queue `{queue}`"));
             let is_target =
                 |rule: &&Rule| rule.targets.iter().any(|it| it.function == function.name);
             let bell = model.rules.iter().find(is_target).map(|_| "the bell".to_owned());
-            let woken: Vec<_> = streams.chain(routes).chain(bell).chain(schedules).collect();
+            let woken = streams.chain(queues).chain(routes).chain(bell).chain(schedules);
+            let woken: Vec<_> = woken.collect();
             // The only other way is a subscription of the logs, which the stack on one machine does not have.
             if woken.is_empty() { "lines of the log".to_owned() } else { woken.join(", ") }
         };

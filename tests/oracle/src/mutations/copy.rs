@@ -13,13 +13,29 @@ use super::list::{Mutation, Run};
 
 /// The variable with the switch of the mutation that is on.
 pub(super) const SWITCH: &str = "RINGFENCE_MUTATION";
+/// The variable with the folder for a file for each switch and thread that gets to it. A test's thread has its name.
+pub(super) const REACHED: &str = "RINGFENCE_MUTATIONS_REACHED";
 
 /// What each crate with mutations has besides.
 const MODULE: &str = r#"
 mod mutation {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+    use std::{env, fs::File, path::PathBuf, sync::OnceLock, thread};
+
+    static ON: OnceLock<Option<u64>> = OnceLock::new();
+    static REACHED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    thread_local! { static NOTED: RefCell<BTreeSet<u64>> = const { RefCell::new(BTreeSet::new()) } }
+
     pub(crate) fn on(switch: u64) -> bool {
-        static ON: std::sync::OnceLock<Option<u64>> = std::sync::OnceLock::new();
-        *ON.get_or_init(|| std::env::var("RINGFENCE_MUTATION").ok()?.parse().ok()) == Some(switch)
+        let reached = || env::var_os("RINGFENCE_MUTATIONS_REACHED").map(PathBuf::from);
+        if let Some(folder) = REACHED.get_or_init(reached)
+            && NOTED.try_with(|noted| noted.borrow_mut().insert(switch)).unwrap_or(true)
+        {
+            let name = format!("{switch} {}", thread::current().name().unwrap_or_default());
+            File::create(folder.join(name)).expect("a file for what is reached");
+        }
+        *ON.get_or_init(|| env::var("RINGFENCE_MUTATION").ok()?.parse().ok()) == Some(switch)
     }
 }
 "#;
@@ -62,9 +78,11 @@ pub(super) fn with(root: &Path, mutations: &[Mutation]) -> Result<PathBuf, Strin
             let here = of_file.get(file).map_or(&[][..], Vec::as_slice);
             let mut text = mutated(&text, here).map_err(trouble)?;
             if !file.starts_with("tests") {
-                // Programs that are started without the environment have the switch all the same.
+                // Programs that are started without the environment have both variables all the same.
                 let kept = format!(
-                    ".env_clear().envs(std::env::vars_os().filter(|(name, _)| name == {SWITCH:?}))"
+                    ".env_clear().envs(std::env::vars_os().filter(|(name, _)| {{
+                        name == {SWITCH:?} || name == {REACHED:?}
+                    }}))"
                 );
                 text = text.replace(".env_clear()", &kept);
             }

@@ -13,54 +13,63 @@ mod tests;
 
 use std::path::Path;
 
+use hunt::Fate;
 use list::{Mutation, Run};
 
 /// The most mutations, in hundredths, that may survive.
 const SURVIVORS_MAX: usize = 2;
 
 /// How `cargo proof mutants` is called.
-pub const USAGE: &str = "cargo proof mutants [--list] [--only <part of a line of the list>]";
+pub const USAGE: &str = "cargo proof mutants [--list] [--only <part of a line of the list>]…";
 
 /// Runs `cargo proof mutants` with these arguments.
 ///
 /// # Errors
 /// The mutations that no test noticed, if they are too many; or why they can't be tried.
 pub fn run(arguments: &[String]) -> Result<String, String> {
-    let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let (lists, only) = match arguments[..] {
-        [] => (false, ""),
-        ["--list"] => (true, ""),
-        ["--only", only] => (false, only),
-        ["--list", "--only", only] | ["--only", only, "--list"] => (true, only),
-        _ => return Err(format!("usage: {USAGE}")),
-    };
+    let usage = || format!("usage: {USAGE}");
+    let (mut lists, mut only) = (false, Vec::new());
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match &**argument {
+            "--list" => lists = true,
+            "--only" => only.push(arguments.next().ok_or_else(usage)?),
+            _ => return Err(usage()),
+        }
+    }
     let root = root();
     let all = list::read(root)?;
-    let chosen: Vec<&Mutation> =
-        all.iter().filter(|mutation| mutation.to_string().contains(only)).collect();
+    let is_chosen = |mutation: &&Mutation| {
+        let line = mutation.to_string();
+        only.is_empty() || only.iter().any(|part| line.contains(&**part))
+    };
+    let chosen: Vec<&Mutation> = all.iter().filter(is_chosen).collect();
     if lists {
         chosen.iter().for_each(|mutation| println!("{mutation}"));
         return Ok(format!("{} of {}", chosen.len(), all.len()));
     }
     if chosen.is_empty() {
-        return Err(format!("no line of the list has {only:?}; --list shows them"));
+        return Err(format!("no line of the list has one of {only:?}; --list shows them"));
     }
     let tree = copy::with(root, &all)?;
     // The copy has all mutations, so that a choice changes no file of it. Only the tests that are needed are built.
     let runs: Vec<&Run> = chosen.iter().flat_map(|mutation| &mutation.tests).collect();
     let programs = copy::build(root, &tree, &runs)?;
-    let survivors = hunt::all(&programs, &tree, &chosen)?;
-    for mutation in &survivors {
-        let Mutation { text, replacement, .. } = mutation;
-        println!("\nSURVIVED {mutation}\n  - {}\n  + {replacement}", text.marked());
-        println!(
-            "  after {}",
-            mutation.tests.iter().map(Run::to_string).collect::<Vec<_>>().join(", ")
-        );
+    let fates = hunt::all(&programs, &tree, &chosen)?;
+    let (mut survivors, mut untried) = (0, 0);
+    for (mutation, fate) in chosen.iter().zip(&fates) {
+        match fate {
+            Fate::Noticed(_) => continue,
+            Fate::Survived | Fate::Unreached => survivors += 1,
+            Fate::Untried(_) => untried += 1,
+        }
+        let Mutation { text, replacement, tests, .. } = mutation;
+        let tests = tests.iter().map(Run::to_string).collect::<Vec<_>>().join(", ");
+        println!("\n{mutation}: {fate}\n  - {}\n  + {replacement}\n  by {tests}", text.marked());
     }
-    let said = format!("{} of {} mutations survived", survivors.len(), chosen.len());
-    if survivors.len() * 100 > chosen.len() * SURVIVORS_MAX {
-        return Err(format!("{said}; {SURVIVORS_MAX} % may"));
+    let said = format!("{survivors} of {} mutations survived, {untried} not tried", chosen.len());
+    if survivors * 100 > chosen.len() * SURVIVORS_MAX || untried > 0 {
+        return Err(format!("{said}; {SURVIVORS_MAX} % may survive, and each is to be tried"));
     }
     Ok(said)
 }

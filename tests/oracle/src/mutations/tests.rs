@@ -33,6 +33,15 @@ fn a_place_is_found_across_lines_and_only_if_it_is_the_only_one() {
     assert!(found("if «c»").unwrap_err().contains("does not have"));
 }
 
+#[test]
+fn a_test_gets_to_a_mutation_if_a_thread_of_its_name_does() {
+    let said = "running 3 tests\ntest a::b ... ok\ntest c - should panic ... ok\ntest d ... ok\n";
+    let files = ["7 a::b", "7 tokio-rt-worker", "7 c", "8 main", "8 "].map(str::to_owned);
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let reached = hunt::reached(&files, said);
+    assert_eq!(reached, [(7, names(&["a::b", "c"])), (8, names(&[]))].into());
+}
+
 /// This program is started once more, with this test alone, and runs another one until it is interrupted.
 #[test]
 fn ctrl_c_ends_the_tests_that_run() {

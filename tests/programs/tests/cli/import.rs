@@ -285,7 +285,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
 
 /// Hands on what comes for the store, until it has handed on this many transactions. Then it takes nothing
 /// more, and the last one gets no answer.
-fn store_that_goes_away(endpoint: &str, transactions: usize) -> String {
+pub(crate) fn store_that_goes_away(endpoint: &str, transactions: usize) -> String {
     let to = endpoint.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

@@ -108,7 +108,7 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
 
 /// The order of the index: stream and slot of each entry.
 fn order(world: &World) -> Vec<String> {
-    let (_, printed) = world.run(&["tail", "--until-present", "--json"]);
+    let (_, printed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
     let ids = printed.lines().map(|line| {
         let line: Value = serde_json::from_str(line).unwrap();
         line["id"].as_str().unwrap().to_owned()

@@ -8,7 +8,7 @@ use ringfence_feed::{Index, Until};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::world::{BUCKET, INDEX, QUEUE, World};
+use crate::world::{BUCKET, COMMANDS, INDEX, QUEUE, World};
 
 /// The event that the bus delivers of a stream record's image.
 fn bus_event(record: &Value, order: &str) -> Value {
@@ -61,6 +61,9 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
         }),
         json!("hello"),
         refused_by_the_bus(&records[0]),
+        json!({ "cause": "throttled", "queued": queued("c-1"), "tries": 8, "firstFailed": "2024-06-23T00:00:00.000Z" }),
+        // SQS has given it up.
+        queued("c-2"),
     ];
     for letter in &letters {
         world.queues.send(QUEUE, letter.to_string()).unwrap();
@@ -76,7 +79,7 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
     assert!(lines[1].contains("the message is neither a letter of this stack nor"), "{printed}");
     assert!(lines[2].contains(": NotAuthorizedForSourceException: "), "{printed}");
-    assert_eq!(lines[3], "3 done, 2 sent to the bus again, 3 left");
+    assert_eq!(lines[3], "3 done, 4 sent again, 3 left");
     assert!(
         lines[4]
             .ends_with("comes back as a new letter, under a new name: look again with --dry-run."),
@@ -85,11 +88,25 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
 
     let left: Vec<_> = world.queues.messages()[QUEUE].iter().map(|m| m.body.clone()).collect();
     assert_eq!(left, [2, 6, 7].map(|n: usize| letters[n].to_string()));
+    // A command has all its tries again, so it says how many it had before.
+    let commands = &world.queues.messages()[COMMANDS];
+    let mut tried = queued("c-1");
+    tried["tries"] = 8.into();
+    for (message, expected) in commands.iter().zip([tried, queued("c-2")]) {
+        assert_eq!(serde_json::from_str::<Value>(&message.body).unwrap(), expected);
+        assert_eq!(message.group.as_deref(), Some("roomId:r1"));
+    }
+    assert_eq!(commands.len(), 2);
     let events = world.on_the_bus();
     assert_eq!(orders(&events), ["o1", "o2", "o3", "o4"]);
     assert_eq!(events[0]["source"], "catalog");
     assert_eq!(events[0]["detail"].get("replay"), None);
     assert_eq!(Index::new(world.client.clone(), INDEX).end().await.map(i64::from).unwrap(), 2);
+}
+
+/// A command as the queue has it.
+fn queued(id: &str) -> Value {
+    json!({ "slice": "rooms/book", "commandId": id, "group": "roomId:r1", "command": { "roomId": "r1" } })
 }
 
 /// An event of the bus that no program may send.

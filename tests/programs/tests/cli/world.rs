@@ -26,7 +26,7 @@ use ringfence_local::{
     notices::{Notice, Notices},
     queues::Queues,
     services::{self, Services},
-    template::{Model, Template},
+    template::{Model, QueueResource, Template},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -41,6 +41,8 @@ pub(crate) const VIEWS: &str = "views";
 pub(crate) const AGGREGATES: &str = "aggregates";
 pub(crate) const DOCUMENTS: &str = "documents";
 pub(crate) const QUEUE: &str = "dead";
+/// The queue of commands.
+pub(crate) const COMMANDS: &str = "commands";
 pub(crate) const BUCKET: &str = "lost";
 /// SQS takes a queue by the last part of its URL.
 const QUEUE_URL: &str = "https://sqs.invalid/000000000000/dead";
@@ -81,7 +83,9 @@ impl World {
         let client = Wire::default().client(dynamo.endpoint());
         let log = log(&client);
         let folder = tempfile::tempdir().unwrap();
-        let queues = Queues::new([QUEUE.to_owned()]);
+        let letters = QueueResource::named(QUEUE.to_owned());
+        let commands = QueueResource { is_fifo: true, ..QueueResource::named(COMMANDS.to_owned()) };
+        let queues = Queues::of_template(&[letters, commands]);
         let buckets = Buckets::new(folder.path().to_owned(), vec![BUCKET.to_owned()]);
         let notices = Notices::default();
         let topic = notices.watch();
@@ -108,6 +112,7 @@ impl World {
             ("AGGREGATE_TABLE", AGGREGATES),
             ("DOCUMENT_TABLE", DOCUMENTS),
             ("EVENT_BUS", "topic"),
+            ("COMMAND_QUEUE_URL", &format!("{}/0/{COMMANDS}", self.services)),
         ]);
         command
     }

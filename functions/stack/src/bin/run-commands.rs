@@ -1,0 +1,5 @@
+use ringfence_queue::{QueuedSlices, RunCommands};
+
+fn main() -> std::process::ExitCode {
+    ringfence_function::run::<RunCommands>(QueuedSlices::of::<stack::Shop>())
+}

@@ -1,0 +1,111 @@
+//! What an import found, and what became of it.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+use anyhow::{Error, Result};
+use ringfence::SequencedEvent;
+use ringfence_dynamo::Units;
+use ringfence_schemas::Unreadable;
+use serde_json::{Value, json};
+
+use crate::Lists;
+use crate::out::{serialize_as, write_line};
+use crate::recorded::Imports;
+
+/// What a source has, and what became of it.
+#[derive(Default)]
+pub(super) struct Report {
+    /// How many events it has.
+    pub(super) read: u64,
+    /// Tags that their types do not declare, by type and key: how many.
+    pub(super) left_out: BTreeMap<(String, String), u64>,
+    /// Events that the source names, and whose stream has lost them by a prune.
+    pub(super) gone: u64,
+    /// The items that can't be imported, by the cause. If there are any, nothing is written.
+    pub(super) broken: BTreeMap<String, Vec<String>>,
+    pub(super) imports: Imports,
+    /// What the requests to the logs consumed, if that was counted.
+    pub(super) units: Option<Units>,
+}
+
+impl Report {
+    /// Notes that an item can't be imported.
+    pub(super) fn refuse(&mut self, cause: &Error, item: String) {
+        self.broken.entry(format!("{cause:#}")).or_default().push(item);
+    }
+}
+
+/// Fails if a slice or view of this stack can't read the event.
+pub(super) fn check_readers(event: &SequencedEvent, lists: &Lists) -> Result<()> {
+    match lists.readers.unreadable(&lists.stack.catalogs, event).into_iter().next() {
+        None => Ok(()),
+        Some(Unreadable { reader, why, .. }) => {
+            Err(Error::from(why).context(format!("{reader} can't read {}", event.event_type)))
+        }
+    }
+}
+
+/// The end of an import.
+pub(super) struct Done {
+    pub(super) report: Report,
+    pub(super) is_dry_run: bool,
+}
+
+impl Display for Done {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Self { report: Report { read, left_out, gone, broken, imports, units }, is_dry_run } =
+            self;
+        for ((event_type, tag), times) in left_out {
+            write_line!(
+                f,
+                "left out  tag {tag}, which {event_type} does not declare: {times} times"
+            )?;
+        }
+        if *gone > 0 {
+            write_line!(f, "left out  {gone} events that their streams do not have any more")?;
+        }
+        for (cause, items) in broken {
+            let more = match items.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            write_line!(f, "broken    {}{more}: {cause}", items[0])?;
+        }
+        let items: usize = broken.values().map(Vec::len).sum();
+        if let Some(Units { read, write }) = units.filter(|units| *units != Units::default()) {
+            write_line!(f, "units     {read} read, {write} write")?;
+        }
+        match (items, is_dry_run) {
+            (0, false) => write_line!(f, "{imports}"),
+            (0, true) => write_line!(f, "{read} events can be imported"),
+            (items, _) => {
+                write_line!(f, "{items} events can't be imported, and nothing is written")
+            }
+        }
+    }
+}
+
+serialize_as!(Done, |Done {
+                         report: Report { read, left_out, gone, broken, imports, units },
+                         ..
+                     }| {
+    let left_out = left_out.iter().map(
+        |((event_type, tag), times)| json!({ "type": event_type, "tag": tag, "times": times }),
+    );
+    let broken = broken.iter().map(|(cause, items)| json!({ "cause": cause, "items": items }));
+    let mut json = json!({
+        "events": read,
+        "imported": imports.imported,
+        "before": imports.before,
+        "leftOut": left_out.collect::<Value>(),
+        "gone": gone,
+        "broken": broken.collect::<Value>(),
+    });
+    if let Some(Units { read, write }) = units {
+        json["later"] = imports.later.into();
+        json["readUnits"] = json!(read);
+        json["writeUnits"] = json!(write);
+    }
+    json
+});

@@ -1,0 +1,184 @@
+//! Carries out the commands of a batch, in the order of each group.
+
+use std::collections::BTreeMap;
+
+use ringfence::{chain, rfc3339};
+use ringfence_dynamo::Clock;
+use ringfence_function::Problem;
+use ringfence_lambda::QueuedCommand;
+use serde_json::{Value, json};
+
+use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
+use crate::commands::OpenSlice;
+use crate::sqs::CommandQueue;
+
+/// After how many tries without an answer a command is given up.
+pub const TRIES_MAX: u32 = 8;
+/// For how many seconds a command waits after each try; after the later ones, for as long as after the last of these.
+/// Together that is some forty minutes.
+const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
+/// The least time for a command, in milliseconds. With less left, it waits for the next batch.
+const LEAST_MS: u64 = 2_000;
+
+/// What carries out a batch.
+pub(crate) struct Batch<'a> {
+    pub(crate) slices: &'a [OpenSlice],
+    pub(crate) answers: &'a CommandAnswers,
+    pub(crate) queue: &'a dyn CommandQueue,
+    pub(crate) clock: &'a Clock,
+    pub(crate) request_id: &'a str,
+    /// When the last command must have its answer, in milliseconds since 1970.
+    pub(crate) until_ms: u64,
+}
+
+/// A message of the queue, as Lambda delivers it.
+struct Delivered<'m> {
+    id: &'m str,
+    receipt: &'m str,
+    group: &'m str,
+    body: &'m str,
+}
+
+impl<'m> Delivered<'m> {
+    fn of(record: &'m Value) -> Self {
+        let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer| text(pointer).unwrap_or_default();
+        Self {
+            id: text("/messageId"),
+            receipt: text("/receiptHandle"),
+            group: text("/attributes/MessageGroupId"),
+            body: text("/body"),
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Carries out the commands of these messages. Returns the ids of those that must come again. One that failed holds
+    /// back the later ones of its group.
+    pub(crate) async fn run(&self, records: &[Value]) -> Vec<String> {
+        let (mut held, mut again) = (BTreeMap::new(), Vec::new());
+        for message in records.iter().map(Delivered::of) {
+            let pause = match held.get(message.group) {
+                Some(pause) => Some(*pause),
+                None if self.clock.now_ms() + LEAST_MS > self.until_ms => Some(0),
+                None => self.one(&message).await.err(),
+            };
+            if let Some(seconds) = pause {
+                held.insert(message.group.to_owned(), seconds);
+                again.push(message.id.to_owned());
+                // If it fails, the queue shows the message when its own time is over.
+                let _ = self.queue.show_after(message.receipt, seconds).await;
+            }
+        }
+        again
+    }
+
+    /// Carries out one command. An error is the time in seconds after which it is to be tried again.
+    async fn one(&self, message: &Delivered<'_>) -> Result<(), u16> {
+        let queued: QueuedCommand = match serde_json::from_str(message.body) {
+            Ok(queued) => queued,
+            Err(error) => {
+                let cause = format!("the message is not a command of this stack: {error}");
+                let letter = json!({ "cause": cause, "body": message.body });
+                return self.give_up(message, &letter).await;
+            }
+        };
+        let known = self.answers.find(&queued.command_id).await;
+        let known = known.map_err(|error| self.failed(&queued, &error))?;
+        let mut answer =
+            known.unwrap_or_else(|| CommandAnswer::pending(&queued, self.clock.now_ms()));
+        if answer.state.is_answered() {
+            // Its answer was kept, and then the message was not deleted.
+            return Ok(());
+        }
+        match self.answered(&queued).await {
+            Ok(accepted) => {
+                answer = self.with(answer, CommandState::Accepted, accepted);
+            }
+            Err(problem) if problem.settles_command() => {
+                answer = self.with(answer, CommandState::Rejected, problem.document());
+            }
+            Err(problem) => return self.note_failure(message, queued, answer, problem).await,
+        }
+        let kept = self.answers.keep(&answer, self.clock.now_ms()).await;
+        kept.map_err(|error| self.failed(&queued, &error))
+    }
+
+    async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
+        let slice = self.slices.iter().find(|slice| slice.name == queued.slice);
+        let Some(slice) = slice else {
+            // As during a deploy or after a roll-back.
+            let detail = format!("this version of the stack has no slice {}", queued.slice);
+            return Err(Problem::new(503, "unavailable", "The slice is not there", detail));
+        };
+        slice.hosted.run(queued, self.until_ms, self.request_id).await
+    }
+
+    fn with(&self, answer: CommandAnswer, state: CommandState, document: Value) -> CommandAnswer {
+        CommandAnswer { state, answer: Some(document), ..answer }
+    }
+
+    /// Notes that a command had no answer. After the last try it is kept as a letter.
+    async fn note_failure(
+        &self,
+        message: &Delivered<'_>,
+        queued: QueuedCommand,
+        mut answer: CommandAnswer,
+        problem: Problem,
+    ) -> Result<(), u16> {
+        let now_ms = self.clock.now_ms();
+        let cause = format!("{}: {}", problem.kind, problem.detail());
+        answer.tries += 1;
+        answer.first_failed.get_or_insert_with(|| rfc3339(now_ms));
+        answer.problem = Some(problem.document());
+        let tries = answer.tries.saturating_sub(queued.tries);
+        let is_last = tries >= TRIES_MAX;
+        answer.state = CommandState::Pending;
+        if is_last {
+            answer.state = CommandState::Failed;
+            let letter = json!({
+                "cause": cause,
+                "queued": queued,
+                "tries": answer.tries,
+                "firstFailed": answer.first_failed,
+            });
+            self.give_up(message, &letter).await?;
+        }
+        let kept = self.answers.keep(&answer, now_ms).await;
+        match kept {
+            Err(error) => Err(self.failed(&queued, &error)),
+            Ok(()) if is_last => Ok(()),
+            Ok(()) => Err(pause(tries)),
+        }
+    }
+
+    /// Keeps a letter about a message, which then leaves the queue.
+    async fn give_up(&self, message: &Delivered<'_>, letter: &Value) -> Result<(), u16> {
+        let kept = self.queue.keep(letter, message.id, message.group).await;
+        kept.map_err(|error| {
+            say(
+                self.request_id,
+                &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
+            );
+            pause(1)
+        })
+    }
+
+    /// The table of the answers has failed; nothing says how often.
+    fn failed(&self, queued: &QueuedCommand, error: &AnswersError) -> u16 {
+        say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
+        pause(2)
+    }
+}
+
+/// A line of the log.
+pub(crate) fn say(request_id: &str, cause: &str) {
+    tracing::error!(function_request_id = request_id, cause, "run-commands");
+}
+
+/// The pause after this many tries, in seconds.
+fn pause(tries: u32) -> u16 {
+    let last = PAUSES_SECONDS.len() - 1;
+    let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(last);
+    PAUSES_SECONDS[n.min(last)]
+}
