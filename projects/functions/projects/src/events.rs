@@ -323,7 +323,7 @@ pub struct GapsValidated {
     /// The state of the project that was compared: any text that names it.
     pub as_of: String,
     pub counts: GapCounts,
-    /// How far each requirement is met, as far as they were named.
+    /// How far each requirement is met that was named.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<ReqKey, Met>,
 }

@@ -142,7 +142,7 @@ async fn each_project_is_exported_into_its_folder(api: &Api) {
         let of = format!("\"project\":\"{project}\"");
         assert!(segment.lines().all(|line| line.contains(&of)), "{name}");
     }
-    // The next run goes on behind the cursor. The index may get an event after its command is answered.
+    // The next run goes on after the cursor. The index may get an event after its command is answered.
     begin(api, "late", 3_600_000, &[]).await;
     let is_late = |key: &str| key.starts_with("late/");
     while !buckets.list(bucket).unwrap().iter().any(|it| is_late(&it.key)) {

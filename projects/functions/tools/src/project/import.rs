@@ -34,8 +34,8 @@ const IMPORT_ID: &str = "importId";
 #[derive(Args)]
 #[command(after_help = "\
 The file has a JSON object a line, with `event_type` and `timestamp`. The project is a local one or begins with the
-import; `publish` brings it into a stack. Or it is a stack's, of which the folder has a copy: then others can work on it
-meanwhile. A line becomes an event of the project if it is of one of these types:
+import; `publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy of it. Then others can work
+on it meanwhile. A line becomes an event of the project if it is of one of these types:
 project_initialized, edge_started, iteration_completed, edge_converged, edge_released, claim_rejected, claim_expired,
 convergence_escalated, review_completed, spawn_created, spawn_folded_back, checkpoint_created, gaps_validated,
 intent_raised, release_created. All others are kept as they are, and so is a line that does not fit. The report says why. A
@@ -57,7 +57,7 @@ pub(crate) struct Import {
 
 /// How many lines a reason of the report names.
 const SHOWN_MAX: usize = 5;
-/// How often in succession a line of a stack's project is taken anew, because somebody was faster or the index is behind,
+/// How often in succession a line of a stack's project is taken again, because somebody was faster or the index is behind,
 /// and the pause before.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(250);

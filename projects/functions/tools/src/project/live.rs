@@ -2,7 +2,7 @@
 //!
 //! What a line becomes follows from the copy. So its events are appended under the condition that its edge, its feature and
 //! its project are in the log as the copy has them. If they are not, somebody was faster, or the index is behind. Then the
-//! copy is pulled again, and the line is taken anew.
+//! copy is pulled again, and the line is taken once more.
 
 use std::collections::BTreeSet;
 
