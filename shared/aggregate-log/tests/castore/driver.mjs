@@ -49,7 +49,7 @@ const images = new ImageParser({ sourceEventStores: [stores.CUSTOMERS, stores.CA
 
 const operations = {
   push: ({ store: name, event, force }) =>
-    (stores[name] ?? store(name, single())).pushEvent(event, { force }),
+    (stores[name] ?? store(name, single(process.env.TABLE))).pushEvent(event, { force }),
   group: ({ events }) =>
     EventStore.pushEventGroup(...events.map(({ store, event }) => stores[store].groupEvent(event))),
   events: ({ store, id, options }) => stores[store].getEvents(id, options),
