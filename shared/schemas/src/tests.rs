@@ -138,6 +138,8 @@ fn a_command_has_its_shape_its_codes_and_its_answers_and_a_view_its_rows() {
     assert_eq!(places, [(&json!("hall"), &json!("path")), (&json!("beds"), &json!("query"))]);
     let paths: Vec<_> = document["paths"].as_object().expect("paths").keys().collect();
     let expected = [
+        "/commands/{context}/{slice}",
+        "/commands/{id}",
         "/halls/{hall}/free",
         "/room-bookings",
         "/room-bookings/{id}",
