@@ -165,7 +165,6 @@ fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
 
 #[test]
 fn a_requirement_says_how_far_it_was_met_when_that_was_last_compared() {
-    use crate::facts::*;
     use crate::{GapCounts, GapsValidated};
     use ringfence::kit::BEGIN_MS;
     use ringfence_views::kit::given;
