@@ -67,9 +67,9 @@ fn standing(folder: &Reading<'_>) -> Standing {
     Standing::read(folder, &PARTS, |_, _| ()).unwrap().0
 }
 
-/// What becomes of a claim by `primary` here, as text.
+/// What becomes of a claim by `ada` here, as text.
 fn claims(folder: &Reading<'_>, slices: &Slices, edge: &str, after: &[&str]) -> String {
-    let data = json!({ "edge": edge, "agent": "primary", "claim": "c9", "after": after });
+    let data = json!({ "edge": edge, "agent": "ada", "claim": "c9", "after": after });
     let (slice, key) = ("claim-edge".to_owned(), "key".to_owned().try_into().unwrap());
     let queued = Queued { slice, data, key, effective_at: rfc3339(BEGIN_MS + 1_000_000) };
     let mut cache = block_on(Cache::read(folder, slices)).unwrap();
@@ -241,7 +241,7 @@ fn what_a_waiting_command_names_stays_and_one_that_rests_on_what_is_gone_is_told
     let folder = shop(&root);
     let folder = folder.write().unwrap();
     folder.replace(EVENTS, &text(&lines(work(), &slices))).unwrap();
-    let data = json!({ "feature": PAY, "agent": "primary", "on": SEARCH, "reachable": [SEARCH] });
+    let data = json!({ "feature": PAY, "agent": "ada", "on": SEARCH, "reachable": [SEARCH] });
     let (slice, key) = ("add-dependency".to_owned(), "first".to_owned().try_into().unwrap());
     let waits = Queued { slice, data, key, effective_at: rfc3339(BEGIN_MS + 900_000) };
     let mut outbox = Outbox::read(&folder).unwrap();
