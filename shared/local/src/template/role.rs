@@ -202,7 +202,11 @@ impl Role {
     /// What to write so that the role allows it.
     fn fix(&self, access: &Permission) -> Fix {
         let Permission { action, resource, .. } = access;
-        let mut of_action = self.statements.iter().filter(|s| s.actions.contains(action));
+        // With the resource, a statement allows the request only if its conditions hold.
+        let mut of_action = self
+            .statements
+            .iter()
+            .filter(|it| it.actions.contains(action) && it.conditions.hold(access));
         let mut of_resource = self.statements.iter().filter(|statement| {
             let conditions = &statement.conditions;
             let is_alike = conditions.all_enclosed() == access.enclosing.is_some()

@@ -130,6 +130,21 @@ fn a_table_may_be_named_by_a_parameter_that_has_its_arn() {
     );
 }
 
+/// What limits a statement to keys, or to transactions, limits it on a further table too.
+#[test]
+fn a_statement_whose_conditions_do_not_hold_gets_no_further_table() {
+    let others = "  Others:
+    Type: AWS::DynamoDB::Table
+    Properties: { KeySchema: [{ AttributeName: id, KeyType: HASH }] }
+  PlaceOrder:";
+    let text = SHOP.replacen("  PlaceOrder:", others, 1);
+    let tables = [("Events", "events"), ("Others", "others")];
+    let role = Template::parse(&text).expect("YAML").role("place-order", &tables);
+    let put = json!({ "TableName": "others", "Item": { "id": { "S": "o" } } });
+    let refused = role.expect("a role").allow("PutItem", &put).expect_err("no grant");
+    assert_eq!(refused.fix, Fix::Statement, "{refused}");
+}
+
 #[test]
 fn a_grant_that_nothing_needs_is_excess() {
     let check = |needed: &[Vec<Permission>], expected: &[&str]| {
