@@ -266,7 +266,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
         assert!(!due.contains("__"), "{due}");
         let list = &after["functions/rooms/src/lib.rs"];
         assert!(list.contains(".due::<free_room::FreeRoom>()"), "{list}");
-        let sid = if log == Log::Dcb { "Sid: FireEvents" } else { "Sid: FireRooms\n" };
+        let sid = if log == Log::Dcb { "Sid: FireEvents," } else { "Sid: FireRooms\n" };
         assert_eq!(after["template.yaml"].matches(sid).count(), 1, "{sid}");
     }
     let list = &after["functions/stack/src/lib.rs"];

@@ -119,7 +119,10 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
 
         let rename = json!({ "productId": "mug", "name": "Cup" });
         let renamed = send(&stack, &client, "/catalog/change-product-name", rename).await;
-        assert_eq!(renamed, event("ProductNameChanged", "productId:mug", 2));
+        // Ordering writes into the same partition when it learns of the product over the bus, before this or after it.
+        let slot = renamed[0]["slot"].as_u64().unwrap();
+        assert!(slot == 2 || slot == 3, "{renamed}");
+        assert_eq!(renamed, event("ProductNameChanged", "productId:mug", slot));
         if has_castore {
             let rename = json!({ "customerId": "eve", "name": "Eva" });
             let renamed = send(&stack, &client, "/customers/rename-customer", rename).await;
@@ -132,7 +135,8 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
         }
 
         // What the originals wrote is in their streams: it has come to the index, and from there to the views.
-        let row = format!("{}/catalog-products/mug?partition=productId:mug&slot=2", stack.api());
+        let row =
+            format!("{}/catalog-products/mug?partition=productId:mug&slot={slot}", stack.api());
         let row: Value = client.get(row).send().await.unwrap().json().await.unwrap();
         assert_eq!(row["row"]["name"], "Cup", "{row}");
         let run = |arguments: &[&str]| {

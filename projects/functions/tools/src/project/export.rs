@@ -93,14 +93,14 @@ fn damaged(project: &ProjectId, name: &SegmentName) -> String {
 
 /// The segments of all projects.
 enum Segments<'e> {
-    Bucket(Objects),
+    Bucket(Box<Objects>),
     Folder(&'e Path),
 }
 
 impl<'e> Segments<'e> {
     async fn open(export: &'e Export) -> Result<Self> {
         Ok(match export {
-            Export::Bucket(name) => Self::Bucket(Objects::of(name).await?),
+            Export::Bucket(name) => Self::Bucket(Box::new(Objects::of(name).await?)),
             Export::Folder(path) => Self::Folder(path),
         })
     }
