@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
 use crate::commands::OpenSlice;
 use crate::run::say;
-use crate::sqs::{CommandQueue, body};
+use crate::sqs::{CommandQueue, ID_CHARS_MAX, body};
 
 /// What answers requests.
 pub(crate) struct Asked<'a> {
@@ -93,6 +93,10 @@ impl Asked<'_> {
         make_claims_texts(&mut request);
         let asks = principal(&request, self.issuers)?;
         let id = request["pathParameters"]["id"].as_str().unwrap_or_default();
+        // No command has such an id, and the table refuses keys that are much longer.
+        if id.len() > ID_CHARS_MAX {
+            return Err(not_found());
+        }
         let found = self.answers.find(id).await.map_err(|error| self.failed(&error))?;
         let found = found.filter(|found| may_see(asks.as_ref(), found)).ok_or_else(not_found)?;
         let slice = self.slices.iter().find(|slice| slice.name == found.slice);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::answers::hex;
 
 /// The longest id of a group and of a deduplication.
-const ID_CHARS_MAX: usize = 128;
+pub(crate) const ID_CHARS_MAX: usize = 128;
 
 /// Why a request to a queue has failed.
 type QueueError = Box<dyn Error + Send + Sync>;

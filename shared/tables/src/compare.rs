@@ -52,6 +52,14 @@ pub enum TableDefect {
         /// As they have to be.
         needed: String,
     },
+    /// An index is being made or deleted.
+    #[error("its index {name} is {status}, and queries need an ACTIVE one")]
+    IndexNotReady {
+        /// The index.
+        name: String,
+        /// Its status.
+        status: String,
+    },
     /// An index lacks attributes.
     #[error("its index {name} lacks {}", attributes.join(", "))]
     IndexAttributes {
@@ -99,6 +107,9 @@ impl TableDefect {
                 format!("{update} --attribute-definitions '{attributes}' --global-secondary-index-updates '{create}'")
             }
             Self::IndexKeys { name, .. } | Self::IndexAttributes { name, .. } => again(name),
+            Self::IndexNotReady { .. } => {
+                "wait until DynamoDB is done with it, then check again".to_owned()
+            }
             Self::NotExpiring { attribute } => format!(
                 "aws dynamodb update-time-to-live --table-name {table} --time-to-live-specification \
                  Enabled=true,AttributeName={attribute}"
@@ -168,6 +179,10 @@ fn index_defect(
     if keys != keys_needed {
         return Some(TableDefect::IndexKeys { name, found: keys, needed: keys_needed });
     }
+    let status = found.1["IndexStatus"].as_str().unwrap_or_default();
+    if ["CREATING", "DELETING"].contains(&status) {
+        return Some(TableDefect::IndexNotReady { name, status: status.to_owned() });
+    }
     let projection = &found.1["Projection"];
     if projection["ProjectionType"] == "ALL" {
         return None;
@@ -216,6 +231,7 @@ pub fn properties_of(table: &TableDescription, expiry: Option<&TimeToLiveDescrip
         let projection = it.projection();
         json!({
             "IndexName": it.index_name(),
+            "IndexStatus": it.index_status().map(|of| of.as_str()),
             "KeySchema": schema(it.key_schema()),
             "Projection": {
                 "ProjectionType": projection.and_then(|of| of.projection_type()).map(|of| of.as_str()),
@@ -304,6 +320,11 @@ mod tests {
             |found| found["GlobalSecondaryIndexes"][0]["KeySchema"] = json!([]),
             &format!("the keys of its index {index} are , and {index} (S), at (N) are needed"),
             &delete,
+        );
+        check(
+            |found| found["GlobalSecondaryIndexes"][0]["IndexStatus"] = json!("CREATING"),
+            &format!("its index {index} is CREATING, and queries need an ACTIVE one"),
+            "wait until DynamoDB is done with it, then check again",
         );
         check(
             |found| {

@@ -84,8 +84,10 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let index = index.index(dynamo.client().await?);
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts);
+    // A table that is no index leaves no folder behind.
+    let end = index.end().await?;
     let mut written = Written::open(folder, subject, from.is_some())?;
-    let (before, end) = (written.folder.segments.len(), index.end().await?);
+    let before = written.folder.segments.len();
     let begin = written.folder.until();
     ensure!(
         begin <= end,

@@ -58,6 +58,19 @@ pub(super) struct Writable<'a> {
     documents: Option<DynamoStore>,
 }
 
+/// Fails if a log of single streams would not keep the event as it is. Its context is that of the stream, and it has no
+/// tags.
+fn check_stream(event: &SequencedEvent, context: &str) -> Result<()> {
+    ensure!(
+        event.context == context,
+        "partition {} is a stream of context {context}, and the event is of context {}",
+        event.partition,
+        event.context
+    );
+    ensure!(event.tags.is_empty(), "tags: a log of single streams keeps none; give an empty list");
+    Ok(())
+}
+
 impl<'a> Writable<'a> {
     /// The logs whose tables the command line names. A table of another kind is an error.
     pub(super) async fn of(arguments: &Arguments, lists: &'a Lists) -> Result<Self> {
@@ -87,13 +100,17 @@ impl<'a> Writable<'a> {
             LogKind::Dcb => self.dcb()?.restorable(event.clone())?,
             LogKind::Aggregates => {
                 self.aggregates()?;
-                AggregateKey::of_partition(event.partition.as_str())?;
+                let key = AggregateKey::of_partition(event.partition.as_str())?;
+                check_stream(event, key.store())?;
             }
             LogKind::Documents => {
                 self.store()?;
-                StreamName::of_partition(&event.partition)?;
+                check_stream(event, StreamName::of_partition(&event.partition)?.category())?;
             }
         }
+        let mut tags = BTreeSet::new();
+        let twice = event.tags.iter().find(|tag| !tags.insert((&tag.key, &tag.value)));
+        ensure!(twice.is_none(), "tags: one is there twice; leave one of the two out");
         Ok(())
     }
 

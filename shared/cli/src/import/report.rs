@@ -78,7 +78,13 @@ impl Display for Done {
         }
         match (items, is_dry_run) {
             (0, false) => write_line!(f, "{imports}"),
-            (0, true) => write_line!(f, "{read} events can be imported"),
+            (0, true) => {
+                let there = match imports.before {
+                    0 => String::new(),
+                    before => format!(", {before} are there"),
+                };
+                write_line!(f, "{} events can be imported{there}", read - imports.before)
+            }
             (items, _) => {
                 write_line!(f, "{items} events can't be imported, and nothing is written")
             }

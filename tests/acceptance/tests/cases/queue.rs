@@ -372,8 +372,10 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         let (status, answer) = world.ask("GET", id(), caller, "").await;
         assert_eq!(status, expected, "{answer}");
     }
-    let (status, problem) = world.ask("GET", json!({ "id": "other" }), &ada, "").await;
-    assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));
+    for unknown in ["other".to_owned(), "k".repeat(3_000)] {
+        let (status, problem) = world.ask("GET", json!({ "id": unknown }), &ada, "").await;
+        assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));
+    }
     // The events say who gave it.
     let log = world.dynamo.client.scan().table_name("EventTable").send().await.unwrap();
     assert_eq!(log.count(), 0, "the order does not exist");

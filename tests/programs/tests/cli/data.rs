@@ -136,6 +136,8 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     ] {
         assert_eq!(other.run(verify).0, 0, "{verify:?}");
     }
+    let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
+    assert!(dry.ends_with("\n0 events can be imported, 10 are there\n"), "{dry}");
     // Each event is there once, also in the stack that it is from.
     for world in [&world, &other] {
         assert_eq!(counts(&world.json(&import(&path)).1), [0, 10, 0]);
@@ -180,6 +182,11 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         error.contains("jsonl of index from 0, carts, customers, and this one would be"),
         "{error}"
     );
+    let nowhere = folder.path().join("nowhere");
+    let of_no_index =
+        ["export", "--to", "jsonl", nowhere.to_str().unwrap(), "--index-table", "none"];
+    assert!(world.error(&of_no_index).contains("finding the end of the index failed"));
+    assert!(!nowhere.exists());
     let error = world.error(&["export", "--to", "parquet", folder.path().to_str().unwrap()]);
     assert!(error.contains("build it with --features ringfence-cli/parquet"), "{error}");
 
@@ -191,7 +198,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         line[member] = value;
         line.to_string()
     };
-    let first = "productId:p1/1";
+    let (first, tag) = ("productId:p1/1", &json!({ "key": "productId", "value": "p1" }));
     let broken = [
         (of(first).to_string(), None),
         ("{".to_owned(), Some("EOF while parsing an object at line 1 column 1")),
@@ -231,6 +238,20 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
             with(first, "recordedAt", json!("9999-01-01T00:00:00.000Z")),
             Some("its time lies in the future"),
         ),
+        (
+            with(first, "tags", json!([tag, tag])),
+            Some("tags: one is there twice; leave one of the two out"),
+        ),
+        (
+            with("carts-c-1/0", "tags", json!([tag])),
+            Some("tags: a log of single streams keeps none; give an empty list"),
+        ),
+        (
+            json!({ "id": "shop-c-1/0", "partition": "shop-c-1", "slot": 0, "context": "carts", "tags": [], "meta": {},
+                    "type": "CheckedOut", "data": { "items": 1 }, "recordedAt": "2024-06-23T00:00:00.120Z" })
+            .to_string(),
+            Some("partition shop-c-1 is a stream of context shop, and the event is of context carts"),
+        ),
         (of("carts-c-1/0").to_string(), None),
         (of("carts-c-1/2").to_string(), Some("carts-c-1/1 is missing before carts-c-1/2")),
     ];
@@ -244,8 +265,8 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let line = format!("broken    some.jsonl:{}: {}", n + 1, why.unwrap_or_default());
         assert_eq!(said.contains(&line), why.is_some(), "{line}\n{said}");
     }
-    assert!(said.contains("broken    some.jsonl:16: the line is cut off\n"), "{said}");
-    assert!(said.ends_with("12 events can't be imported, and nothing is written\n"), "{said}");
+    assert!(said.contains("broken    some.jsonl:19: the line is cut off\n"), "{said}");
+    assert!(said.ends_with("15 events can't be imported, and nothing is written\n"), "{said}");
     assert_eq!(other.records().len(), 0);
 
     // A file of an export is as it was written.
