@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use ringfence::{rfc3339, visible};
 use ringfence_dynamo::Clock;
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
@@ -96,7 +97,7 @@ pub(crate) struct Skip {
     /// The event that failed, as `ringfence parked lanes` shows it.
     event: String,
     /// Why the event is passed over.
-    #[arg(long)]
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     why: String,
 }
 

@@ -60,7 +60,8 @@ impl Lists {
         context.with_context(|| {
             let contexts = self.stack.contexts.iter().filter(|context| context.log == log);
             let names: Vec<_> = contexts.map(|context| context.name).collect();
-            let (log, names) = (log_name(log), names.join(", "));
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let log = log_name(log);
             format!("{name} is no context on the {log} log; its contexts are: {names}")
         })
     }

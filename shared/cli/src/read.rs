@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, bail, ensure};
@@ -16,7 +17,7 @@ use ringfence::{
 };
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Direction, DocumentLog, StreamName};
+use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
 use ringfence_dynamo::{Clock, Meter, Retry};
 use ringfence_feed::Partition;
 use serde_json::json;
@@ -296,11 +297,35 @@ async fn of_document(
         true => (0..from.unwrap_or(version).min(version), Direction::Backward),
     };
     let filter = arguments.wanted.filter();
-    let events = log.read(&stream, range, direction, Consistency::Eventual, &envelope);
+    let read = |range| log.read(&stream, range, direction, Consistency::Eventual, &envelope);
+    let mut events = read(range.clone()).peekable();
+    if direction == Direction::Forward
+        && let Some(Err(DocumentError::Pruned { first, .. })) = Pin::new(&mut events).peek().await
+    {
+        remark!("{}", pruned(&stream, *first));
+        events = read(*first..range.end).peekable();
+    }
+    let events = events.take_while(|event| {
+        let is_there = match event {
+            Err(DocumentError::Pruned { first, .. }) => {
+                remark!("{}", pruned(&stream, *first));
+                false
+            }
+            _ => true,
+        };
+        ready(is_there)
+    });
     let events =
         events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
     arguments.print(lists, events.boxed(), log.store().meter()).await
+}
+
+/// What is said of a document whose older events were pruned.
+fn pruned(stream: &StreamName, first: u64) -> String {
+    format!(
+        "{stream} begins at event {first}: those before it were pruned, and `ringfence tail` shows them in the index"
+    )
 }
 
 /// An event that is printed.

@@ -36,7 +36,9 @@ impl FromStr for After {
             _ => return Err(wrong()),
         };
         let plural = if number == 1 { "" } else { "s" };
-        Ok(Self { text: format!("{number} {name}{plural}"), ms: format!("{number} * {ms}") })
+        let text = format!("{number} {name}{plural}");
+        let ms = if number == 1 { ms.to_owned() } else { format!("{number} * {ms}") };
+        Ok(Self { text, ms })
     }
 }
 
@@ -150,7 +152,8 @@ fn value(of: &str, is_id: bool) -> String {
 fn a_time_is_read_and_fields_have_values() {
     let after: After = "15m".parse().unwrap();
     assert_eq!((&*after.text, &*after.ms), ("15 minutes", "15 * 60 * 1_000"));
-    assert_eq!("1d".parse::<After>().unwrap().text, "1 day");
+    let after: After = "1d".parse().unwrap();
+    assert_eq!((&*after.text, &*after.ms), ("1 day", "24 * 3_600 * 1_000"));
     for wrong in ["", "m", "0m", "15", "-1h", "1w", "1.5h"] {
         assert!(wrong.parse::<After>().unwrap_err().contains("such as 15m"), "{wrong}");
     }

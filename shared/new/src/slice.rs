@@ -87,6 +87,11 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     if plan.has(&file) {
         let is_it = plan.read(&file)?.contains(&format!("= \"{slice}\";"));
         ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
+        ensure!(
+            begin.is_none() || plan.read(&file)?.contains(&format!("impl Due for {name} ")),
+            "{file} is there, but has no `impl Due for {name}`: write it by hand, as docs/deadlines.md of Ringfence shows, \
+             or choose another name"
+        );
     } else {
         check_binary(plan, context, slice)?;
         match &begin {

@@ -275,6 +275,15 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     assert!(template.contains(", rooms]") || template.contains("[rooms, "), "{template}");
     assert!(template.contains("Sid: KeepFailures"), "{template}");
     assert_eq!(add(), "Everything is there already; nothing was changed.\n");
+    if log != Log::Document {
+        let begins = Begins::After("15m".parse().unwrap(), "rooms/RoomBooked");
+        let refused = run(folder, |plan| slice::add(plan, "rooms", "book-room", begins));
+        let error = format!("{:#}", refused.unwrap_err());
+        assert!(
+            error.contains("book_room.rs is there, but has no `impl Due for BookRoom`"),
+            "{error}"
+        );
+    }
     assert_eq!(files(folder), after, "a second run changes nothing");
 }
 

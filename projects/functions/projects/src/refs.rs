@@ -140,7 +140,8 @@ pub struct FeatureRef {
 
 text_type!(
     FeatureRef,
-    "a feature of a project: <project>/<feature>, each with at most 64 characters, such as shop/REQ-F-AUTH-001"
+    "a feature of a project: <project>/<feature>, each with at most 64 characters, the feature as REQ, a word of A-Z, \
+     words of A-Z 0-9 and a number of at least three digits, joined by -, such as shop/REQ-F-AUTH-001"
 );
 
 impl FeatureRef {
@@ -172,8 +173,9 @@ pub struct EdgeRef {
 
 text_type!(
     EdgeRef,
-    "an edge of a feature: <project>/<feature>/<edge>, each with at most 64 characters, such \
-     as shop/REQ-F-AUTH-001/design_code"
+    "an edge of a feature: <project>/<feature>/<edge>, each with at most 64 characters, the feature as REQ, a word of \
+     A-Z, words of A-Z 0-9 and a number of at least three digits, joined by -, and the edge of a-z 0-9 _, such as \
+     shop/REQ-F-AUTH-001/design_code"
 );
 
 impl EdgeRef {
@@ -289,7 +291,8 @@ mod tests {
         }
         let error = "shop".parse::<FeatureRef>().unwrap_err().to_string();
         let expected = "must be a feature of a project: <project>/<feature>, each with at most 64 \
-                        characters, such as shop/REQ-F-AUTH-001";
+                        characters, the feature as REQ, a word of A-Z, words of A-Z 0-9 and a \
+                        number of at least three digits, joined by -, such as shop/REQ-F-AUTH-001";
         assert_eq!(error, expected);
     }
 

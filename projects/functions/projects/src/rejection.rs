@@ -24,7 +24,7 @@ pub enum Rejection {
 
     #[error("project {project} exists with another configuration")]
     ProjectExists { project: ProjectId },
-    #[error("{field} {problem}")]
+    #[error("{field}: {problem}")]
     BadConfig { field: String, problem: String },
     #[error("only a caller with the role human may do this")]
     NotAllowed,

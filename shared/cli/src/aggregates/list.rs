@@ -6,8 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use ringfence::rfc3339;
 use ringfence_aggregate_log::{AggregateTable, ListOptions, ListedAggregate};
-use ringfence_dynamo::Clock;
+use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
@@ -29,10 +30,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     context: String,
     /// Only aggregates whose first event is not older: a time as events have it, such as 2026-01-01T00:00:00.000Z.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     after: Option<String>,
     /// Only aggregates whose first event is not newer.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = time)]
     before: Option<String>,
     /// The youngest first.
     #[arg(long)]
@@ -47,6 +48,12 @@ pub(crate) struct Arguments {
     dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
+}
+
+/// A time in the form in which events have it, because lists compare texts.
+fn time(text: &str) -> Result<String, &'static str> {
+    let ms = ms_of_rfc3339(text);
+    ms.map(rfc3339).ok_or("must be a time of RFC 3339 since 1970, such as 2026-01-01T00:00:00Z")
 }
 
 pub(crate) async fn list(arguments: &Arguments) -> Result<ExitCode> {

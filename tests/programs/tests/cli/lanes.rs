@@ -58,6 +58,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
         ),
         (&["parked", "lanes", "ask"], "there is no reactor ask: the reactors are ask-supplier"),
         (&["parked", "skip-lane", REACTOR, "productId:lamp/1"], "--why"),
+        (&["parked", "skip-lane", REACTOR, "productId:lamp/1", "--why", ""], "--why"),
         (&["parked", "retry-lane", REACTOR], "<EVENT>"),
         (
             &[&replay[..], &["--again", "all"]].concat(),

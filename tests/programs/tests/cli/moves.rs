@@ -72,7 +72,12 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         assert_eq!(two, (0, format!("{eve}{bob}2 aggregates\n")));
         let after = ["--after", "2024-06-23T00:00:01.000Z", "--before", "2024-06-23T00:00:02.000Z"];
         assert_eq!(list(&[&table[..], &after].concat()), (0, format!("{bob}1 aggregates\n")));
+        // The same time, as it is in another zone.
+        let before = ["--before", "2024-06-23T01:00:00+01:00"];
+        assert_eq!(list(&[&table[..], &before].concat()), (0, format!("{ada}1 aggregates\n")));
     }
+    let said = world.error(&["aggregates", "list", "--context", "a", "--after", "yesterday"]);
+    assert!(said.contains("must be a time of RFC 3339 since 1970, such as"), "{said}");
     let said = world.error(&["aggregates", "list", "--context", "a", "--aggregate-table", INDEX]);
     assert!(said.starts_with(&format!("error: {INDEX} is the table of a document log")), "{said}");
 }

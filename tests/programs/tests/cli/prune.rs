@@ -112,6 +112,12 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     assert_eq!((status, report), (0, expected));
     let (_, index) = world.run(&["index", "verify"]);
     assert!(index.ends_with("17 entries, 7 events: all in order\n"), "{index}");
+    // What is left can be read, in both directions.
+    for more in [&[][..], &["--backwards"]] {
+        let read = [&["read", "--partition", "carts-a", "--json"], more].concat();
+        let (status, read) = world.run(&read);
+        assert!(status == 0 && read.lines().count() == 1, "{more:?}: {read}");
+    }
     let said = world.error(&[&PRUNE[..], &["--id", "z"]].concat());
     assert_eq!(said, "error: there is no document carts-z\n");
 }

@@ -50,20 +50,23 @@ impl<'a> FileLog<'a> {
         Ok(())
     }
 
-    /// Appends lists of events without any condition, all of the lists or none: the file is replaced.
+    /// Appends what follows from the lines with these numbers, without any condition, all of it or nothing: the file is
+    /// replaced.
     ///
     /// # Errors
     /// An event can't be appended, or the file can't be written.
     pub(crate) async fn append_all(
         mut self,
-        appends: impl IntoIterator<Item = (Vec<NewEvent>, Envelope)>,
+        appends: impl IntoIterator<Item = (usize, Vec<NewEvent>, Envelope)>,
     ) -> Result<()> {
         // What a broken append has left is cut off, so what is there is text.
         drop(self.folder.behind(&self.end)?);
         let mut text = self.folder.text(EVENTS)?.unwrap_or_default();
-        for (events, envelope) in appends {
+        for (number, events, envelope) in appends {
             let append = Append { events, seen: None, record: None, envelope: &envelope };
-            let Appended::Committed(events) = self.memory.append(append).await? else {
+            let appended = self.memory.append(append).await;
+            let appended = appended.with_context(|| format!("line {number}"))?;
+            let Appended::Committed(events) = appended else {
                 unreachable!("an append without a command is never a repeat");
             };
             text += &lines(self.folder.project(), &mut self.end, &events)?;

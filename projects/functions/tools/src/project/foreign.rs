@@ -127,16 +127,25 @@ impl Foreign {
         self.member(names).and_then(Value::as_array).into_iter().flatten().map(name).collect()
     }
 
-    /// How many checks failed.
-    pub(crate) fn delta(&self) -> u32 {
-        let failed = || self.member(&["evaluators"])?.get("failed");
-        let delta = self.member(&["delta"]).or_else(failed).and_then(Value::as_u64);
-        delta.and_then(|delta| u32::try_from(delta).ok()).unwrap_or(0)
+    /// How many checks failed; 0 if the line does not say it. `None` if what it says is not a number of checks.
+    pub(crate) fn delta(&self) -> Option<u32> {
+        let failed = || of(self.member(&["evaluators"])?.as_object()?, "failed");
+        let Some(delta) = self.member(&["delta"]).or_else(failed) else { return Some(0) };
+        delta.as_u64()?.try_into().ok()
+    }
+
+    fn time(&self) -> Option<&Value> {
+        self.member(&["timestamp", "ts", "time"])
+    }
+
+    /// Whether it says when it happened, but not by a time since 1970.
+    pub(crate) fn has_wrong_time(&self) -> bool {
+        self.time().is_some() && self.at_ms().is_none()
     }
 
     /// When it happened, in milliseconds since 1970.
     pub(crate) fn at_ms(&self) -> Option<u64> {
-        match self.member(&["timestamp", "ts", "time"])? {
+        match self.time()? {
             Value::Number(number) => ms_of_number(number.as_f64()?),
             // Eight digits are a date, and not a second of the year 1970.
             Value::String(text) if text.len() == 8 => ms_of_text(text),

@@ -119,7 +119,7 @@ async fn into_file(folder: &Writing<'_>, slices: &Slices, lines: &[Foreign]) -> 
     for line in lines.iter().filter(|line| ids.insert(line.id())) {
         let Taken { events, kept } = importer.take(line);
         report.note(line, kept);
-        appends.push((events, envelope(line)));
+        appends.push((line.number, events, envelope(line)));
     }
     if report.imported > 0 {
         log.append_all(appends).await?;

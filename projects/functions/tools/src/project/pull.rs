@@ -139,13 +139,14 @@ pub(crate) async fn pull(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u6
     keep(folder, Copied { last, read, ..copied })
 }
 
-/// Writes the whole file again, and returns how many lines it has.
+/// Writes the whole file again, and returns how many lines it has. If nothing says that the old one is a copy, it is kept.
 ///
 /// # Errors
 /// The events can't be read. The old file stays then.
 pub(crate) async fn reconstruct(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let mut file = folder.anew(EVENTS)?;
     let copied = copy(origin, folder, None, &mut file).await?;
+    folder.keep_unknown()?;
     folder.put(file, EVENTS)?;
     keep(folder, copied)
 }

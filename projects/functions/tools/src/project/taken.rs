@@ -16,6 +16,8 @@ use super::importer::{Importer, Why};
 const NO_FEATURE: &str = "it names no feature of a project, such as REQ-F-AUTH-001";
 const NO_EDGE: &str =
     "it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code";
+const NO_TIME: &str = "its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z";
+const NO_DELTA: &str = "its delta is no whole number from 0 to 4294967295";
 const NOT_HELD: &str = "nobody holds the edge";
 
 /// What a line becomes.
@@ -43,6 +45,9 @@ impl Importer<'_> {
     }
 
     fn take_as(&mut self, line: &Foreign, begins: bool) -> Result<(), Why> {
+        if line.has_wrong_time() {
+            return Err(NO_TIME.to_owned());
+        }
         match &*line.kind() {
             "project_initialized" if begins => Ok(()),
             "project_initialized" => Err("the project has begun already".to_owned()),
@@ -85,6 +90,7 @@ impl Importer<'_> {
 
     fn iterate(&mut self, line: &Foreign) -> Result<(), Why> {
         let (of, agent) = (self.edge_of(line)?, self.agent(line));
+        let delta = line.delta().ok_or(NO_DELTA)?;
         let claim = self.claim(&of, &agent)?;
         let edge = self.edges.edge(&of);
         let (run, iteration) = (edge.run(), edge.last_iteration() + 1);
@@ -101,7 +107,7 @@ impl Importer<'_> {
             run,
             iteration,
             status,
-            delta: line.delta(),
+            delta,
             checks: vec![],
             source_findings: line.texts(&["source_findings", "sourceFindings"]),
             process_gaps: line.texts(&["process_gaps", "processGaps"]),

@@ -188,6 +188,30 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     let edges = json!([{ "edge": "design_code" }]);
     let other = begins(&world, "primary", json!({ "edges": edges }));
     refused(&other, FILE, "line 10: the graph of shop has no edge code_tests");
+    let large = json!({ "event_type": "noted", "text": "x".repeat(400_000) });
+    refused(&other, &format!("{{}}\n{large}\n"), "line 2: ForeignRecorded: ");
+    // A time or a number that can't be read is not taken for another one: the line is kept.
+    let work = json!({
+        "event_type": "iteration_completed", "feature": "REQ-F-AUTH-001", "edge": "design_code",
+    });
+    let with = |member: &str, value: Value| {
+        let mut line = work.clone();
+        line[member] = value;
+        format!("{line}\n")
+    };
+    let wrong = [
+        ("delta", json!(-3)),
+        ("evaluators", json!({ "failed": "two" })),
+        ("timestamp", json!("yesterday")),
+    ];
+    let file: String = wrong.into_iter().map(|(member, value)| with(member, value)).collect();
+    let kept = imports(&other, &file);
+    assert_eq!(
+        kept.stdout,
+        "3 lines imported, 3 of them kept as they are; 0 were there before\n\
+         kept iteration_completed (2): its delta is no whole number from 0 to 4294967295; lines 1, 2\n\
+         kept iteration_completed (1): its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z; lines 3\n"
+    );
 }
 
 /// A file of several agents, with a line of each type that a project has.

@@ -171,6 +171,20 @@ async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
     fs::write(primary.path("events.jsonl"), text.replacen("shop", "shap", 1)).unwrap();
     fails(&primary.runs(&["reconstruct"]), "shop is a local project");
     fails(&primary.runs(&["status"]), "the project is local, so take the file from a copy");
+    // Nor if another program has changed the ends of all lines.
+    fs::write(primary.path("events.jsonl"), text.replace('\n', "\r\n")).unwrap();
+    fails(&primary.runs(&["reconstruct"]), "shop is a local project");
+    // A file that says nothing is replaced, and kept.
+    let unknown = text.replace("shop", "shap");
+    fs::write(primary.path("events.jsonl"), &unknown).unwrap();
+    let ran = primary.runs(&["reconstruct"]);
+    ran.ends(0);
+    assert!(
+        ran.stderr.contains("no line with the right sum: it is replaced, and kept in"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(primary.text("events.jsonl.torn"), unknown);
     // Nor is a whole line cut off that does not follow, as where two copies were merged.
     let merged = format!("{text}{}\n", text.lines().last().unwrap());
     fs::write(primary.path("events.jsonl"), &merged).unwrap();

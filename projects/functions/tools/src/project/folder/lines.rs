@@ -161,19 +161,25 @@ impl Reading<'_> {
         Ok(snapshot)
     }
 
-    /// Whether the project is local: of no stack, so that the file is its log and not a copy. Any line with the right
-    /// sum says so, because a log that is damaged elsewhere, or of another version, must not be replaced either.
+    /// Whether the project is local: of no stack, so that the file is its log and not a copy.
     pub(crate) fn is_local(&self) -> Result<bool> {
-        let Some(file) = self.open(EVENTS)? else { return Ok(false) };
+        Ok(self.whose()?.unwrap_or(false))
+    }
+
+    /// The same, or `None` if no line with the right sum says it. Any such line does, because a log that is damaged
+    /// elsewhere, or of another version, must not be replaced either. So does one whose end another program has changed.
+    fn whose(&self) -> Result<Option<bool>> {
+        let Some(file) = self.open(EVENTS)? else { return Ok(None) };
         for text in BufReader::new(file).split(b'\n') {
             let text = text.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
-            let object = object(&text).and_then(|object| serde_json::from_str(&object).ok());
+            let text = text.strip_suffix(b"\r").unwrap_or(&text);
+            let object = object(text).and_then(|object| serde_json::from_str(&object).ok());
             if let Some(Head { project, rest }) = object {
                 self.check_project(EVENTS, &project)?;
-                return Ok(rest.is_some());
+                return Ok(Some(rest.is_some()));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
@@ -199,7 +205,10 @@ impl Writing<'_> {
         let mut torn = Vec::new();
         file.read_to_end(&mut torn).with_context(opening)?;
         if !torn.is_empty() {
-            self.keep_torn(&torn)?;
+            self.keep_torn(
+                &torn,
+                "ends with an append that broke off or is damaged: it is cut off",
+            )?;
             file.set_len(end.bytes).with_context(opening)?;
             file.seek(SeekFrom::End(0)).with_context(opening)?;
         }
@@ -207,8 +216,22 @@ impl Writing<'_> {
         Ok(Appending { path, file })
     }
 
-    /// Keeps what is cut off: if its sum is wrong, a person may know what it was.
-    fn keep_torn(&self, torn: &[u8]) -> Result<()> {
+    /// Keeps the file of the events, which is to be replaced, if nothing in it says that it is a copy.
+    pub(crate) fn keep_unknown(&self) -> Result<()> {
+        let Some(mut file) = self.open(EVENTS)? else { return Ok(()) };
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)
+            .with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
+        match self.whose()? {
+            None if !text.is_empty() => {
+                self.keep_torn(&text, "has no line with the right sum: it is replaced")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Keeps what goes: if its sum is wrong, a person may know what it was.
+    fn keep_torn(&self, torn: &[u8], wrong: &str) -> Result<()> {
         let (from, path) = (self.path(EVENTS), self.path(TORN));
         let writing = || format!("writing {}", path.display());
         let file = open(&path, File::options().create(true).append(true));
@@ -216,11 +239,7 @@ impl Writing<'_> {
         let lines = [torn.strip_suffix(b"\n").unwrap_or(torn), b"\n"].concat();
         file.write_all(&lines).and_then(|()| file.sync_data()).with_context(writing)?;
         sync_folder_of(&path)?;
-        remark!(
-            "warning: the last append to {} broke off or is damaged: it is cut off, and kept in {}",
-            from.display(),
-            path.display()
-        );
+        remark!("warning: {} {wrong}, and kept in {}", from.display(), path.display());
         Ok(())
     }
 }
