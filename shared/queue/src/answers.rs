@@ -12,7 +12,9 @@
 //! | `expiresAt` | when DynamoDB deletes the item |
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, builders::PutBuilder,
+};
 use ringfence::{KEY_KEPT_SECONDS, canonical_json, rfc3339};
 use ringfence_dynamo::{Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_lambda::QueuedCommand;
@@ -233,18 +235,52 @@ impl CommandAnswers {
         pending: &CommandAnswer,
         now_ms: u64,
     ) -> Result<Option<CommandAnswer>, AnswersError> {
-        let put = Put::builder()
-            .table_name(self.0.name())
-            .set_item(Some(pending.item(now_ms)))
+        let put = self.put(pending, now_ms);
+        let put = put
             .condition_expression("attribute_not_exists(#view)")
-            .expression_attribute_names("#view", VIEW)
+            .expression_attribute_names("#view", VIEW);
+        self.put_or_find(&pending.command_id, put).await
+    }
+
+    /// Keeps that a command waits again after it was given up. Returns what is known of it if it is not given up any
+    /// more, such as after a redrive.
+    ///
+    /// # Errors
+    /// The table can't be written.
+    pub async fn reopen(
+        &self,
+        pending: &CommandAnswer,
+        now_ms: u64,
+    ) -> Result<Option<CommandAnswer>, AnswersError> {
+        let put = self.put(pending, now_ms);
+        let put = put
+            .condition_expression("#state = :failed")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(
+                ":failed",
+                AttributeValue::S(CommandState::Failed.text().to_owned()),
+            );
+        self.put_or_find(&pending.command_id, put).await
+    }
+
+    fn put(&self, answer: &CommandAnswer, now_ms: u64) -> PutBuilder {
+        Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
+    }
+
+    /// Puts under a condition. If it does not hold, returns what is known.
+    async fn put_or_find(
+        &self,
+        command_id: &str,
+        put: PutBuilder,
+    ) -> Result<Option<CommandAnswer>, AnswersError> {
+        let put = put
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table and item are set");
         match Retry::default().run(|| self.0.put(put.clone())).await {
             Ok(()) => Ok(None),
             Err(GaveUp { failure: Failure::Condition(Some(known)), .. }) => {
-                read(&pending.command_id, &known).map(Some)
+                read(command_id, &known).map(Some)
             }
             Err(error) => Err(AnswersError::during("keeping that a command waits")(error)),
         }
@@ -255,8 +291,7 @@ impl CommandAnswers {
     /// # Errors
     /// The table can't be written.
     pub async fn keep(&self, answer: &CommandAnswer, now_ms: u64) -> Result<(), AnswersError> {
-        let put = Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)));
-        let put = put.build().expect("table and item are set");
+        let put = self.put(answer, now_ms).build().expect("table and item are set");
         let put = Retry::default().run(|| self.0.put(put.clone())).await;
         put.map_err(AnswersError::during("keeping the answer of a command"))
     }

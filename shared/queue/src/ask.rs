@@ -70,16 +70,16 @@ impl Asked<'_> {
             return Err(Problem::key_reused(&KeyReused { key: queued.command_id }));
         }
         let mut answer = known.unwrap_or(pending);
+        if answer.state == CommandState::Failed {
+            // It has all its tries again.
+            answer.state = CommandState::Pending;
+            let known = self.answers.reopen(&answer, now_ms).await;
+            answer = known.map_err(|error| self.failed(&error))?.unwrap_or(answer);
+        }
         if answer.state.is_answered() {
             return Ok(answer);
         }
-        // If it was given up, it has all its tries again.
         queued.tries = answer.tries;
-        if answer.state == CommandState::Failed {
-            answer.state = CommandState::Pending;
-            let kept = self.answers.keep(&answer, now_ms).await;
-            kept.map_err(|error| self.failed(&error))?;
-        }
         self.queue.send(&queued).await.map_err(|error| {
             say(self.request_id, &chain(&*error));
             let detail = "the command is not in the queue; send it again, with its Idempotency-Key if it has one";

@@ -13,7 +13,9 @@ use ringfence_lambda::QueuedCommand;
 use ringfence_local::queue_poller::{batch, failed};
 use ringfence_local::queues::{MessageOrder, Queues};
 use ringfence_local::template::Template;
-use ringfence_queue::{CommandQueue, QueuedSlices, RunCommands, TRIES_MAX};
+use ringfence_queue::{
+    CommandAnswers, CommandQueue, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
+};
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
 use stack::Shop;
@@ -306,6 +308,14 @@ async fn a_command_that_never_has_an_answer_becomes_a_letter_and_the_next_of_its
     world.busy.0.lock().unwrap().clear();
     tokio::time::advance(Duration::from_secs(600)).await;
     world.deliver(false).await;
+    assert_eq!(world.states(&["p1"]).await, ["accepted"]);
+
+    // A repeat of its request that has seen it given up does not take the answer away.
+    let answers = CommandAnswers::new(world.dynamo.client.clone(), "ViewTable");
+    let known = answers.find("p1").await.unwrap().unwrap();
+    let mut waits = known.clone();
+    (waits.state, waits.answer) = (CommandState::Pending, None);
+    assert_eq!(answers.reopen(&waits, 0).await.unwrap(), Some(known));
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 }
 
