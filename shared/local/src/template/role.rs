@@ -202,17 +202,16 @@ impl Role {
     /// What to write so that the role allows it.
     fn fix(&self, access: &Permission) -> Fix {
         let Permission { action, resource, .. } = access;
-        // With the resource, a statement allows the request only if its conditions hold.
-        let mut of_action = self
-            .statements
-            .iter()
-            .filter(|it| it.actions.contains(action) && it.conditions.hold(access));
-        let mut of_resource = self.statements.iter().filter(|statement| {
+        // What a statement gets has its conditions too.
+        let is_alike = |statement: &&Statement| {
             let conditions = &statement.conditions;
-            let is_alike = conditions.all_enclosed() == access.enclosing.is_some()
-                && (conditions.all_like.keys.is_none() || access.key.is_some());
+            conditions.all_enclosed() == access.enclosing.is_some() && conditions.hold(access)
+        };
+        let mut of_action =
+            self.statements.iter().filter(is_alike).filter(|it| it.actions.contains(action));
+        let mut of_resource = self.statements.iter().filter(is_alike).filter(|statement| {
             let is_only = matches!(&statement.resources[..], [one] if one.name == *resource);
-            is_alike && conditions.hold(access) && is_only
+            is_only && (statement.conditions.all_like.keys.is_none() || access.key.is_some())
         });
         if let Some(statement) = self.statements.iter().find(|s| s.is_of(access)) {
             Fix::Conditions { sid: statement.sid.clone() }
