@@ -102,7 +102,7 @@ pub(crate) fn allow_to_fire(
     let block = &text[*begin..*end];
     let is_allowed = match key {
         Some(_) => block.contains(&format!("Sid: {sid}\n")),
-        None => block.contains(&format!("!GetAtt {table}.Arn")),
+        None => block.contains(&format!("!GetAtt {table}Arn.Value")),
     };
     if is_allowed {
         return Ok(text.to_owned());
@@ -114,7 +114,7 @@ pub(crate) fn allow_to_fire(
     });
     let statement = format!(
         "              - Sid: {sid}\n                Effect: Allow\n                Action: [dynamodb:GetItem, \
-         dynamodb:PutItem, dynamodb:Query]\n                Resource: !GetAtt {table}.Arn\n{}",
+         dynamodb:PutItem, dynamodb:Query]\n                Resource: !GetAtt {table}Arn.Value\n{}",
         condition.unwrap_or_default()
     );
     let at = begin + block.trim_end().len() + 1;
