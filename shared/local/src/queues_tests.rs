@@ -42,7 +42,7 @@ fn order(group: &str, id: &str) -> MessageOrder {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_group_comes_in_order_and_waits_for_its_hidden_message_and_a_duplicate_is_dropped() {
+async fn a_group_comes_in_order_and_waits_for_its_hidden_message() {
     let queues = in_order();
     let put = |body: &str, group, id| {
         queues.put("orders", body.to_owned(), BTreeMap::new(), order(group, id)).expect("a queue")

@@ -320,7 +320,7 @@ async fn whatever<const PARKS: bool>(seed: u64) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_happens_in_any_order_each_effect_happens_once_and_in_order_or_is_skipped() {
+async fn whatever_happens_each_effect_happens_once_and_in_order_or_is_skipped() {
     let mut broken = 0;
     for seed in 0..12 {
         broken += whatever::<true>(seed).await + whatever::<false>(seed).await;

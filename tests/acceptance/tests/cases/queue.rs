@@ -211,7 +211,7 @@ fn cancel(order: &str) -> Value {
 }
 
 #[tokio::test(start_paused = true)]
-async fn commands_of_a_group_are_carried_out_in_order_and_each_has_its_answer_and_its_cost() {
+async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
     let world = World::start();
     world.give(SYNC, "s", &sync("lamp")).await;
     world.dynamo.wire.forget();
@@ -276,7 +276,7 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_that_never_has_an_answer_becomes_a_letter_and_the_next_of_its_group_goes_on() {
+async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
     let world = World::start();
     world.give(SYNC, "s", &sync("lamp")).await;
     world.deliver(false).await;

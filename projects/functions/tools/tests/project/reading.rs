@@ -59,7 +59,7 @@ async fn the_state_of_a_project_is_read_without_a_network() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_requirement_is_traced_to_its_releases_gaps_and_events_and_a_project_is_seen_from_near() {
+async fn a_requirement_is_traced_to_its_releases_gaps_and_events() {
     let world = World::start().await;
     let ada = ada_works(&world);
     let (eve, of) = (world.agent("eve"), edge("AUTH", "design_code"));
