@@ -359,7 +359,7 @@ pub struct ForeignRecorded {
     pub line: String,
     pub event_type: String,
     pub data: serde_json::Value,
-    /// Why it is no other event.
+    /// Why the line could not become an event of another type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

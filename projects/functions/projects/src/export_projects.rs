@@ -172,7 +172,7 @@ impl Bucket {
         self.send("PUT", key, body).await.map(drop)
     }
 
-    /// The status and the body of an answer: that all is well, or that there is no such object.
+    /// Returns the status and the body of an answer. The status says that the request succeeded, or that the object is missing.
     async fn send(
         &self,
         method: &'static str,

@@ -20,7 +20,7 @@ pub(crate) struct Working {
 /// then `features` and `after` are what [`check_free`] needs.
 ///
 /// # Errors
-/// The caller may not work under the claim. Or there is none, and none can begin.
+/// The caller may not work under the claim, or the edge has no claim and none can begin.
 pub(crate) fn working(
     (features, edges): (&Features, &Edges),
     of: &EdgeRef,

@@ -120,7 +120,7 @@ enum Done {
 struct Report {
     is_dry_run: bool,
     streams: u64,
-    /// Streams of which events are gone, with their number.
+    /// The streams that have lost events, and how many each has lost.
     pruned: Vec<(StreamName, u64)>,
     unindexed: u64,
     deferred: u64,
@@ -161,7 +161,7 @@ impl Pruning<'_> {
         Ok(report)
     }
 
-    /// Prunes a stream, as far as it is indexed.
+    /// Prunes the indexed part of a stream.
     async fn of(&self, head: &Head) -> Result<Done> {
         let Head { stream, first, .. } = head;
         let old = self.old(head).await.with_context(|| format!("reading {stream}"))?;
