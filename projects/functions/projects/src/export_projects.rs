@@ -172,7 +172,8 @@ impl Bucket {
         self.send("PUT", key, body).await.map(drop)
     }
 
-    /// Returns the status and the body of an answer. The status says that the request succeeded, or that the object is missing.
+    /// Returns the status and the body of an answer. The status says that the request succeeded, or that the object is
+    /// missing.
     async fn send(
         &self,
         method: &'static str,
