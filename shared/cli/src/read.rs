@@ -146,10 +146,7 @@ impl Whole {
     async fn of(client: &Client, table: &str) -> Result<Self> {
         let described = described(client, table).await?;
         let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
-        Ok(Self {
-            items: number(described.item_count),
-            bytes: number(described.table_size_bytes),
-        })
+        Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
     }
 
     /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.

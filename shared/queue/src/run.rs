@@ -169,12 +169,7 @@ impl Batch<'_> {
     }
 
     /// The table of the answers has failed, so the try can't be noted. SQS counts the receives.
-    fn failed(
-        &self,
-        message: &Delivered<'_>,
-        queued: &QueuedCommand,
-        error: &AnswersError,
-    ) -> u16 {
+    fn failed(&self, message: &Delivered<'_>, queued: &QueuedCommand, error: &AnswersError) -> u16 {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
         pause(message.received)
     }

@@ -12,7 +12,7 @@ use super::table::Rows;
 use crate::line::of_entry;
 
 /// A segment that is being written.
-pub(super) struct Segment {
+pub(super) struct OpenSegment {
     file: Hashed,
     #[cfg(feature = "parquet")]
     rows: Option<Rows>,
@@ -21,7 +21,7 @@ pub(super) struct Segment {
     pub(super) entries: u64,
 }
 
-impl Segment {
+impl OpenSegment {
     /// Fails if this build can't write the form.
     pub(super) fn ensure_built(form: Form) -> Result<()> {
         if form == Form::Parquet && !cfg!(feature = "parquet") {
