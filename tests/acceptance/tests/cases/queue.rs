@@ -14,7 +14,7 @@ use ringfence_local::queue_poller::{batch, failed};
 use ringfence_local::queues::{MessageOrder, Queues};
 use ringfence_local::template::Template;
 use ringfence_queue::{
-    CommandAnswer, CommandAnswers, CommandQueue, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
+    CommandAnswers, CommandQueue, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
 };
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
@@ -313,9 +313,10 @@ async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
 
     // So does a repeat of its request after it was given up. Its id is still its own.
     let answers = CommandAnswers::new(world.dynamo.client.clone(), "ViewTable");
-    let known = answers.find("p1").await.unwrap().unwrap();
-    let (state, tries) = (CommandState::Failed, TRIES_MAX);
-    answers.keep(&CommandAnswer { state, answer: None, tries, ..known }, 0).await.unwrap();
+    let mut given_up = answers.find("p1").await.unwrap().unwrap();
+    (given_up.state, given_up.answer) = (CommandState::Failed, None);
+    given_up.tries = TRIES_MAX;
+    answers.keep(&given_up, world.dynamo.clock.now_ms()).await.unwrap();
     let (status, _) = world.give_as(&caller("p1"), PLACE, &place("o-2", "lamp")).await;
     assert_eq!((status, world.queues.messages()[COMMANDS].len()), (422, 0));
     world.give(PLACE, "p1", &place("o-1", "lamp")).await;
