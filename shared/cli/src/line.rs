@@ -7,7 +7,8 @@ use ringfence_feed::Entry;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// An event as JSON, for programs that read what a command prints.
+/// An event as JSON, for programs that read what a command prints. On a log of streams the payload does not repeat the id of
+/// its stream, so it stands beside it.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     let mut json = json!({
         "id": event.id(),
@@ -22,6 +23,9 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     });
     if event.version > 1 {
         json["schema"] = event.version.into();
+    }
+    if let Some(id) = event.stream_id() {
+        json["streamId"] = id.into();
     }
     json
 }

@@ -22,8 +22,8 @@ use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, IndexTable};
-use folder::{Form, Subject, Written};
-use form::Segment;
+use folder::{Form, Segment, Subject, Written};
+use form::OpenSegment;
 
 /// Most events of a segment. An export that is broken off reads at most so many again.
 const SEGMENT_EVENTS: u64 = 10_000;
@@ -74,7 +74,7 @@ struct Done {
 
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
-    Segment::ensure_built(*to)?;
+    OpenSegment::ensure_built(*to)?;
     let known = lists.stack.contexts.iter().map(|context| context.name).collect();
     for unknown in contexts.iter().filter(|name| lists.stack.context(name).is_none()) {
         // The index keeps the events of contexts that an earlier build had.
@@ -103,7 +103,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         remark!("the export was broken off: the same command goes on with it");
     })?;
     let segments = &written.folder.segments;
-    let events = |of: &[folder::Segment]| of.iter().map(|segment| segment.events).sum();
+    let events = |of: &[Segment]| of.iter().map(|segment| segment.events).sum();
     let done = Done {
         folder: folder.display().to_string(),
         events: events(&segments[before..]),
@@ -126,7 +126,7 @@ async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<
     while let Some(entry) = entries.try_next().await? {
         let open = match &mut segment {
             Some(open) => open,
-            none => none.insert(Segment::begin(written)?),
+            none => none.insert(OpenSegment::begin(written)?),
         };
         read += 1;
         open.entries += 1;
