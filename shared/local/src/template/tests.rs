@@ -166,6 +166,12 @@ fn routes_mappings_schedules_and_rules_are_read() {
     assert_eq!(rule.targets[0].retries.attempts_max, Some(3));
     let queue = rule.targets[0].dead_letter_queue.as_deref();
     assert_eq!(queue, Some("arn:aws:sqs:us-east-1:000000000000:ringfence-local-Dead"));
+
+    let mut template = Template::parse(SHOP).expect("a template");
+    template.switch_rules_off();
+    let off = template.model(QUEUES).expect("a model");
+    assert!(off.rules_are_off && off.rules.is_empty() && off.schedules.is_empty());
+    assert_eq!((off.mappings.len(), model.rules_are_off), (model.mappings.len(), false));
 }
 
 #[test]
