@@ -132,6 +132,10 @@ impl Model {
                 }
                 "ScheduleV2" => {
                     let schedule: ScheduleEvent = view.property(id, body, &properties)?;
+                    if schedule.name.is_none() && !schedule.omit_name {
+                        let what = "a name that each stack would have, write OmitName: true";
+                        return Err(not_understood(id, &properties, what));
+                    }
                     let times = Times::parse(&schedule.schedule_expression);
                     self.schedules.push(Schedule {
                         name: format!("{id}{name}"),

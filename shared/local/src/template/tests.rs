@@ -76,7 +76,7 @@ Resources:
         Sweep:
           Type: ScheduleV2
           Properties:
-            { ScheduleExpression: rate(5 minutes), RetryPolicy: { MaximumRetryAttempts: 0 } }
+            { ScheduleExpression: rate(5 minutes), OmitName: true, RetryPolicy: { MaximumRetryAttempts: 0 } }
   OnOrder:
     Type: AWS::Events::Rule
     Properties:
@@ -257,6 +257,11 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
     check_refused("Type: HttpApi", "Type: Schedule", "PlaceOrder: Properties.Events.Api");
     check_refused("Type: HttpApi", "Type: Schedule", "Type Schedule, write ScheduleV2");
+    check_refused(
+        "OmitName: true",
+        "OmitName: false",
+        "each stack would have, write OmitName: true",
+    );
     check_refused(
         "rate(5 minutes)",
         "rate(5 weeks)",
