@@ -23,10 +23,10 @@ use ringfence_feed::Partition;
 use serde_json::json;
 
 use crate::Lists;
-use crate::boundary::{partition_plan, tag};
+use crate::boundary::partition_plan;
 use crate::line::of_event;
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::Wanted;
+use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};

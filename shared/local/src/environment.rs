@@ -75,7 +75,8 @@ pub(crate) fn of_shell(
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
     let tools = tools.map(|(name, value)| (name.to_owned(), value));
-    let agreed = agreed(&model.functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
+    let agreed =
+        agreed(&model.functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
     let token = token.map(|token| ("API_TOKEN".to_owned(), token.to_owned()));
     let off = model.rules_are_off.then(|| ("RULES_ARE_OFF".to_owned(), "true".to_owned()));
     agreed.chain(tools).chain(token).chain(off).collect()

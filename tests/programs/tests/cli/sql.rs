@@ -56,6 +56,13 @@ async fn an_export_is_asked_in_sql() {
     assert!(views.contains("CREATE VIEW \"ParcelPacked\" AS SELECT id AS _id, "), "{views}");
     assert!(views.ends_with(&format!("{select}\n")), "{views}");
 
+    let segment = path.join("000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    fs::write(&segment, &whole[..whole.len() - 1]).unwrap();
+    let (status, _, error) = sql(select, folder.path());
+    assert!(status == 2 && error.contains("000001.jsonl is not as the export wrote it"), "{error}");
+    fs::write(&segment, whole).unwrap();
+
     let programs = match duckdb() {
         Ok(programs) => programs,
         Err(why) => {
