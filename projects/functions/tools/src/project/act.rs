@@ -206,7 +206,7 @@ impl Caller {
             return Ok(false);
         }
         let Some(origin) = self.source.origin().await? else { return Ok(false) };
-        pull(&origin, &folder.write()?).await?;
+        pull(&origin, folder).await?;
         Ok(true)
     }
 }

@@ -9,6 +9,7 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::json;
 use super::standing::Standing;
 use projects::line::About;
 
@@ -52,8 +53,7 @@ impl Draft {
     /// # Errors
     /// It is not a JSON object.
     pub(crate) fn new(slice: &str, text: &str, agent: Option<&AgentId>) -> Result<Self> {
-        let mut given: Map<String, Value> =
-            serde_json::from_str(text).context("--data: must be a JSON object")?;
+        let mut given = json::object(text).context("--data")?;
         if let Some(agent) = agent {
             given.entry("agent").or_insert_with(|| agent.to_string().into());
         }
@@ -148,19 +148,19 @@ impl Draft {
         };
         match &self.about {
             About { edge: Some(edge), .. } if self.is_claim() => {
-                add("after", json(standing.dependencies(&edge.feature)));
+                add("after", value(standing.dependencies(&edge.feature)));
             }
             About { edge: Some(edge), .. } if self.is_working() => {
                 if let Some(claim) = standing.claim(edge, &self.agent) {
                     add("claim", claim.into());
                 } else if self.may_start() && !self.given.contains_key("claim") {
-                    add("after", json(standing.dependencies(&edge.feature)));
+                    add("after", value(standing.dependencies(&edge.feature)));
                 }
             }
             About { .. } if self.slice == DEPENDING => {
                 let on = self.given.get("on").and_then(Value::as_str);
                 if let Some(on) = on.and_then(|on| on.parse().ok()) {
-                    add("reachable", json(standing.reachable(&on)));
+                    add("reachable", value(standing.reachable(&on)));
                 }
             }
             About { .. } => {}
@@ -196,11 +196,11 @@ impl Draft {
         }
     }
 
-    fn learn(&mut self, field: &str, value: impl Serialize) {
-        self.learned.insert(field.to_owned(), json(value));
+    fn learn(&mut self, field: &str, known: impl Serialize) {
+        self.learned.insert(field.to_owned(), value(known));
     }
 }
 
-fn json(value: impl Serialize) -> Value {
-    serde_json::to_value(value).expect("names are texts")
+fn value(of: impl Serialize) -> Value {
+    serde_json::to_value(of).expect("names are texts")
 }

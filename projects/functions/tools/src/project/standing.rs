@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading, Snapshot};
+use super::json;
 use projects::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
@@ -75,7 +76,10 @@ impl Standing {
         let end = folder.lines(|line| {
             let event = line.event()?;
             if line.checkpoint > behind {
-                standing.follow(parts, &catalog.current(&event)?)?;
+                let current = catalog.current(&event)?;
+                let followed = standing.follow(parts, &current);
+                followed
+                    .map_err(|error| json::payload(&current).unwrap_or_else(|| error.into()))?;
             }
             each(line, event);
             Ok(())
