@@ -11,6 +11,9 @@ use crate::commands::OpenSlice;
 use crate::run::say;
 use crate::sqs::{CommandQueue, ID_CHARS_MAX, body};
 
+/// Most bytes of a command as a message. A letter about it is a message too, with its cause and its tries.
+pub(crate) const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
+
 /// What answers requests.
 pub(crate) struct Asked<'a> {
     pub(crate) slices: &'a [OpenSlice],
@@ -55,9 +58,9 @@ impl Asked<'_> {
         let slice = slice.ok_or_else(unknown)?;
         let mut queued = slice.hosted.take(&request.to_string(), self.issuers)?;
         let bytes = body(&queued).len();
-        if bytes > MESSAGE_BYTES_MAX {
+        if bytes > COMMAND_BYTES_MAX {
             let detail = format!(
-                "body: the command is a message of {bytes} bytes, limit {MESSAGE_BYTES_MAX}; the queue takes no more, so \
+                "body: the command is a message of {bytes} bytes, limit {COMMAND_BYTES_MAX}; the queue takes no more, so \
                  send it to /{name}"
             );
             return Err(Problem::too_large(detail));

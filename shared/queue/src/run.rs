@@ -136,13 +136,7 @@ impl Batch<'_> {
         answer.state = CommandState::Pending;
         if is_last {
             answer.state = CommandState::Failed;
-            let letter = json!({
-                "cause": cause,
-                "queued": queued,
-                "tries": answer.tries,
-                "firstFailed": answer.first_failed,
-            });
-            self.give_up(message, &letter).await?;
+            self.give_up(message, &letter(&queued, &answer, &cause)).await?;
         }
         let kept = self.answers.keep(&answer, now_ms).await;
         match kept {
@@ -171,6 +165,12 @@ impl Batch<'_> {
     }
 }
 
+/// What is kept of a command that was given up.
+fn letter(queued: &QueuedCommand, answer: &CommandAnswer, cause: &str) -> Value {
+    let CommandAnswer { tries, first_failed, .. } = answer;
+    json!({ "cause": cause, "queued": queued, "tries": tries, "firstFailed": first_failed })
+}
+
 /// A line of the log.
 pub(crate) fn say(request_id: &str, cause: &str) {
     tracing::error!(function_request_id = request_id, cause, "run-commands");
@@ -181,4 +181,21 @@ fn pause(tries: u32) -> u16 {
     let last = PAUSES_SECONDS.len() - 1;
     let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(last);
     PAUSES_SECONDS[n.min(last)]
+}
+
+#[test]
+fn a_letter_about_the_largest_command_fits_into_a_message() {
+    use crate::ask::COMMAND_BYTES_MAX;
+    use crate::sqs::body;
+    use ringfence_function::{MESSAGE_BYTES_MAX, message};
+
+    let queued = json!({ "slice": "a/b", "commandId": "c", "group": "d:e", "command": "" });
+    let mut queued: QueuedCommand = serde_json::from_value(queued).expect("a command");
+    queued.command = "x".repeat(COMMAND_BYTES_MAX - body(&queued).len()).into();
+    assert_eq!(body(&queued).len(), COMMAND_BYTES_MAX);
+    let problem = Problem::new(503, "unavailable", "It is busy", "\u{ffff}".repeat(10_000));
+    let mut answer = CommandAnswer::pending(&queued, 0);
+    (answer.tries, answer.first_failed) = (u32::MAX, Some(rfc3339(0)));
+    let letter = letter(&queued, &answer, &problem.detail());
+    assert!(message(&letter).len() <= MESSAGE_BYTES_MAX);
 }
