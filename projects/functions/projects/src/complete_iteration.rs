@@ -324,8 +324,11 @@ impl Slice for CompleteIteration {
             single_ready()
                 .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
                 .then_rejected(Rejection::SingleMode),
-            // Where many agents work, a claim comes first, and is named.
-            given(ready()).when(alone(1, 0)).then_rejected(Rejection::ClaimMissing),
+            // Where many agents work, the agent is named, and a claim comes first.
+            given(ready()).when(alone(1, 0)).then_rejected(Rejection::AgentMissing),
+            given(ready())
+                .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
+                .then_rejected(Rejection::ClaimMissing),
             given(ready())
                 .and(events![started("ada", "c1", 1)])
                 .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })

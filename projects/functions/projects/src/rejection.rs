@@ -77,7 +77,8 @@ pub enum Rejection {
     },
 
     #[error(
-        "claim {claim} is not the edge's current one: it was released, expired or taken over, or never made"
+        "claim {claim} is not the edge's current one: it was never made, or it was released, has expired, was taken over, or \
+         has converged the edge"
     )]
     StaleClaim { claim: ClaimId },
     #[error(

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use projects::{AgentId, ConvergenceEscalated, EdgeConverged, FeatureRef, PRIMARY, ProjectId};
+use projects::{
+    AgentId, ClaimId, ConvergenceEscalated, EdgeConverged, EdgeRef, FeatureRef, PRIMARY, ProjectId,
+};
 use ringfence::Event;
 use ringfence_dynamo::Clock;
 use serde::Serialize;
@@ -140,6 +142,14 @@ impl Draft {
         STARTING.contains(&&*self.slice) && self.agent == PRIMARY
     }
 
+    /// The current claim of its agent on an edge. A person answers a question under that of the agent that asked it.
+    fn claim_on<'s>(&self, edge: &EdgeRef, standing: &'s Standing) -> Option<&'s ClaimId> {
+        let holder = standing.holder(edge)?;
+        let convergence = self.given.get("convergence").and_then(Value::as_str);
+        let is_answer = self.slice == CONVERGE && convergence == Some("questionAnswered");
+        (is_answer || holder.agent.to_string() == self.agent).then_some(&holder.claim)
+    }
+
     /// The command, with what the cache and the answers know.
     pub(crate) fn filled(&self, standing: &Standing) -> Value {
         let mut filled = Map::new();
@@ -151,8 +161,8 @@ impl Draft {
                 add("after", value(standing.dependencies(&edge.feature)));
             }
             About { edge: Some(edge), .. } if self.is_working() => {
-                if let Some(claim) = standing.claim(edge, &self.agent) {
-                    add("claim", claim.into());
+                if let Some(claim) = self.claim_on(edge, standing) {
+                    add("claim", claim.to_string().into());
                 } else if self.may_start() && !self.given.contains_key("claim") {
                     add("after", value(standing.dependencies(&edge.feature)));
                 }

@@ -47,7 +47,12 @@ impl Export {
     pub(crate) fn projects(&self) -> Result<Option<BTreeSet<ProjectId>>> {
         let Self::Folder(path) = self else { return Ok(None) };
         let names = names_in(path).with_context(|| format!("reading {}", path.display()))?;
-        Ok(Some(names.iter().filter_map(|name| name.parse().ok()).collect()))
+        let has_segment = |name: &&String| {
+            let files = names_in(&path.join(name)).unwrap_or_default();
+            files.iter().any(|file| SegmentName::parse(file).is_some())
+        };
+        let projects = names.iter().filter(has_segment);
+        Ok(Some(projects.filter_map(|name| name.parse().ok()).collect()))
     }
 
     /// Appends the lines of a project after a place. Says how many there were, and the last one.

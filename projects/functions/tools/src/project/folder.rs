@@ -16,19 +16,7 @@
 mod files;
 mod lines;
 
-use projects::ProjectId;
-
-pub(crate) use files::{Appending, EVENTS, Folder, Held, OUTBOX, Reading, TORN, Writing, names_in};
+pub(crate) use files::{
+    Appending, EVENTS, Folder, Held, OUTBOX, Reading, TORN, Writing, listed, names_in,
+};
 pub(crate) use lines::{End, Snapshot};
-
-/// How many projects an error names.
-const LISTED_MAX: usize = 20;
-
-/// The names of projects, at most [`LISTED_MAX`] of them.
-pub(crate) fn listed<'p>(projects: impl Iterator<Item = &'p ProjectId>) -> String {
-    let names: Vec<String> = projects.map(ToString::to_string).collect();
-    match names.len() {
-        ..=LISTED_MAX => names.join(", "),
-        all => format!("{} and {} more", names[..LISTED_MAX].join(", "), all - LISTED_MAX),
-    }
-}

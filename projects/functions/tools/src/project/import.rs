@@ -13,8 +13,8 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ringfence::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
-use ringfence_cli::say;
 use ringfence_cli::tables::EventTable;
+use ringfence_cli::{remark, say};
 use ringfence_dynamo::Clock;
 use tokio::time::sleep;
 
@@ -54,6 +54,8 @@ pub(crate) struct Import {
     source: Source,
 }
 
+/// Progress is shown each time this many lines are in the stack.
+const PROGRESS_LINES: usize = 500;
 /// How many lines a reason of the report names.
 const SHOWN_MAX: usize = 5;
 /// How often in succession a line of a stack's project is taken again, because somebody was faster or the index is behind,
@@ -178,6 +180,9 @@ async fn into_stack(
             }
             report.note(line, kept);
             tries = 0;
+            if report.imported.is_multiple_of(PROGRESS_LINES) {
+                remark!("{} of {} lines imported", report.imported, lines.len());
+            }
         }
         if is_done {
             add_new(&origin, folder).await?;

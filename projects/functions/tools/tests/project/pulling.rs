@@ -23,9 +23,9 @@ async fn a_pull_copies_the_events_of_one_project_in_the_order_of_the_index() {
     another(&world, "A");
     let eve = world.multi();
     // A name that is misspelt gets no folder.
-    for command in ["pull", "reconstruct"] {
+    for command in [&["pull"][..], &["reconstruct"], &["claim", "--next"]] {
         let none = "the index has no project shp; it has other, shop. ";
-        fails(&eve.runs(&["--project", "shp", command]), none);
+        fails(&eve.runs(&[&["--project", "shp"], command].concat()), none);
         assert!(!eve.path("../shp").exists());
     }
     let ran = eve.runs(&["--project", "shop", "pull"]);

@@ -9,8 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use projects::ProjectId;
 
-use super::listed;
-
 /// The folder with a folder for each project.
 const ROOT: &str = ".ringfence";
 pub(crate) const EVENTS: &str = "events.jsonl";
@@ -21,6 +19,8 @@ const PUSH_LOCK: &str = "push.lock";
 /// How often a lock is tried, with a pause between: for five seconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// How many projects an error names.
+const LISTED_MAX: usize = 20;
 
 /// The folder of a project.
 #[derive(Debug)]
@@ -289,6 +289,15 @@ pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         entries => entries?.map(|it| Ok(it?.file_name().to_string_lossy().into_owned())).collect(),
+    }
+}
+
+/// The names of projects, at most [`LISTED_MAX`] of them.
+pub(crate) fn listed<'p>(projects: impl Iterator<Item = &'p ProjectId>) -> String {
+    let names: Vec<String> = projects.map(ToString::to_string).collect();
+    match names.len() {
+        ..=LISTED_MAX => names.join(", "),
+        all => format!("{} and {} more", names[..LISTED_MAX].join(", "), all - LISTED_MAX),
     }
 }
 
