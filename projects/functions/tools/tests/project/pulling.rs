@@ -104,6 +104,12 @@ async fn damage_and_another_index_are_errors_that_a_reconstruction_mends() {
     ran.ends(2);
     assert!(ran.stderr.starts_with("error: IndexChanged: "), "{}", ran.stderr);
     assert_eq!(primary.text("events.jsonl"), good);
+    // An index without an event of the project does not take the copy away.
+    let ran = primary.runs_on_other_index(&["reconstruct"]);
+    ran.ends(2);
+    assert!(ran.stderr.contains("there are no events of shop there"), "{}", ran.stderr);
+    assert_eq!(primary.text("events.jsonl"), good);
+    fs::remove_file(primary.path("events.jsonl")).unwrap();
     assert_eq!(primary.runs_on_other_index(&["reconstruct"]).stdout, "0 events of shop\n");
     assert_eq!(primary.text("events.jsonl"), "");
     assert_eq!(primary.text("outbox.jsonl"), waiting);
