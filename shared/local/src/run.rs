@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     bridge,
-    environment::Files,
+    environment::{Files, word},
     functions::FUNCTION,
     notices::Notice,
     stack::{Console, RunningStack, StackOptions},
@@ -207,13 +207,13 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
         println!("  {}", command_line(stack.api(), route, &function.binary, options.auth));
     }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
-    println!("  set -a; . {}; set +a", files.shell.display());
+    println!("  set -a; . {}; set +a", word(&files.shell));
     println!("  cargo ringfence verify");
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
     println!(
         "start) and on its data, if you have cargo-lambda (pip install cargo-lambda==1.9.2); then invoke one:"
     );
-    let watch = files.watch.display();
+    let watch = word(&files.watch);
     println!("  cargo lambda watch -A 127.0.0.1 --config {watch}");
     if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
@@ -237,7 +237,7 @@ fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
 fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     // SAM's own default is the port that this stack has by default.
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
-    let template = template.display();
+    let template = word(template);
     println!("\nThe functions in containers, on this stack's data:");
     if let Some((_, FunctionResource { id, binary, .. })) = stack.example() {
         println!("  sam local invoke {id} --template {template} \\");
