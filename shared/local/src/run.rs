@@ -51,7 +51,7 @@ enum Command {
         #[arg(long)]
         sam: bool,
         /// The value of a parameter of the template, in place of the one for this machine.
-        #[arg(long = "parameter", value_name = "NAME=VALUE")]
+        #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
         parameters: Vec<String>,
     },
 }
@@ -163,6 +163,14 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
+/// A parameter with its value, as a flag has them.
+fn parameter(text: &str) -> Result<String, &'static str> {
+    let has_value = text.contains('=');
+    has_value
+        .then(|| text.to_owned())
+        .ok_or("write NAME=VALUE; nothing after the = is an empty value")
+}
+
 /// This program, for each function of the template.
 fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
     let this = env::current_exe()?;
@@ -195,7 +203,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     for table in stack.tables() {
         println!("            {}", table.name);
     }
-    println!("Kept        dead letters in queues, failed batches in buckets:");
+    println!("Kept        commands and dead letters in queues, failed batches in buckets:");
     for queue in stack.queues().keys() {
         println!("            {}", stack.queue_url(queue));
     }

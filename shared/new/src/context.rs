@@ -6,9 +6,7 @@ use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
 use crate::edit::{add_dependency, add_member, add_to_list};
-use crate::names::{
-    TYPES, check, check_crate, check_path, id_type, near, pascal, singular, snake,
-};
+use crate::names::{TYPES, check, check_crate, check_path, id_type, near, pascal, singular, snake};
 use crate::plan::{Plan, fill};
 
 /// One of the three logs.
@@ -114,9 +112,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
         let path = format!("functions/{context}");
         ensure!(!plan.has(&path), "{path} is there, but is not a context: choose another name");
         for (manifest, text) in plan.manifests() {
-            let (manifest, taken) = (manifest.display(), format!("\n{context} = "));
+            let manifest = manifest.display();
             ensure!(
-                !text.contains("[workspace]") || !text.contains(&taken),
+                !depends(&text, context),
                 "{manifest} has a dependency {context} already: choose another name for the context"
             );
             let taken = format!("[package]\nname = \"{context}\"\n");
@@ -141,6 +139,13 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     let member = format!("{}::{name}", snake(context));
     plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))?;
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
+}
+
+/// Whether a workspace has a dependency of this name. Its other entries, such as `members`, are no dependencies.
+fn depends(manifest: &str, name: &str) -> bool {
+    let after = manifest.split_once("[workspace.dependencies]\n").map_or("", |(_, after)| after);
+    let entries = after.split("\n[").next().unwrap_or_default();
+    entries.lines().any(|line| line.split(['.', ' ', '=']).next() == Some(name))
 }
 
 fn write_source(plan: &mut Plan, context: &str, log: Log) {

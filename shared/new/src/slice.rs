@@ -7,9 +7,7 @@ use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
 use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
-use crate::names::{
-    Deed, TYPES, camel, check, check_target, check_type, id_type, pascal, snake,
-};
+use crate::names::{Deed, TYPES, camel, check, check_target, check_type, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
 use crate::template;
 

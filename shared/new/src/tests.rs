@@ -190,7 +190,12 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "place-order", None, "names of binaries are unique"),
         ("carts", "facts", None, "is not the slice facts"),
         ("carts", "book", Some("CheckedOut"), "such as carts/CheckedOut"),
-        ("cart", "book", None, "there is no context cart in functions/; did you mean carts? To make it"),
+        (
+            "cart",
+            "book",
+            None,
+            "there is no context cart in functions/; did you mean carts? To make it",
+        ),
         ("carts", "book", Some("rooms/Booked"), "there is no context rooms"),
         ("carts", "book", Some("carts/Booked"), "has no event Booked"),
         ("carts", "add-item", None, "has ItemAdded already"),
@@ -220,9 +225,19 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
         ("carts", "view", "carts/CheckedOut", "its file has another type View"),
-        ("carts", "bookings", "carts/ChekedOut", "has no event ChekedOut; did you mean CheckedOut?"),
+        (
+            "carts",
+            "bookings",
+            "carts/ChekedOut",
+            "has no event ChekedOut; did you mean CheckedOut?",
+        ),
         ("carts", "commands", "carts/CheckedOut", "the path /commands is that of queued commands"),
-        ("carts", "orders", "carts/CheckedOut", "functions/ordering/src/views/orders.rs is a view orders"),
+        (
+            "carts",
+            "orders",
+            "carts/CheckedOut",
+            "functions/ordering/src/views/orders.rs is a view orders",
+        ),
         ("carts", "bookings", "invoices/InvoiceCreated", "has no field that ends in _id"),
     ] {
         let refused = run(folder.path(), |plan| view::add(plan, context, name, on));

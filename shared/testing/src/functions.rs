@@ -93,7 +93,11 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
 fn check_once<N: AsRef<str>>(rule: &str, names: &[N]) {
     let mut all = BTreeSet::new();
     let twice: Vec<_> = names.iter().map(N::as_ref).filter(|name| !all.insert(*name)).collect();
-    assert!(twice.is_empty(), "{rule}: give one of each of these another name: {}", twice.join(", "));
+    assert!(
+        twice.is_empty(),
+        "{rule}: give one of each of these another name: {}",
+        twice.join(", ")
+    );
 }
 
 /// Whether a text can be a name: in kebab case, or as a store or a category has it.
