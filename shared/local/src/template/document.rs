@@ -55,7 +55,9 @@ impl Template {
     pub fn set(&mut self, parameter: &str) -> Result<(), TemplateError> {
         let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
         if self.document["Parameters"].get(name).is_none() {
-            return Err(TemplateError::NoParameter { name: name.to_owned() });
+            let known = self.document["Parameters"].as_object().into_iter().flatten();
+            let known = known.map(|(name, _)| name.clone()).collect();
+            return Err(TemplateError::NoParameter { name: name.to_owned(), known });
         }
         self.document["Metadata"]["Local"][name] = value.into();
         Ok(())

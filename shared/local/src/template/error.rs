@@ -27,10 +27,12 @@ pub enum TemplateError {
         id: String,
     },
     /// The template has no such parameter.
-    #[error("the template has no parameter {name}")]
+    #[error("the template has no parameter {name}; it has {}", known.join(", "))]
     NoParameter {
         /// The name asked for.
         name: String,
+        /// Those of the template.
+        known: Vec<String>,
     },
     /// The values of parameters contradict each other.
     #[error("{rule}: {says}")]
