@@ -196,6 +196,6 @@ fn a_letter_about_the_largest_command_fits_into_a_message() {
     let problem = Problem::new(503, "unavailable", "It is busy", "\u{ffff}".repeat(10_000));
     let mut answer = CommandAnswer::pending(&queued, 0);
     (answer.tries, answer.first_failed) = (u32::MAX, Some(rfc3339(0)));
-    let letter = letter(&queued, &answer, &problem.detail());
+    let letter = letter(&queued, &answer, problem.detail());
     assert!(message(&letter).len() <= MESSAGE_BYTES_MAX);
 }
