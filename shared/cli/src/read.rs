@@ -47,7 +47,7 @@ alone. What that costs is said first, and it is done with --yes. `ringfence tail
 Each line begins with the place of its event. `--from` with that of the last line brings the next ones.
 
 Examples:
-  ringfence read --tag customerId:eve --type OrderPlaced
+  ringfence read --tag orderId:first --type OrderPlaced
   ringfence read --partition orderId:first --json
   ringfence read --type OrderPlaced --backwards --limit 20 --yes"
 )]
@@ -283,7 +283,8 @@ async fn of_document(
 ) -> Result<ExitCode> {
     let neither = || {
         format!(
-            "{id} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1"
+            "{:?} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1",
+            id.as_str()
         )
     };
     let stream = StreamName::of_partition(id).with_context(neither)?;
@@ -293,7 +294,10 @@ async fn of_document(
     let tip = log.tip(&stream, Consistency::Eventual, &envelope).await?;
     let version = tip.map_or(0, |tip| tip.version);
     let (range, direction) = match arguments.backwards {
-        false => (from.map_or(0, |slot| slot + 1).min(version)..version, Direction::Forward),
+        false => (
+            from.map_or(0, |slot| slot.saturating_add(1)).min(version)..version,
+            Direction::Forward,
+        ),
         true => (0..from.unwrap_or(version).min(version), Direction::Backward),
     };
     let filter = arguments.wanted.filter();

@@ -20,6 +20,11 @@ pub enum TableDefect {
         /// As they have to be.
         needed: String,
     },
+    /// It has the keys of an aggregate log, and lists the first events as Castore's older layout does.
+    #[error(
+        "it is of Castore's older layout, which has one event store a table and which functions can't use"
+    )]
+    OlderLayout,
     /// It has no stream.
     #[error("it has no stream, and one with {needed} is needed")]
     NoStream {
@@ -96,6 +101,9 @@ impl TableDefect {
                 "the keys of a table never change: name another table, or leave the name out, and the stack makes one"
                     .to_owned()
             }
+            Self::OlderLayout => format!(
+                "ringfence import --from castore-legacy {table} --context <event store> brings its events into another table"
+            ),
             Self::NoStream { needed } => stream(needed),
             Self::Stream { needed, .. } => format!(
                 "{update} --stream-specification StreamEnabled=false, and when that is done: {}. What is written in \
@@ -127,6 +135,12 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     if keys != keys_needed {
         // Nothing else matters then.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
+    }
+    let first_events = of_name(found, "initialEvents")["KeySchema"].as_array();
+    if first_events
+        .is_some_and(|keys| keys.iter().any(|key| key["AttributeName"] == "isInitialEvent"))
+    {
+        return vec![TableDefect::OlderLayout];
     }
     defects.extend(stream_defect(&needed, found));
     let indexes = indexes(found);

@@ -32,6 +32,12 @@ pub enum TemplateError {
         /// The name asked for.
         name: String,
     },
+    /// A parameter is given without a value.
+    #[error("{parameter}: write NAME=VALUE; the value may be empty")]
+    NoValue {
+        /// What was given.
+        parameter: String,
+    },
     /// The values of parameters contradict each other.
     #[error("{rule}: {says}")]
     Rule {

@@ -86,6 +86,11 @@ pub(crate) fn export(world: &World, folder: &Path, more: &[&str]) -> Value {
     world.json(&[&export[..], more].concat()).1
 }
 
+/// Lists in one another, so many.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(json!(0), |inside, _| json!([inside]))
+}
+
 fn import(folder: &Path) -> [&str; 4] {
     ["import", "--from", "jsonl", folder.to_str().unwrap()]
 }
@@ -252,6 +257,14 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
             .to_string(),
             Some("partition shop-c-1 is a stream of context shop, and the event is of context carts"),
         ),
+        (
+            with("customers#ada#1/1", "data", json!({ "name": "Ada", "nested": nested(30) })),
+            Some("DynamoDB can't hold an event of customers#ada#1: payload.nested[0][0]"),
+        ),
+        (
+            with("carts-c-1/0", "data", json!({ "items": 1, "nested": nested(120) })),
+            Some("CheckedOut: 121 levels of lists and maps, limit 120; nest its data less"),
+        ),
         (of("carts-c-1/0").to_string(), None),
         (of("carts-c-1/2").to_string(), Some("carts-c-1/1 is missing before carts-c-1/2")),
     ];
@@ -265,9 +278,16 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let line = format!("broken    some.jsonl:{}: {}", n + 1, why.unwrap_or_default());
         assert_eq!(said.contains(&line), why.is_some(), "{line}\n{said}");
     }
-    assert!(said.contains("broken    some.jsonl:19: the line is cut off\n"), "{said}");
-    assert!(said.ends_with("15 events can't be imported, and nothing is written\n"), "{said}");
+    assert!(said.contains("broken    some.jsonl:21: the line is cut off\n"), "{said}");
+    assert!(said.ends_with("17 events can't be imported, and nothing is written\n"), "{said}");
     assert_eq!(other.records().len(), 0);
+
+    // DynamoDB gives 1.0 back as 1, and it is the same event.
+    let mut line = of(first);
+    line["data"]["weight"] = json!(1.0);
+    fs::write(&file, format!("{line}\n")).unwrap();
+    assert_eq!(other.json(&import(&file)).1["imported"], 1);
+    assert_eq!(other.json(&import(&file)).1["before"], 1);
 
     // A file of an export is as it was written.
     let segment = path.join("000001.jsonl");
@@ -315,6 +335,11 @@ async fn any_query_is_read_in_pages() {
         ids(&["--partition", "carts-c-1", "--from", &place(1), "--backwards"]).0,
         ["carts-c-1/0"]
     );
+    // There is nothing after the last place that there can be.
+    for name in ["customers#ada#1", "carts-c-1", "productId:p1"] {
+        let last = format!("9/{name}/{}", u64::MAX);
+        assert_eq!(ids(&["--partition", name, "--from", &last]).0, [""; 0]);
+    }
     let after = "0/customers#ada#1/1";
     assert_eq!(ids(&["--partition", "customers#ada#1", "--from", after]).0, ["customers#ada#1/2"]);
 
@@ -335,7 +360,7 @@ async fn any_query_is_read_in_pages() {
             "CheckedOut is of context carts, on the document log, which is read stream by stream: --partition carts-<id>",
         ),
         (&["--type", "Lost"], "event type Lost is read but not in the catalog"),
-        (&["--partition", "nothing"], "nothing is the name of no partition"),
+        (&["--partition", "nothing"], "\"nothing\" is the name of no partition"),
         (
             &["--partition", "carts-c-1", "--from", "0/carts-c-2/1"],
             "--from 0/carts-c-2/1 is a place of another partition than carts-c-1",
