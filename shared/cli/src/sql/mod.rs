@@ -50,6 +50,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         !arguments.select.trim().is_empty(),
         "the question is empty: give one, such as 'SELECT count(*) FROM events'"
     );
+    folder.check()?;
     let views = views::of(&folder, lists)?;
     let form = if arguments.json { "-json" } else { "-box" };
     // The file of the person's own settings could change what is printed.

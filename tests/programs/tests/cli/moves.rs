@@ -76,6 +76,9 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         let before = ["--before", "2024-06-23T01:00:00+01:00"];
         assert_eq!(list(&[&table[..], &before].concat()), (0, format!("{ada}1 aggregates\n")));
     }
+    let said = world.error(&["aggregates", "list", "--context", "customer"]);
+    let expected = "customer is no context on the aggregate log; its contexts are: customers";
+    assert_eq!(said, format!("error: {expected}\n"));
     let said = world.error(&["aggregates", "list", "--context", "a", "--after", "yesterday"]);
     assert!(said.contains("must be a time of RFC 3339 since 1970, such as"), "{said}");
     let said = world.error(&["aggregates", "list", "--context", "a", "--aggregate-table", INDEX]);
@@ -102,8 +105,7 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
         world.error(&["import", "--from", "castore-legacy", other, "--context", "customers"]);
     assert!(said.starts_with("error: conflict: customers#ada has an event of version 1"), "{said}");
     let said = world.run(&["tables", "check", "--aggregate-table", LEGACY]).1;
-    let way =
-        format!("ringfence import --from castore-legacy {LEGACY} --context <event store> brings");
+    let way = format!("ringfence import --from castore-legacy {LEGACY} --context STORE");
     assert!(said.contains(&way), "{said}");
     let said =
         world.error(&["import", "--from", "castore-legacy", AGGREGATES, "--context", "customers"]);
