@@ -142,6 +142,25 @@ impl<'a> Prepared<'a> {
     }
 }
 
+impl AggregateTable {
+    /// Fails as [`AggregateTable::push_event`] would, if that follows from the event and its version alone. Sends no
+    /// request.
+    ///
+    /// # Errors
+    /// Those of [`AggregateTable::push_event`].
+    pub fn pushable(
+        &self,
+        key: &AggregateKey,
+        version: u64,
+        event: NewAggregateEvent,
+    ) -> Result<(), AggregateError> {
+        let push = Push { key: key.clone(), place: PushPlace::At(version), events: vec![event] };
+        let group = [(self, &push)];
+        check(&group)?;
+        Prepared::new(&group, &[version], 0, self.clock.uuid().to_string()).map(drop)
+    }
+}
+
 /// Refuses what can't be a group, before any request.
 pub(crate) fn check(group: &[(&AggregateTable, &Push)]) -> Result<(), AggregateError> {
     let refuse = |why: String| Err(AggregateError::Invalid(why));

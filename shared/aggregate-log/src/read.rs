@@ -51,7 +51,10 @@ pub(crate) fn events(
 ) -> impl Stream<Item = Result<AggregateEvent, AggregateError>> + Send {
     let items = items(table.clone(), key.clone(), range).boxed();
     let next = range.min_version.unwrap_or(1).max(1);
-    let begin = Reading { items, next, left: range.limit };
+    // DynamoDB refuses a range without a version.
+    let is_empty = next > range.max_version.unwrap_or(VERSION_MAX);
+    let left = if is_empty { Some(0) } else { range.limit };
+    let begin = Reading { items, next, left };
     try_unfold((begin, table, key), move |(mut state, table, key)| async move {
         while state.left != Some(0)
             && let Some(item) = state.items.try_next().await?

@@ -150,6 +150,9 @@ impl Letter {
             let tries = retries.map(|retries: u64| retries + 1);
             history = History::of(&body, &whose, None, tries);
             Work::Repeat(entry(&mut body, &whose, &history)?)
+        } else if let (Some(cause), Some(_)) = (&cause, body["body"].as_str()) {
+            // A letter of run-commands about what is no command.
+            bail!("{cause}. Nothing can be done again: look at its body, then delete the message")
         } else {
             bail!("the message is neither a letter of this stack nor an event of its bus");
         };

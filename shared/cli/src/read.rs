@@ -305,7 +305,8 @@ async fn of_document(
 ) -> Result<ExitCode> {
     let neither = || {
         format!(
-            "{id} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1"
+            "{:?} is the name of no partition, such as orderId:o-1, and of no stream, such as carts-c-1",
+            id.as_str()
         )
     };
     let stream = StreamName::of_partition(id).with_context(neither)?;
@@ -315,7 +316,10 @@ async fn of_document(
     let tip = log.tip(&stream, Consistency::Eventual, &envelope).await?;
     let version = tip.map_or(0, |tip| tip.version);
     let (range, direction) = match arguments.backwards {
-        false => (from.map_or(0, |slot| slot + 1).min(version)..version, Direction::Forward),
+        false => (
+            from.map_or(0, |slot| slot.saturating_add(1)).min(version)..version,
+            Direction::Forward,
+        ),
         true => (0..from.unwrap_or(version).min(version), Direction::Backward),
     };
     let filter = arguments.wanted.filter();

@@ -70,6 +70,20 @@ impl<S: Store> DocumentLog<S> {
         append: StreamAppend<'_>,
         at_ms: u64,
     ) -> Result<StreamAppended, DocumentError> {
+        let envelope = append.envelope;
+        let write = self.plan(append, at_ms)?;
+        self.send(write, envelope).await
+    }
+
+    /// Fails as [`DocumentLog::append`] would, if that follows from what is to be written alone. Sends no request.
+    ///
+    /// # Errors
+    /// There is nothing to write, or it is too large.
+    pub fn appendable(&self, append: StreamAppend<'_>) -> Result<(), DocumentError> {
+        self.plan(append, 0).map(drop)
+    }
+
+    fn plan(&self, append: StreamAppend<'_>, at_ms: u64) -> Result<Write, DocumentError> {
         let StreamAppend { stream, known, by_etag, events, unfolds, envelope } = append;
         if events.is_empty() && unfolds.is_empty() {
             return Err(DocumentError::Nothing { stream: stream.clone() });
@@ -83,8 +97,7 @@ impl<S: Store> DocumentLog<S> {
             events: self.events(events, envelope, at_ms),
             etag: self.clock.uuid().to_string(),
         };
-        let write = draft.plan(&self.limits)?;
-        self.send(write, envelope).await
+        Ok(draft.plan(&self.limits)?)
     }
 
     async fn send(

@@ -20,6 +20,11 @@ pub enum TableDefect {
         /// As they have to be.
         needed: String,
     },
+    /// It has the keys of an aggregate log, and lists the first events as Castore's older layout does.
+    #[error(
+        "it is of Castore's older layout, which has one event store a table and which functions can't use"
+    )]
+    OlderLayout,
     /// It has no stream.
     #[error("it has no stream, and one with {needed} is needed")]
     NoStream {
@@ -94,6 +99,10 @@ impl TableDefect {
                 "The keys of a table never change: name another table, or leave the name out, and the stack makes one."
                     .to_owned(),
             ],
+            Self::OlderLayout => vec![
+                format!("ringfence import --from castore-legacy {table} --context STORE"),
+                "It copies the events into another table; STORE is the context.".to_owned(),
+            ],
             Self::NoStream { needed } => vec![stream(needed)],
             Self::Stream { needed, .. } => vec![
                 format!("{update} --stream-specification StreamEnabled=false"),
@@ -128,6 +137,12 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     if keys != keys_needed {
         // Nothing else matters then.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
+    }
+    let first_events = of_name(found, "initialEvents")["KeySchema"].as_array();
+    if first_events
+        .is_some_and(|keys| keys.iter().any(|key| key["AttributeName"] == "isInitialEvent"))
+    {
+        return vec![TableDefect::OlderLayout];
     }
     defects.extend(stream_defect(&needed, found));
     let indexes = indexes(found);

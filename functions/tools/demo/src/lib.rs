@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_first_build_is_announced_for_the_processors_of_the_machine() {
-        for (processors, minutes) in [(1, 9), (2, 5), (4, 3), (64, 2)] {
+        for (processors, minutes) in [(1, 7), (2, 4), (4, 2), (64, 2)] {
             let announcement = announcement(processors);
             let expected = format!("about {minutes} minutes with the {processors} processors");
             assert!(announcement.contains(&expected), "{announcement}");

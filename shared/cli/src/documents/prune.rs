@@ -239,7 +239,8 @@ impl Display for Report {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { is_dry_run, streams, pruned, unindexed, deferred, kept } = self;
         for (stream, events) in pruned {
-            write_line!(f, "pruned   {stream}: {events} events")?;
+            let done = if *is_dry_run { "to prune" } else { "pruned  " };
+            write_line!(f, "{done} {stream}: {events} events")?;
         }
         for (stream, cause) in kept {
             write_line!(f, "kept     {stream}: {cause}")?;

@@ -131,6 +131,13 @@ impl Folder {
         self.path.join(&segment.file)
     }
 
+    /// The files of segments that are gone, or have another length than the list says.
+    pub(crate) fn damaged(&self) -> Vec<PathBuf> {
+        let is_whole =
+            |it: &Segment| fs::metadata(self.file(it)).is_ok_and(|found| found.len() == it.bytes);
+        self.segments.iter().filter(|it| !is_whole(it)).map(|it| self.file(it)).collect()
+    }
+
     /// Compares the files with their hashes.
     ///
     /// # Errors
@@ -183,6 +190,13 @@ impl Written {
         let found = Folder::of_list(path, &text).with_context(opening)?;
         let (folder, whole) = match found {
             None => {
+                let first = path.join(segment_name(1, subject.form));
+                ensure!(
+                    !first.exists(),
+                    "{} has {}, and {LIST} does not name it: name another folder, or put the list back",
+                    path.display(),
+                    segment_name(1, subject.form)
+                );
                 let path = path.to_owned();
                 (Folder { path, subject, segments: Vec::new() }, 0)
             }
@@ -227,8 +241,7 @@ impl Written {
     }
 
     fn name(&self) -> String {
-        let (n, ending) = (self.folder.segments.len() + 1, self.folder.subject.form.ending());
-        format!("{n:06}.{ending}")
+        segment_name(self.folder.segments.len() + 1, self.folder.subject.form)
     }
 
     fn next(&self) -> PathBuf {
@@ -278,6 +291,11 @@ impl Write for Hashed {
     }
 }
 
+/// The name of the `n`th segment.
+fn segment_name(n: usize, form: Form) -> String {
+    format!("{n:06}.{}", form.ending())
+}
+
 /// A hash as text.
 fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -316,15 +334,31 @@ mod tests {
         fs::write(path.join("000002.part"), "tw").expect("a disk");
         let read = Folder::read(&path).expect("it can be read").expect("an export");
         assert_eq!((read.segments.len(), read.until()), (1, until(3)));
+        // Without its list, nothing says what the files are of, so they stay.
+        let renamed = path.join("list");
+        fs::rename(path.join(LIST), &renamed).expect("a disk");
+        let said =
+            Written::open(&path, subject(), true).err().expect("a file is there").to_string();
+        assert!(
+            said.ends_with(
+                "export.list does not name it: name another folder, or put the list back"
+            ),
+            "{said}"
+        );
+        fs::rename(renamed, path.join(LIST)).expect("a disk");
         write(&path, "two again\n", 6);
         let read = Folder::read(&path).expect("it can be read").expect("an export");
         let files: Vec<_> =
             read.segments.iter().map(|it| (&*it.file, it.until, it.bytes)).collect();
         assert_eq!(files, [("000001.jsonl", until(3), 4), ("000002.jsonl", until(6), 10)]);
+        assert_eq!(read.damaged(), [""; 0].map(PathBuf::from));
         for segment in &read.segments {
             let hash = Sha256::new_with_prefix(fs::read(read.file(segment)).expect("a file"));
             assert_eq!(hex(hash), segment.sha256);
         }
+        fs::write(path.join("000001.jsonl"), "on").expect("a disk");
+        fs::remove_file(path.join("000002.jsonl")).expect("a disk");
+        assert_eq!(read.damaged(), ["000001.jsonl", "000002.jsonl"].map(|name| path.join(name)));
     }
 
     #[test]

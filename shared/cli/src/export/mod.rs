@@ -94,6 +94,12 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     );
     if before > 0 {
         remark!("{} goes on after checkpoint {begin}", folder.display());
+        for file in written.folder.damaged() {
+            remark!(
+                "warning: {} is gone, or has another length than the list says: `import` and `sql` need it as it was",
+                file.display()
+            );
+        }
     }
     let written = write(&mut written, &index, end).await.map(|()| written);
     let written = written.inspect_err(|_| {

@@ -32,9 +32,24 @@ pub(super) struct There {
 impl There {
     pub(super) fn of(event: &SequencedEvent) -> Self {
         let SequencedEvent { event_type, version, tags, data, .. } = event;
-        let mut hasher = DefaultHasher::new();
+        let (mut hasher, mut data) = (DefaultHasher::new(), data.clone());
+        shorten_numbers(&mut data);
         (event_type, version, tags, data).hash(&mut hasher);
         Self { at: event.at, content: hasher.finish() }
+    }
+}
+
+/// DynamoDB gives the number 1.0 back as 1.
+fn shorten_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = number.as_f64().map(|number| number.to_string()).unwrap_or_default();
+            let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
+            whole.into_iter().for_each(|whole| *number = whole);
+        }
+        Value::Array(values) => values.iter_mut().for_each(shorten_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(shorten_numbers),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -71,6 +86,28 @@ fn check_stream(event: &SequencedEvent, context: &str) -> Result<()> {
     Ok(())
 }
 
+/// An event as the aggregate log takes it.
+fn of_aggregate(event: SequencedEvent) -> NewAggregateEvent {
+    let SequencedEvent { at, event_type, version, data, metadata, .. } = event;
+    let mut metadata: Map<_, _> =
+        metadata.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
+    let schema = Metadata::schema(&event_type, version);
+    metadata.extend(schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema)));
+    NewAggregateEvent {
+        event_type,
+        payload: (!data.is_null()).then_some(data),
+        metadata: (!metadata.is_empty()).then_some(Value::Object(metadata)),
+        timestamp_ms: Some(at),
+    }
+}
+
+/// An event as the document log takes it.
+fn of_document(event: SequencedEvent) -> (Envelope, Payload) {
+    let SequencedEvent { event_type, version, data, metadata, .. } = event;
+    let payload = Payload { event_type, version, data: (!data.is_null()).then_some(data) };
+    (Envelope { metadata, ..Envelope::default() }, payload)
+}
+
 impl<'a> Writable<'a> {
     /// The logs whose tables the command line names. A table of another kind is an error.
     pub(super) async fn of(arguments: &Arguments, lists: &'a Lists) -> Result<Self> {
@@ -99,13 +136,23 @@ impl<'a> Writable<'a> {
         match log {
             LogKind::Dcb => self.dcb()?.restorable(event.clone())?,
             LogKind::Aggregates => {
-                self.aggregates()?;
                 let key = AggregateKey::of_partition(event.partition.as_str())?;
                 check_stream(event, key.store())?;
+                self.aggregates()?.pushable(&key, event.slot, of_aggregate(event.clone()))?;
             }
             LogKind::Documents => {
-                self.store()?;
-                check_stream(event, StreamName::of_partition(&event.partition)?.category())?;
+                let stream = StreamName::of_partition(&event.partition)?;
+                check_stream(event, stream.category())?;
+                let (envelope, payload) = of_document(event.clone());
+                let append = StreamAppend {
+                    stream: &stream,
+                    known: None,
+                    by_etag: false,
+                    events: vec![payload],
+                    unfolds: Vec::new(),
+                    envelope: &envelope,
+                };
+                self.documents(Clock::system())?.appendable(append)?;
             }
         }
         let mut tags = BTreeSet::new();
@@ -251,30 +298,18 @@ impl<'a> Writable<'a> {
 
     async fn push(&self, event: SequencedEvent) -> Result<u64> {
         let key = AggregateKey::of_partition(event.partition.as_str())?;
-        let SequencedEvent { slot, at, event_type, version, data, metadata, .. } = event;
-        let mut metadata: Map<_, _> =
-            metadata.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect();
-        let schema = Metadata::schema(&event_type, version);
-        metadata.extend(schema.map(|schema| (Metadata::SCHEMA.to_owned(), schema)));
-        let event = NewAggregateEvent {
-            event_type,
-            payload: (!data.is_null()).then_some(data),
-            metadata: (!metadata.is_empty()).then_some(Value::Object(metadata)),
-            timestamp_ms: Some(at),
-        };
-        self.aggregates()?.push_event(&key, PushPlace::At(slot), event).await?;
+        let (slot, at) = (event.slot, event.at);
+        self.aggregates()?.push_event(&key, PushPlace::At(slot), of_aggregate(event)).await?;
         Ok(at)
     }
 
     async fn append(&self, event: SequencedEvent) -> Result<u64> {
         let stream = StreamName::of_partition(&event.partition)?;
-        let SequencedEvent { slot, at, event_type, version, data, metadata, .. } = event;
-        let (log, envelope) =
-            (self.documents(Clock::fixed(at))?, Envelope { metadata, ..Envelope::default() });
+        let (slot, at) = (event.slot, event.at);
+        let (log, (envelope, payload)) = (self.documents(Clock::fixed(at))?, of_document(event));
         let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
         let found = tip.as_ref().map_or(0, |tip| tip.version);
         ensure!(found == slot, "another writer appends to {stream}: it has {found} events by now");
-        let payload = Payload { event_type, version, data: (!data.is_null()).then_some(data) };
         let append = StreamAppend {
             stream: &stream,
             known: tip.as_ref(),

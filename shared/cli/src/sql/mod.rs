@@ -46,6 +46,10 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         format!("{} is not the folder of an export: `ringfence export` makes one", path.display())
     })?;
     ensure!(!folder.segments.is_empty(), "the export in {} has no events yet", path.display());
+    ensure!(
+        !arguments.select.trim().is_empty(),
+        "the question is empty: give one, such as 'SELECT count(*) FROM events'"
+    );
     folder.check()?;
     let views = views::of(&folder, lists)?;
     let form = if arguments.json { "-json" } else { "-box" };

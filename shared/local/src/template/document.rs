@@ -51,9 +51,10 @@ impl Template {
     /// Gives a parameter another value than the one for this machine: `NAME=VALUE`.
     ///
     /// # Errors
-    /// The template has no parameter of this name.
+    /// The template has no parameter of this name, or the text gives it no value.
     pub fn set(&mut self, parameter: &str) -> Result<(), TemplateError> {
-        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let no_value = || TemplateError::NoValue { parameter: parameter.to_owned() };
+        let (name, value) = parameter.split_once('=').ok_or_else(no_value)?;
         if self.document["Parameters"].get(name).is_none() {
             let known = self.document["Parameters"].as_object().into_iter().flatten();
             let known = known.map(|(name, _)| name.clone()).collect();

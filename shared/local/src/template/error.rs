@@ -34,6 +34,12 @@ pub enum TemplateError {
         /// Those of the template.
         known: Vec<String>,
     },
+    /// A parameter is given without a value.
+    #[error("{parameter}: write NAME=VALUE; the value may be empty")]
+    NoValue {
+        /// What was given.
+        parameter: String,
+    },
     /// The values of parameters contradict each other.
     #[error("{rule}: {says}")]
     Rule {

@@ -193,13 +193,15 @@ fn conditions_are_decided_by_the_values_for_this_machine_and_else_by_the_default
     assert!(!names(&test).contains(&"publish-events".to_owned()));
     test.set("Stage=prod").expect("a parameter");
     assert_eq!(names(&test), names(&prod));
-    test.set("Stage").expect("a parameter");
+    test.set("Stage=").expect("a parameter");
     assert_eq!(names(&test.whole()), names(&prod));
     let mut none = Template::parse(SHOP).expect("a template");
     let error = none.set("Stages=prod").expect_err("no parameter").to_string();
     let (said, known) = error.split_once("; it has ").expect("the parameters");
     assert_eq!(said, "the template has no parameter Stages");
     assert!(known.split(", ").any(|name| name == "Stage"), "{known}");
+    let error = none.set("Stage").expect_err("no value").to_string();
+    assert_eq!(error, "Stage: write NAME=VALUE; the value may be empty");
 
     let template = Template::parse(SHOP).expect("a template");
     let table = template.table("Events").expect("a table");
@@ -291,7 +293,11 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     let schedule = "Dead: { Type: AWS::SQS::Queue }\n  Daily: { Type: AWS::Scheduler::Schedule }";
     check_refused("Dead: { Type: AWS::SQS::Queue }", schedule, "Daily: Type");
     check_refused("TRIM_HORIZON", "LATEST", "unknown variant `LATEST`");
-    check_refused("!GetAtt Events.StreamArn", "!GetAtt Rows.StreamArn", "Stream arn:aws:dynamodb");
+    check_refused(
+        "!GetAtt Events.StreamArn",
+        "!GetAtt Rows.StreamArn",
+        "is the stream of no table",
+    );
     check_refused("BatchSize: 50", "TumblingWindowInSeconds: 5", "TumblingWindowInSeconds");
     check_refused("- Id: place-order", "- Input: '{}'\n          Id: x", "unknown field `Input`");
     check_refused("[OrderPlaced]", "[{ wildcard: x }]", "OnOrder: EventPattern: not understood");

@@ -17,6 +17,7 @@ mod look;
 mod moves;
 mod parked;
 mod prune;
+mod read;
 mod redrive;
 mod replay;
 mod restore;

@@ -104,6 +104,9 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
     let said =
         world.error(&["import", "--from", "castore-legacy", other, "--context", "customers"]);
     assert!(said.starts_with("error: conflict: customers#ada has an event of version 1"), "{said}");
+    let said = world.run(&["tables", "check", "--aggregate-table", LEGACY]).1;
+    let way = format!("ringfence import --from castore-legacy {LEGACY} --context STORE");
+    assert!(said.contains(&way), "{said}");
     let said =
         world.error(&["import", "--from", "castore-legacy", AGGREGATES, "--context", "customers"]);
     assert!(said.contains("is the table of an aggregate log"), "{said}");

@@ -82,8 +82,8 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
         "4 documents: at most 8 events would go",
         kept[1],
         kept[2],
-        "pruned   carts-a: 5 events",
-        "pruned   carts-b: 3 events",
+        "to prune carts-a: 5 events",
+        "to prune carts-b: 3 events",
     ];
     assert_eq!((dry.0, sorted(&dry.1)), (1, expected.to_vec()), "{}", dry.1);
     assert_eq!(world.json(&["documents", "verify"]).1["events"], json!(17));

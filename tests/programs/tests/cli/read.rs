@@ -1,0 +1,97 @@
+//! `read`.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::data::of_all_logs;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_query_is_read_in_pages() {
+    let world = of_all_logs().await;
+    let ids = |arguments: &[&str]| {
+        let output = world.command(&[&["read", "--json"], arguments].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let lines = printed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let lines: Vec<_> = lines.collect();
+        let id = |line: &Value| line["id"].as_str().unwrap().to_owned();
+        (lines.iter().map(id).collect::<Vec<_>>(), said, lines.last().map(|it| it["place"].clone()))
+    };
+    let parcel = "orderId+parcelId:o1/p1";
+    let (found, said, _) = ids(&["--tag", "sealId:s1", "--type", "ParcelPacked"]);
+    assert_eq!((found, &*said), (vec![format!("{parcel}/1")], "1 events, 0.5 read units\n"));
+    let (found, said, place) = ids(&["--partition", "productId:p1", "--limit", "1"]);
+    let place = place.unwrap().as_str().unwrap().to_owned();
+    assert_eq!(found, ["productId:p1/1"]);
+    assert!(said.ends_with(&format!("; there may be more: --from {place}\n")), "{said}");
+    assert_eq!(ids(&["--partition", "productId:p1", "--from", &place]).0, ["productId:p1/2"]);
+    for (name, slots) in
+        [("customers#ada#1", [2, 1]), ("carts-c-1", [2, 1]), ("productId:p1", [2, 1])]
+    {
+        let (found, ..) = ids(&["--partition", name, "--backwards", "--limit", "2"]);
+        assert_eq!(found, slots.map(|slot| format!("{name}/{slot}")));
+    }
+    let place = |slot: u64| format!("0/carts-c-1/{slot}");
+    assert_eq!(
+        ids(&["--partition", "carts-c-1", "--from", &place(0)]).0,
+        ["carts-c-1/1", "carts-c-1/2"]
+    );
+    assert_eq!(
+        ids(&["--partition", "carts-c-1", "--from", &place(1), "--backwards"]).0,
+        ["carts-c-1/0"]
+    );
+    // There is nothing after the last place that there can be.
+    for name in ["customers#ada#1", "carts-c-1", "productId:p1"] {
+        let last = format!("9/{name}/{}", u64::MAX);
+        assert_eq!(ids(&["--partition", name, "--from", &last]).0, [""; 0]);
+    }
+    let after = "0/customers#ada#1/1";
+    assert_eq!(ids(&["--partition", "customers#ada#1", "--from", after]).0, ["customers#ada#1/2"]);
+
+    // No decision reads products by their type alone.
+    let of_type = ["--type", "ProductAdded"];
+    let error = world.error(&[&["read"], &of_type[..]].concat());
+    assert!(
+        error.starts_with(
+            "error: no decision reads these types alone, so the whole table is read: about "
+        ),
+        "{error}"
+    );
+    assert!(error.ends_with("Add --yes to read them, or --tag to read fewer\n"), "{error}");
+    assert_eq!(ids(&[&of_type[..], &["--yes"]].concat()).0, ["productId:p1/1", "productId:p1/2"]);
+    for (arguments, why) in [
+        (
+            &["--type", "CheckedOut"][..],
+            "CheckedOut is of context carts, on the document log, which is read stream by stream: --partition carts-<id>",
+        ),
+        (&["--type", "Lost"], "event type Lost is read but not in the catalog"),
+        (&["--partition", "nothing"], "\"nothing\" is the name of no partition"),
+        (
+            &["--partition", "carts#c-1"],
+            "context carts is on the document log: --partition carts-<id>",
+        ),
+        (
+            &["--tag", "orderId:o1", "--type", "ProductAdded"],
+            "the log has no read of ProductAdded by orderId. `ringfence tail --from start` looks through the index",
+        ),
+        (
+            &["--tag", "order:o1"],
+            "warning: no event of this build has a tag order; did you mean orderId?",
+        ),
+        (
+            &["--partition", "carts-c-1", "--from", "0/carts-c-2/1"],
+            "--from 0/carts-c-2/1 is a place of another partition than carts-c-1",
+        ),
+        (&[], "the following required arguments were not provided"),
+    ] {
+        let error = world.error(&[&["read"], arguments].concat());
+        assert!(error.contains(why), "{error}");
+    }
+    // The reader of the output leaves, as `head` does.
+    let mut read = world.command(&["read", "--partition", "carts-c-1"]);
+    let mut read = read.stdout(Stdio::piped()).spawn().unwrap();
+    drop(read.stdout.take());
+    assert!(tokio::task::block_in_place(|| read.wait()).unwrap().success());
+}
