@@ -14,6 +14,7 @@ use ringfence_tables::{StackTable, TableDefect, compare, properties_of, tables_o
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::layout::described;
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
 use crate::tables::{DynamoEndpoint, LogTables};
@@ -76,11 +77,7 @@ struct Checked {
 
 impl Checked {
     async fn of(client: &Client, table: &StackTable, name: &str) -> Result<Self> {
-        let describe =
-            || async { client.describe_table().table_name(name).send().await.map_err(Into::into) };
-        let described = Retry::default().run(describe).await;
-        let described = described.with_context(|| format!("describing table {name}"))?;
-        let described = described.table.context("the answer describes no table")?;
+        let described = described(client, name).await?;
         let describe = || async {
             client.describe_time_to_live().table_name(name).send().await.map_err(Into::into)
         };

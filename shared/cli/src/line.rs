@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::json::from_json;
 
-/// An event as JSON, for programs that read what a command prints.
+/// An event as JSON, for programs that read what a command prints. On a log of streams the payload does not repeat the id of
+/// its stream, so it stands beside it.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     let mut json = json!({
         "id": event.id(),
@@ -24,6 +25,9 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     });
     if event.version > 1 {
         json["schema"] = event.version.into();
+    }
+    if let Some(id) = event.stream_id() {
+        json["streamId"] = id.into();
     }
     json
 }

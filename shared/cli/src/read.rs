@@ -18,13 +18,14 @@ use ringfence::{
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter};
 use ringfence_feed::Partition;
 use ringfence_stack::ContextInfo;
 use serde_json::json;
 
 use crate::Lists;
 use crate::boundary::partition_plan;
+use crate::layout::described;
 use crate::line::of_event;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
@@ -144,14 +145,9 @@ struct Whole {
 
 impl Whole {
     async fn of(client: &Client, table: &str) -> Result<Self> {
-        let describe =
-            || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
-        let described = Retry::default().run(describe).await;
-        let described = described.with_context(|| format!("describing table {table}"))?.table;
+        let described = described(client, table).await?;
         let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
-        let (items, bytes) =
-            described.map_or((None, None), |it| (it.item_count, it.table_size_bytes));
-        Ok(Self { items: number(items), bytes: number(bytes) })
+        Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
     }
 
     /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.

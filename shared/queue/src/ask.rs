@@ -6,7 +6,7 @@ use ringfence_dynamo::Clock;
 use ringfence_function::{Issuers, Problem, http, make_claims_texts, principal};
 use serde_json::Value;
 
-use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
+use crate::answers::{AnswersError, CommandAnswer, CommandAnswers};
 use crate::commands::OpenSlice;
 use crate::run::say;
 use crate::sqs::{COMMAND_BYTES_MAX, CommandQueue, ID_CHARS_MAX, body};
@@ -53,7 +53,7 @@ impl Asked<'_> {
             Problem::new(404, "slice-not-found", "There is no such slice", detail)
         };
         let slice = slice.ok_or_else(unknown)?;
-        let mut queued = slice.hosted.take(&request.to_string(), self.issuers)?;
+        let queued = slice.hosted.take(&request.to_string(), self.issuers)?;
         let bytes = body(&queued).len();
         if bytes > COMMAND_BYTES_MAX {
             let detail = format!(
@@ -69,17 +69,11 @@ impl Asked<'_> {
         if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
             return Err(Problem::key_reused(&KeyReused { key: queued.command_id }));
         }
-        let mut answer = known.unwrap_or(pending);
-        if answer.state == CommandState::Failed {
-            // It has all its tries again.
-            answer.state = CommandState::Pending;
-            let known = self.answers.reopen(&answer, now_ms).await;
-            answer = known.map_err(|error| self.failed(&error))?.unwrap_or(answer);
-        }
-        if answer.state.is_answered() {
+        let answer = known.unwrap_or(pending);
+        // A command that was tried stays in the queue until it has its answer or is given up.
+        if answer.state.is_answered() || answer.tries > 0 {
             return Ok(answer);
         }
-        queued.tries = answer.tries;
         self.queue.send(&queued).await.map_err(|error| {
             say(self.request_id, &chain(&*error));
             let detail = "the command is not in the queue; send it again, with its Idempotency-Key if it has one";

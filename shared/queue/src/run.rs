@@ -39,6 +39,8 @@ struct Delivered<'m> {
     id: &'m str,
     receipt: &'m str,
     group: &'m str,
+    /// How often it was received, now included.
+    received: u32,
     body: &'m str,
 }
 
@@ -50,6 +52,7 @@ impl<'m> Delivered<'m> {
             id: text("/messageId"),
             receipt: text("/receiptHandle"),
             group: text("/attributes/MessageGroupId"),
+            received: text("/attributes/ApproximateReceiveCount").parse().unwrap_or(1),
             body: text("/body"),
         }
     }
@@ -90,24 +93,26 @@ impl Batch<'_> {
             }
         };
         let known = self.answers.find(&queued.command_id).await;
-        let known = known.map_err(|error| self.failed(&queued, &error))?;
+        let known = known.map_err(|error| self.failed(message, &queued, &error))?;
         let mut answer =
             known.unwrap_or_else(|| CommandAnswer::pending(&queued, self.clock.now_ms()));
         if answer.state.is_answered() {
             // Its answer was kept, and then the message was not deleted.
             return Ok(());
         }
-        match self.answered(&queued).await {
-            Ok(accepted) => {
-                answer = self.with(answer, CommandState::Accepted, accepted);
-            }
-            Err(problem) if problem.settles_command() => {
-                answer = self.with(answer, CommandState::Rejected, problem.document());
-            }
-            Err(problem) => return self.note_failure(message, queued, answer, problem).await,
+        if answer.state == CommandState::Failed {
+            // Its letter was redriven.
+            answer.tries = 0;
         }
-        let kept = self.answers.keep(&answer, self.clock.now_ms()).await;
-        kept.map_err(|error| self.failed(&queued, &error))
+        let (state, document) = match self.answered(&queued).await {
+            Ok(accepted) => (CommandState::Accepted, accepted),
+            Err(problem) if problem.settles_command() => {
+                (CommandState::Rejected, problem.document())
+            }
+            Err(problem) => return self.note_failure(message, &queued, answer, problem).await,
+        };
+        let answer = CommandAnswer { state, answer: Some(document), ..answer };
+        self.keep(message, &queued, &answer).await
     }
 
     async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
@@ -120,36 +125,35 @@ impl Batch<'_> {
         slice.hosted.run(queued, self.until_ms, self.request_id).await
     }
 
-    fn with(&self, answer: CommandAnswer, state: CommandState, document: Value) -> CommandAnswer {
-        CommandAnswer { state, answer: Some(document), ..answer }
-    }
-
     /// Notes that a command had no answer. After the last try it is kept as a letter.
     async fn note_failure(
         &self,
         message: &Delivered<'_>,
-        queued: QueuedCommand,
+        queued: &QueuedCommand,
         mut answer: CommandAnswer,
         problem: Problem,
     ) -> Result<(), u16> {
-        let now_ms = self.clock.now_ms();
         let cause = cause(&problem);
         answer.tries += 1;
-        answer.first_failed.get_or_insert_with(|| rfc3339(now_ms));
+        answer.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
         answer.problem = Some(problem.document());
-        let tries = answer.tries.saturating_sub(queued.tries);
-        let is_last = tries >= TRIES_MAX;
-        answer.state = CommandState::Pending;
+        let is_last = answer.tries >= TRIES_MAX;
+        answer.state = if is_last { CommandState::Failed } else { CommandState::Pending };
         if is_last {
-            answer.state = CommandState::Failed;
-            self.give_up(message, &letter(cause, &queued, &answer)).await?;
+            self.give_up(message, &letter(cause, queued, &answer)).await?;
         }
-        let kept = self.answers.keep(&answer, now_ms).await;
-        match kept {
-            Err(error) => Err(self.failed(&queued, &error)),
-            Ok(()) if is_last => Ok(()),
-            Ok(()) => Err(pause(tries)),
-        }
+        self.keep(message, queued, &answer).await?;
+        if is_last { Ok(()) } else { Err(pause(answer.tries)) }
+    }
+
+    async fn keep(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        answer: &CommandAnswer,
+    ) -> Result<(), u16> {
+        let kept = self.answers.keep(answer, self.clock.now_ms()).await;
+        kept.map_err(|error| self.failed(message, queued, &error))
     }
 
     /// Keeps a letter about a message, which then leaves the queue.
@@ -160,14 +164,14 @@ impl Batch<'_> {
                 self.request_id,
                 &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
             );
-            pause(1)
+            pause(message.received)
         })
     }
 
-    /// The table of the answers has failed; nothing says how often.
-    fn failed(&self, queued: &QueuedCommand, error: &AnswersError) -> u16 {
+    /// The table of the answers has failed, so the try can't be noted. SQS counts the receives.
+    fn failed(&self, message: &Delivered<'_>, queued: &QueuedCommand, error: &AnswersError) -> u16 {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
-        pause(2)
+        pause(message.received)
     }
 }
 

@@ -124,7 +124,7 @@ impl TableDefect {
 pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     let needed = layout.properties();
     let mut defects = Vec::new();
-    let (keys, keys_needed) = (keys(found, found), keys(&needed, &needed));
+    let [keys, keys_needed] = [found, &needed].map(|table| keys_of(table, None));
     if keys != keys_needed {
         // Nothing else matters then.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
@@ -132,7 +132,6 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     defects.extend(stream_defect(&needed, found));
     let indexes = indexes(found);
     for index in &layout.indexes {
-        let shape = of_name(&needed, &index.name);
         match indexes.get(&*index.name) {
             None => {
                 let is_key = |one: &&Value| {
@@ -140,9 +139,10 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
                 };
                 let attributes = needed["AttributeDefinitions"].as_array().into_iter().flatten();
                 let attributes = attributes.filter(is_key).cloned().collect();
-                defects.push(TableDefect::NoIndex { index: shape.clone(), attributes });
+                let index = of_name(&needed, &index.name).clone();
+                defects.push(TableDefect::NoIndex { index, attributes });
             }
-            Some(there) => defects.extend(index_defect(index, (&needed, shape), (found, there))),
+            Some(there) => defects.extend(index_defect(index, &needed, found, there)),
         }
     }
     let expires = &found["TimeToLiveSpecification"];
@@ -169,22 +169,23 @@ fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
     (!shows).then_some(TableDefect::Stream { found, needed })
 }
 
-/// `needed` and `found` are tables, each with the index of theirs.
+/// `there` is the index of the table that is found.
 fn index_defect(
     index: &IndexLayout,
-    needed: (&Value, &Value),
-    found: (&Value, &Value),
+    needed: &Value,
+    found: &Value,
+    there: &Value,
 ) -> Option<TableDefect> {
-    let (keys, keys_needed) = (keys(found.0, found.1), keys(needed.0, needed.1));
+    let [keys, keys_needed] = [found, needed].map(|table| keys_of(table, Some(&index.name)));
     let name = index.name.clone();
     if keys != keys_needed {
         return Some(TableDefect::IndexKeys { name, found: keys, needed: keys_needed });
     }
-    let status = found.1["IndexStatus"].as_str().unwrap_or_default();
+    let status = there["IndexStatus"].as_str().unwrap_or_default();
     if ["CREATING", "DELETING"].contains(&status) {
         return Some(TableDefect::IndexNotReady { name, status: status.to_owned() });
     }
-    let projection = &found.1["Projection"];
+    let projection = &there["Projection"];
     if projection["ProjectionType"] == "ALL" {
         return None;
     }
@@ -204,8 +205,11 @@ fn of_name<'v>(table: &'v Value, name: &str) -> &'v Value {
     indexes(table).remove(name).unwrap_or(&Value::Null)
 }
 
-/// The keys of a table, or of its index, with their types: `id (S), position (N)`.
-fn keys(table: &Value, of: &Value) -> String {
+/// The keys of a table, or of its index of this name, with their types: `id (S), position (N)`. Empty if there is no such
+/// index. `table` has the table's properties as a template has them.
+#[must_use]
+pub fn keys_of(table: &Value, index: Option<&str>) -> String {
+    let of = index.map_or(table, |name| of_name(table, name));
     let types = table["AttributeDefinitions"].as_array().into_iter().flatten();
     let types: BTreeMap<_, _> = types
         .filter_map(|it| Some((it["AttributeName"].as_str()?, it["AttributeType"].as_str()?)))

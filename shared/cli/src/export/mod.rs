@@ -21,8 +21,8 @@ use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, IndexTable};
-use folder::{Form, Subject, Written};
-use form::Segment;
+use folder::{Form, Segment, Subject, Written};
+use form::OpenSegment;
 
 /// Most events of a segment. An export that is broken off reads at most so many again.
 const SEGMENT_EVENTS: u64 = 10_000;
@@ -73,7 +73,7 @@ struct Done {
 
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
-    Segment::ensure_built(*to)?;
+    OpenSegment::ensure_built(*to)?;
     for name in contexts {
         lists.context(name)?;
     }
@@ -100,7 +100,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         remark!("the export was broken off: the same command goes on with it");
     })?;
     let segments = &written.folder.segments;
-    let events = |of: &[folder::Segment]| of.iter().map(|segment| segment.events).sum();
+    let events = |of: &[Segment]| of.iter().map(|segment| segment.events).sum();
     let done = Done {
         folder: folder.display().to_string(),
         events: events(&segments[before..]),
@@ -123,7 +123,7 @@ async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<
     while let Some(entry) = entries.try_next().await? {
         let open = match &mut segment {
             Some(open) => open,
-            none => none.insert(Segment::begin(written)?),
+            none => none.insert(OpenSegment::begin(written)?),
         };
         read += 1;
         open.entries += 1;

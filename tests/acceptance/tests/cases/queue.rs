@@ -218,8 +218,10 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
     let waits = world.answer("p1").await;
     assert_eq!((&waits["tries"], &waits["problem"]["status"]), (&json!(1), &json!(503)));
     assert_eq!(world.deliver(false).await, 0, "the group waits");
+    // Of what was tried, a repeat adds no message, also when SQS has forgotten its id.
+    tokio::time::advance(Duration::from_secs(600)).await;
+    world.give(PLACE, "p1", &place("o-1", "lamp")).await;
     world.busy.0.lock().unwrap().clear();
-    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p1", "c1"]).await, ["accepted", "accepted"]);
     assert_eq!(world.answer("c1").await["answer"]["events"][0]["slot"], 2);
@@ -247,25 +249,29 @@ async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
     while world.deliver(false).await > 0 {}
     assert_eq!(world.answer("c1").await["answer"]["code"], "OrderNotFound");
 
-    // A redrive puts it into the queue again, with how often it was tried. It has all its tries again.
-    let mut again = letter["queued"].clone();
-    again["tries"] = letter["tries"].clone();
+    // A redrive puts it into the queue again. It has all its tries again.
+    let again = letter["queued"].clone();
     Local(world.queues.clone()).put(COMMANDS, again, "orderId:o-1", "redrive");
     world.busy.0.lock().unwrap().push("Query");
     world.deliver(false).await;
     assert_eq!(world.letters().len(), 1, "it is not given up at once");
-    assert_eq!(world.states(&["p1"]).await, ["pending"]);
+    assert_eq!(world.answer("p1").await["tries"], 1);
     world.busy.0.lock().unwrap().clear();
     tokio::time::advance(Duration::from_secs(600)).await;
     world.deliver(false).await;
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 
-    // A repeat of its request that has seen it given up does not take the answer away.
+    // So does a repeat of its request after it was given up. Its id is still its own.
     let answers = CommandAnswers::new(world.dynamo.client.clone(), "ViewTable");
-    let known = answers.find("p1").await.unwrap().unwrap();
-    let mut waits = known.clone();
-    (waits.state, waits.answer) = (CommandState::Pending, None);
-    assert_eq!(answers.reopen(&waits, 0).await.unwrap(), Some(known));
+    let mut given_up = answers.find("p1").await.unwrap().unwrap();
+    (given_up.state, given_up.answer) = (CommandState::Failed, None);
+    given_up.tries = TRIES_MAX;
+    answers.keep(&given_up, world.dynamo.clock.now_ms()).await.unwrap();
+    let (status, _) = world.give_as(&caller("p1"), PLACE, &place("o-2", "lamp")).await;
+    assert_eq!((status, world.queues.messages()[COMMANDS].len()), (422, 0));
+    world.give(PLACE, "p1", &place("o-1", "lamp")).await;
+    assert_eq!(world.answer("p1").await.get("tries"), None);
+    world.deliver(false).await;
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 }
 
@@ -280,6 +286,11 @@ async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() 
     world.busy.0.lock().unwrap().push("\"answer\":{\"S\"");
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p", "no"]).await, ["pending", "pending"]);
+    // Nothing notes how often that was, so the pauses go by how often the messages were received.
+    for (seconds, messages) in [(2, 2), (10, 2), (10, 0)] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        assert_eq!(world.deliver(false).await, messages);
+    }
     world.busy.0.lock().unwrap().clear();
     tokio::time::advance(Duration::from_secs(600)).await;
     // Its answer is kept, and the message is not deleted.

@@ -107,13 +107,8 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     let next = export(&world, &path, &[]);
     assert_eq!((&next["events"], &next["allEvents"]), (&json!(1), &json!(10)));
     let lines = fs::read_to_string(path.join("000001.jsonl")).unwrap();
-    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
-    for (line, tailed) in lines.iter().zip(tailed.lines()) {
-        let mut line = line.clone();
-        line.as_object_mut().unwrap().remove("streamId");
-        assert_eq!(line, serde_json::from_str::<Value>(tailed).unwrap());
-    }
+    assert!(tailed.starts_with(&lines), "{tailed}\n{lines}");
 
     let other = World::start().await;
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
