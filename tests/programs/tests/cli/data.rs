@@ -332,6 +332,18 @@ async fn any_query_is_read_in_pages() {
         (&["--type", "Lost"], "event type Lost is read but not in the catalog"),
         (&["--partition", "nothing"], "nothing is the name of no partition"),
         (
+            &["--partition", "carts#c-1"],
+            "context carts is on the document log: --partition carts-<id>",
+        ),
+        (
+            &["--tag", "orderId:o1", "--type", "ProductAdded"],
+            "the log has no read of ProductAdded by orderId. `ringfence tail --from start` looks through the index",
+        ),
+        (
+            &["--tag", "order:o1"],
+            "warning: no event of this build has a tag order; did you mean orderId?",
+        ),
+        (
             &["--partition", "carts-c-1", "--from", "0/carts-c-2/1"],
             "--from 0/carts-c-2/1 is a place of another partition than carts-c-1",
         ),

@@ -21,7 +21,7 @@ const REQUIRED: &str = "RINGFENCE_REQUIRE_BROWSER";
 /// Longest wait for something that a page shows by itself.
 const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Pause between two looks.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(40);
 /// The name under which WebDriver gives an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
