@@ -22,7 +22,7 @@ use crate::tables::{DynamoEndpoint, LogTables};
 #[derive(Args)]
 #[command(after_help = "\
 Only tables that are named are checked. A table may have more than is needed, such as other indexes. For each thing that
-it lacks, the line below says how to mend it. It also prints the parameters with which a stack uses the tables.
+it lacks, the lines below say how to mend it. It also prints the parameters with which a stack uses the tables.
 
 Examples:
   ringfence tables check --table restored-events --index-table restored-index
@@ -117,7 +117,9 @@ impl Display for TableReport {
             let Checked { name, holds, defects, .. } = table;
             for defect in defects {
                 write_line!(f, "lacking  {name}, of {holds}: {defect}")?;
-                write_line!(f, "         {}", defect.mend(name))?;
+                for step in defect.mend(name) {
+                    write_line!(f, "         {step}")?;
+                }
             }
             if defects.is_empty() {
                 let parameters = table.parameters().into_iter();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
@@ -89,7 +89,11 @@ impl Wanted {
     }
 }
 
-fn tag(text: &str) -> Result<Tag, &'static str> {
-    let (key, value) = text.split_once(':').ok_or("a tag is KEY:VALUE, such as orderId:ord-1")?;
+/// A tag, as a person writes it.
+pub(crate) fn tag(text: &str) -> Result<Tag> {
+    let parts = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty());
+    let (key, value) = parts.with_context(|| {
+        format!("{text:?} is not a tag: a tag is KEY:VALUE, such as orderId:ord-1")
+    })?;
     Ok(Tag::new(key.to_owned(), value))
 }

@@ -24,11 +24,11 @@ use ringfence_stack::ContextInfo;
 use serde_json::json;
 
 use crate::Lists;
-use crate::boundary::{partition_plan, tag};
+use crate::boundary::partition_plan;
 use crate::layout::described;
 use crate::line::of_event;
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::Wanted;
+use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};

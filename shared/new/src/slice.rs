@@ -92,6 +92,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
             "{file} is there, but has no `impl Due for {name}`: write it by hand, as docs/deadlines.md of Ringfence shows, \
              or choose another name"
         );
+        if let Some(begin) = &begin {
+            begin.check_there(&plan.read(&file)?, &file)?;
+        }
     } else {
         check_binary(plan, context, slice)?;
         match &begin {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use ringfence::{chain, rfc3339};
 use ringfence_dynamo::Clock;
-use ringfence_function::Problem;
+use ringfence_function::{Problem, bounded};
 use ringfence_lambda::QueuedCommand;
 use serde_json::{Value, json};
 
 use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
 use crate::commands::OpenSlice;
-use crate::sqs::CommandQueue;
+use crate::sqs::{COMMAND_BYTES_MAX, CommandQueue};
 
 /// After how many tries without an answer a command is given up.
 pub const TRIES_MAX: u32 = 8;
@@ -19,6 +19,9 @@ pub const TRIES_MAX: u32 = 8;
 const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
 /// The least time for a command, in milliseconds. With less left, it waits for the next batch.
 const LEAST_MS: u64 = 2_000;
+
+/// The longest cause of a letter, in bytes of JSON.
+const CAUSE_BYTES_MAX: usize = 1_024;
 
 /// What carries out a batch.
 pub(crate) struct Batch<'a> {
@@ -82,7 +85,10 @@ impl Batch<'_> {
             Ok(queued) => queued,
             Err(error) => {
                 let cause = format!("the message is not a command of this stack: {error}");
-                let letter = json!({ "cause": cause, "body": message.body });
+                let cause = bounded(&cause, CAUSE_BYTES_MAX);
+                // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
+                let body = bounded(message.body, COMMAND_BYTES_MAX);
+                let letter = json!({ "cause": cause, "body": body });
                 return self.give_up(message, &letter).await;
             }
         };
@@ -127,20 +133,14 @@ impl Batch<'_> {
         mut answer: CommandAnswer,
         problem: Problem,
     ) -> Result<(), u16> {
-        let cause = format!("{}: {}", problem.kind, problem.detail());
+        let cause = cause(&problem);
         answer.tries += 1;
         answer.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
         answer.problem = Some(problem.document());
         let is_last = answer.tries >= TRIES_MAX;
         answer.state = if is_last { CommandState::Failed } else { CommandState::Pending };
         if is_last {
-            let letter = json!({
-                "cause": cause,
-                "queued": queued,
-                "tries": answer.tries,
-                "firstFailed": answer.first_failed,
-            });
-            self.give_up(message, &letter).await?;
+            self.give_up(message, &letter(cause, queued, &answer)).await?;
         }
         self.keep(message, queued, &answer).await?;
         if is_last { Ok(()) } else { Err(pause(answer.tries)) }
@@ -173,6 +173,20 @@ impl Batch<'_> {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
         pause(message.received)
     }
+}
+
+fn cause(problem: &Problem) -> String {
+    bounded(&format!("{}: {}", problem.kind, problem.detail()), CAUSE_BYTES_MAX)
+}
+
+/// The letter about a command that had no answer.
+fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
+    json!({
+        "cause": cause,
+        "queued": queued,
+        "tries": answer.tries,
+        "firstFailed": answer.first_failed,
+    })
 }
 
 /// A line of the log.

@@ -77,43 +77,44 @@ pub enum TableDefect {
 }
 
 impl TableDefect {
-    /// What to do about it, in a table of this name: a command of the AWS CLI, where one does it.
+    /// What to do about it, in a table of this name, step by step: a command of the AWS CLI, or a sentence.
     #[must_use]
-    pub fn mend(&self, table: &str) -> String {
+    pub fn mend(&self, table: &str) -> Vec<String> {
         let update = format!("aws dynamodb update-table --table-name {table}");
         let stream = |view: &str| {
             format!("{update} --stream-specification StreamEnabled=true,StreamViewType={view}")
         };
         let again = |name: &str| {
             let delete = json!([{ "Delete": { "IndexName": name } }]);
-            format!(
-                "{update} --global-secondary-index-updates '{delete}', and when it is gone, check again: the index is \
-                 then made as it has to be"
-            )
+            let wait = "When the index is gone, check again for the command that makes it as it has to be.";
+            vec![format!("{update} --global-secondary-index-updates '{delete}'"), wait.to_owned()]
         };
         match self {
-            Self::Keys { .. } => {
-                "the keys of a table never change: name another table, or leave the name out, and the stack makes one"
-                    .to_owned()
-            }
-            Self::NoStream { needed } => stream(needed),
-            Self::Stream { needed, .. } => format!(
-                "{update} --stream-specification StreamEnabled=false, and when that is done: {}. What is written in \
-                 between is in no stream: `ringfence index repair` indexes it",
-                stream(needed)
-            ),
+            Self::Keys { .. } => vec![
+                "The keys of a table never change: name another table, or leave the name out, and the stack makes one."
+                    .to_owned(),
+            ],
+            Self::NoStream { needed } => vec![stream(needed)],
+            Self::Stream { needed, .. } => vec![
+                format!("{update} --stream-specification StreamEnabled=false"),
+                "When that is done:".to_owned(),
+                stream(needed),
+                "What is written in between is in no stream: `ringfence index repair` indexes it."
+                    .to_owned(),
+            ],
             Self::NoIndex { index, attributes } => {
                 let create = json!([{ "Create": index }]);
-                format!("{update} --attribute-definitions '{attributes}' --global-secondary-index-updates '{create}'")
+                let create = format!("--global-secondary-index-updates '{create}'");
+                vec![format!("{update} --attribute-definitions '{attributes}' {create}")]
             }
             Self::IndexKeys { name, .. } | Self::IndexAttributes { name, .. } => again(name),
             Self::IndexNotReady { .. } => {
-                "wait until DynamoDB is done with it, then check again".to_owned()
+                vec!["Wait until DynamoDB is done with it, then check again.".to_owned()]
             }
-            Self::NotExpiring { attribute } => format!(
+            Self::NotExpiring { attribute } => vec![format!(
                 "aws dynamodb update-time-to-live --table-name {table} --time-to-live-specification \
                  Enabled=true,AttributeName={attribute}"
-            ),
+            )],
         }
     }
 }
@@ -295,26 +296,31 @@ mod tests {
             let defects = compare(&layout(), &found);
             assert_eq!(defects.len(), 1, "{defects:?}");
             assert_eq!(defects[0].to_string(), said);
-            let way = defects[0].mend("t");
-            assert!(way.starts_with(mend), "{said}: {way}");
+            let steps = defects[0].mend("t");
+            assert!(steps[0].starts_with(mend), "{said}: {steps:?}");
+            // A command is a line of its own, as a person copies it.
+            let is_command = |step: &&String| step.starts_with("aws ");
+            assert!(steps.iter().filter(is_command).all(|step| !step.ends_with(['.', ',', ':'])));
+            steps.len()
         };
         let update = "aws dynamodb update-table --table-name t --";
         let delete = format!("{update}global-secondary-index-updates '[{{\"Delete\":");
         check(
             |found| found["AttributeDefinitions"] = json!([]),
             "its keys are id (?), position (?), and id (S), position (N) are needed",
-            "the keys of a table never change: name another table",
+            "The keys of a table never change: name another table",
         );
         check(
             |found| found["StreamSpecification"] = Value::Null,
             "it has no stream, and one with NEW_IMAGE is needed",
             &format!("{update}stream-specification StreamEnabled=true,StreamViewType=NEW_IMAGE"),
         );
-        check(
+        let steps = check(
             |found| found["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY"),
             "its stream shows KEYS_ONLY, and NEW_IMAGE is needed",
-            &format!("{update}stream-specification StreamEnabled=false, and when"),
+            &format!("{update}stream-specification StreamEnabled=false"),
         );
+        assert_eq!(steps, 4, "off, when, on, what is lost");
         check(
             |found| found["GlobalSecondaryIndexes"] = json!([]),
             &format!("it lacks the index {index}"),
@@ -328,7 +334,7 @@ mod tests {
         check(
             |found| found["GlobalSecondaryIndexes"][0]["IndexStatus"] = json!("CREATING"),
             &format!("its index {index} is CREATING, and queries need an ACTIVE one"),
-            "wait until DynamoDB is done with it, then check again",
+            "Wait until DynamoDB is done with it, then check again",
         );
         check(
             |found| {

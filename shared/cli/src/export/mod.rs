@@ -13,7 +13,6 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence_feed::{Checkpoint, Index, Until};
-use ringfence_new::near;
 use serde_json::json;
 
 use crate::Lists;
@@ -75,10 +74,8 @@ struct Done {
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
     OpenSegment::ensure_built(*to)?;
-    let known = lists.stack.contexts.iter().map(|context| context.name).collect();
-    for unknown in contexts.iter().filter(|name| lists.stack.context(name).is_none()) {
-        // The index keeps the events of contexts that an earlier build had.
-        remark!("warning: this build has no context {unknown}{}", near(unknown, &known));
+    for name in contexts {
+        lists.context(name)?;
     }
     let table = &index.index_table;
     let index = index.index(dynamo.client().await?);

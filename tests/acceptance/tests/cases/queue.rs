@@ -1,76 +1,28 @@
 //! Commands by the queue, on the tables and the queues of the template: their order, their answers, and what becomes of
 //! them when something fails.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+mod machine;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use ringfence_dynamo::wire::{Director, Fault};
-use ringfence_function::{Call, Issuers, Service};
-use ringfence_lambda::QueuedCommand;
+use ringfence_function::{Call, Issuers, MESSAGE_BYTES_MAX, Service, message};
 use ringfence_local::queue_poller::{batch, failed};
-use ringfence_local::queues::{MessageOrder, Queues};
+use ringfence_local::queues::Queues;
 use ringfence_local::template::Template;
 use ringfence_queue::{
-    CommandAnswers, CommandQueue, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
+    COMMAND_BYTES_MAX, CommandAnswers, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
 };
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
 use stack::Shop;
 
-type Sent<'a> = BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>>;
+use machine::{Busy, COMMANDS, LETTERS, Local};
 
-/// The names of the queues.
-const COMMANDS: &str = "ringfence-local-CommandQueue";
-const LETTERS: &str = "ringfence-local-CommandsDeadLetters";
 const TABLES: [&str; 4] = ["EventTable", "AggregateTable", "DocumentTable", "ViewTable"];
 const PLACE: &str = "ordering/place-order";
 const CANCEL: &str = "ordering/cancel-order";
 const SYNC: &str = "ordering/sync-catalog-product";
-
-/// The queues of one machine.
-struct Local(Queues);
-
-impl Local {
-    fn put(&self, queue: &str, body: Value, group: &str, id: &str) {
-        let order = MessageOrder { group: Some(group.into()), deduplication: Some(id.into()) };
-        self.0.put(queue, body.to_string(), BTreeMap::new(), order).unwrap();
-    }
-}
-
-impl CommandQueue for Local {
-    fn send(&self, queued: &QueuedCommand) -> Sent<'_> {
-        self.put(COMMANDS, json!(queued), &queued.group, &queued.command_id);
-        async { Ok(()) }.boxed()
-    }
-
-    fn keep(&self, letter: &Value, message_id: &str, group: &str) -> Sent<'_> {
-        self.put(LETTERS, letter.clone(), group, message_id);
-        async { Ok(()) }.boxed()
-    }
-
-    fn show_after(&self, receipt: &str, seconds: u16) -> Sent<'_> {
-        let time = Duration::from_secs(seconds.into());
-        assert!(self.0.hide(COMMANDS, receipt, time).unwrap());
-        async { Ok(()) }.boxed()
-    }
-}
-
-/// Refuses the requests that have one of these texts, as a store that is busy does.
-#[derive(Default)]
-struct Busy(Mutex<Vec<&'static str>>);
-
-impl Director for Busy {
-    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
-        let request = format!("{operation} {request}");
-        let is_it = self.0.lock().unwrap().iter().any(|text| request.contains(text));
-        if is_it { vec![Fault::error("ThrottlingException")] } else { Vec::new() }
-    }
-
-    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
-}
 
 struct World {
     dynamo: Dynamo,
@@ -367,6 +319,8 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let ada = with_token("k", "ada", "ordering/write");
     let (status, given) = world.give_as(&ada, CANCEL, &cancel("o-1")).await;
     assert_eq!((status, &given["commandId"]), (202, &json!("k")));
+    let mut large = place("o-1", "");
+    large["productIds"] = (0..30_000).map(|n| format!("p-{n:05}")).collect();
     let refused = [
         (&ada, CANCEL, cancel("o-2"), 422, "key-reused"),
         (&ada, PLACE, place("o-1", "lamp"), 422, "key-reused"),
@@ -375,6 +329,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         (&caller("l"), CANCEL, json!({}), 400, "malformed"),
         (&caller("l/m"), CANCEL, cancel("o-1"), 400, "malformed"),
         (&caller("l"), "ordering/no-slice", cancel("o-1"), 404, "slice-not-found"),
+        (&caller("l"), PLACE, large, 413, "too-large"),
     ];
     for (caller, slice, command, expected, kind) in refused {
         let (status, problem) = world.give_as(caller, slice, &command).await;
@@ -394,6 +349,11 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         let (status, answer) = world.ask("GET", id(), caller, "").await;
         assert_eq!(status, expected, "{answer}");
     }
+    world.busy.0.lock().unwrap().push("$Command-");
+    let (status, problem) = world.ask("GET", id(), &ada, "").await;
+    let detail = "what became of the command is not known now; ask again";
+    assert_eq!((status, &problem["detail"]), (503, &json!(detail)));
+    world.busy.0.lock().unwrap().clear();
     for unknown in ["other".to_owned(), "k".repeat(3_000)] {
         let (status, problem) = world.ask("GET", json!({ "id": unknown }), &ada, "").await;
         assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));
@@ -408,4 +368,18 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
     assert!(letter["cause"].as_str().unwrap().contains("is not a command of this stack"));
     assert_eq!(letter["body"], "{\"x\":1}");
+
+    // The letter about the largest command fits into a message. Its slice is not there, and the cause names it.
+    let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
+    let queued =
+        |text: &str| json!({ "slice": slice, "commandId": "i", "group": "g", "command": text });
+    let left = COMMAND_BYTES_MAX - message(&queued("")).len();
+    Local(world.queues.clone()).put(COMMANDS, queued(&"x".repeat(left)), "g", "i");
+    for _ in 0..TRIES_MAX {
+        world.deliver(false).await;
+        tokio::time::advance(Duration::from_secs(600)).await;
+    }
+    let [_, letter] = &world.letters()[..] else { panic!("{:?}", world.letters().len()) };
+    let bytes = message(letter).len();
+    assert!((COMMAND_BYTES_MAX..=MESSAGE_BYTES_MAX).contains(&bytes), "{bytes}");
 }

@@ -1,5 +1,6 @@
 //! `sql`, with DuckDB if it can be had.
 
+use std::fs;
 use std::path::Path;
 
 use ringfence_dynamo::Clock;
@@ -33,6 +34,13 @@ async fn an_export_is_asked_in_sql() {
     assert!(status == 2 && error.contains("the program duckdb is not installed"), "{error}");
     assert!(views.contains("CREATE VIEW \"ParcelPacked\" AS SELECT id AS _id, "), "{views}");
     assert!(views.ends_with(&format!("{select}\n")), "{views}");
+
+    let segment = path.join("000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    fs::write(&segment, &whole[..whole.len() - 1]).unwrap();
+    let (status, _, error) = sql(select, folder.path());
+    assert!(status == 2 && error.contains("000001.jsonl is not as the export wrote it"), "{error}");
+    fs::write(&segment, whole).unwrap();
 
     let Some(program) = DUCKDB.path() else { return };
     let programs = program.parent().unwrap();

@@ -116,6 +116,7 @@ impl World {
             ("AGGREGATE_TABLE", AGGREGATES),
             ("DOCUMENT_TABLE", DOCUMENTS),
             ("EVENT_BUS", "topic"),
+            ("RULES_ARE_OFF", "true"),
             ("COMMAND_QUEUE_URL", &format!("{}/0/{COMMANDS}", self.services)),
         ]);
         command

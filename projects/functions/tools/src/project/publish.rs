@@ -75,7 +75,8 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         return Ok(ExitCode::SUCCESS);
     }
     let index = Origin::Index(arguments.index.index(client));
-    let copied = reconstruct(&index, &folder).await?;
+    // The index may have none of them yet.
+    let copied = reconstruct(&index, &folder, true).await?;
     say!("{imports}");
     if copied < events.len() as u64 {
         say!("the index has {copied} of them by now: `ringfence project pull` brings the rest");

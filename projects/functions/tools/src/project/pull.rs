@@ -117,7 +117,7 @@ pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCod
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = reconstruct(&source.named().await?, &of_stack(folder)?).await?;
+    let lines = reconstruct(&source.named().await?, &of_stack(folder)?, false).await?;
     say!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
@@ -142,10 +142,22 @@ pub(crate) async fn pull(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u6
 /// Writes the whole file again, and returns how many lines it has. If nothing says that the old one is a copy, it is kept.
 ///
 /// # Errors
-/// The events can't be read. The old file stays then.
-pub(crate) async fn reconstruct(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
+/// The events can't be read. Or there are none, the old file has some, and not `may_be_empty`. The old file stays then.
+pub(crate) async fn reconstruct(
+    origin: &Origin<'_>,
+    folder: &Writing<'_>,
+    may_be_empty: bool,
+) -> Result<u64> {
     let mut file = folder.anew(EVENTS)?;
     let copied = copy(origin, folder, None, &mut file).await?;
+    let loses_all = copied.lines == 0 && !may_be_empty && folder.has_events()?;
+    ensure!(
+        !loses_all,
+        "there are no events of {} there, and {} has some, so it stays as it is. Name another index or export, or delete the \
+         file first",
+        folder.project(),
+        folder.path(EVENTS).display()
+    );
     folder.keep_unknown()?;
     folder.put(file, EVENTS)?;
     keep(folder, copied)

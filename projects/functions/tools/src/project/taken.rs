@@ -16,8 +16,8 @@ use super::importer::{Importer, Why};
 const NO_FEATURE: &str = "it names no feature of a project, such as REQ-F-AUTH-001";
 const NO_EDGE: &str =
     "it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code";
-const NO_TIME: &str = "its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z";
-const NO_DELTA: &str = "its delta is no whole number from 0 to 4294967295";
+const NO_TIME: &str = "its timestamp is missing or not a time such as 2026-02-19T12:00:00Z";
+const NO_DELTA: &str = "its delta is missing or not a whole number from 0 to 4294967295";
 const NOT_HELD: &str = "nobody holds the edge";
 
 /// What a line becomes.

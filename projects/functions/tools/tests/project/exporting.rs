@@ -96,6 +96,10 @@ async fn a_damaged_export_and_one_of_another_index_are_refused_and_the_copy_stay
     fails(&runs(&eve, others.path(), &["pull"]), "IndexChanged");
     assert_eq!(eve.text("events.jsonl"), text);
 
+    let empty = tempfile::tempdir().unwrap();
+    fails(&runs(&eve, empty.path(), &["reconstruct"]), "there are no events of shop there");
+    assert_eq!(eve.text("events.jsonl"), text);
+
     eve.creates("PAY");
     exports(&world, export, Checkpoint::START).await;
     for entry in fs::read_dir(export.join("shop")).unwrap() {

@@ -209,8 +209,8 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     assert_eq!(
         kept.stdout,
         "3 lines imported, 3 of them kept as they are; 0 were there before\n\
-         kept iteration_completed (2): its delta is no whole number from 0 to 4294967295; lines 1, 2\n\
-         kept iteration_completed (1): its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z; lines 3\n"
+         kept iteration_completed (2): its delta is missing or not a whole number from 0 to 4294967295; lines 1, 2\n\
+         kept iteration_completed (1): its timestamp is missing or not a time such as 2026-02-19T12:00:00Z; lines 3\n"
     );
 }
 

@@ -216,6 +216,14 @@ impl Writing<'_> {
         Ok(Appending { path, file })
     }
 
+    /// Whether the file of the events has something in it.
+    pub(crate) fn has_events(&self) -> Result<bool> {
+        let Some(file) = self.open(EVENTS)? else { return Ok(false) };
+        let about = file.metadata();
+        let about = about.with_context(|| format!("reading {}", self.path(EVENTS).display()))?;
+        Ok(about.len() > 0)
+    }
+
     /// Keeps the file of the events, which is to be replaced, if nothing in it says that it is a copy.
     pub(crate) fn keep_unknown(&self) -> Result<()> {
         let Some(mut file) = self.open(EVENTS)? else { return Ok(()) };
