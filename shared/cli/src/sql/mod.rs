@@ -82,7 +82,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A statement with the end that the program waits for.
+/// A statement with the end that the program waits for. It has a line of its own, because the last one may be a comment.
 fn ended(select: &str) -> String {
-    format!("{};", select.trim().trim_end_matches(';'))
+    format!("{}\n;", select.trim().trim_end_matches(';'))
 }
