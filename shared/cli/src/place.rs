@@ -72,7 +72,8 @@ impl Wanted {
                 near(unknown, &known)
             );
         }
-        let known = stack.catalog.schemas().flat_map(|schema| schema.tags.iter()).map(|tag| &*tag.key);
+        let known =
+            stack.catalog.schemas().flat_map(|schema| schema.tags.iter()).map(|tag| &*tag.key);
         let known: BTreeSet<_> = known.collect();
         for tag in self.tags.iter().filter(|tag| !known.contains(&*tag.key)) {
             remark!(
