@@ -201,9 +201,8 @@ fn streams_of(context: &ContextInfo) -> String {
 
 /// Fails if the name of a stream has the form of another log than that of its context.
 fn ensure_log(lists: &Lists, name: &str, log: LogKind) -> Result<()> {
-    let is_of = |of: &&ContextInfo| {
-        name.strip_prefix(&*of.name).is_some_and(|id| id.starts_with(['#', '-']))
-    };
+    let is_of =
+        |of: &&ContextInfo| name.strip_prefix(of.name).is_some_and(|id| id.starts_with(['#', '-']));
     let mut contexts = lists.stack.contexts.iter().filter(|of| of.log != LogKind::Dcb);
     let Some(context) = contexts.find(is_of) else { return Ok(()) };
     ensure!(

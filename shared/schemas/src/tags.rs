@@ -7,10 +7,13 @@ use ringfence_logs::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::Error;
 
+/// The tags of an event of a type.
+type TagsOf = fn(&Current<'_>) -> Result<Vec<Tag>, Error>;
+
 /// What makes tags of a payload, for each type of events that a context on the DCB log declares.
 #[derive(Clone, Debug, Default)]
 pub struct PayloadTags {
-    by_type: BTreeMap<&'static str, fn(&Current<'_>) -> Result<Vec<Tag>, Error>>,
+    by_type: BTreeMap<&'static str, TagsOf>,
     /// Whether the context whose members are visited is on the DCB log.
     is_dcb: bool,
 }
