@@ -93,7 +93,10 @@ async fn a_damaged_export_and_one_of_another_index_are_refused_and_the_copy_stay
     assert_eq!(eve.text("events.jsonl"), text);
 
     let empty = tempfile::tempdir().unwrap();
-    fails(&runs(&eve, empty.path(), &["reconstruct"]), "the export has no project shop; it has none at all");
+    fails(
+        &runs(&eve, empty.path(), &["reconstruct"]),
+        "the export has no project shop; it has none at all",
+    );
     assert_eq!(eve.text("events.jsonl"), text);
 
     eve.creates("PAY");
