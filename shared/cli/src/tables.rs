@@ -120,16 +120,12 @@ impl StackLogs {
     /// It is not named.
     pub(crate) fn table(&self, log: LogKind) -> Result<&str> {
         let StreamTables { aggregate_table, document_table } = &self.tables.streams;
-        let (table, flag) = match log {
-            LogKind::Dcb => (&self.tables.table, "--table"),
-            LogKind::Aggregates => (aggregate_table, "--aggregate-table"),
-            LogKind::Documents => (document_table, "--document-table"),
+        let table = match log {
+            LogKind::Dcb => &self.tables.table,
+            LogKind::Aggregates => aggregate_table,
+            LogKind::Documents => document_table,
         };
-        let unnamed = || {
-            let log = log_name(log);
-            format!("it is on the {log} log: name its table with {flag} or --stack")
-        };
-        table.as_deref().with_context(unnamed)
+        table.as_deref().with_context(|| unnamed(log))
     }
 
     /// The DCB log with the events of a catalog.
@@ -148,6 +144,16 @@ impl StackLogs {
     pub fn documents(&self) -> Result<DynamoStore> {
         Ok(DynamoStore::new(self.client.clone(), self.table(LogKind::Documents)?))
     }
+}
+
+/// What to say of something on a log whose table is not named.
+pub(crate) fn unnamed(log: LogKind) -> String {
+    let flag = match log {
+        LogKind::Dcb => "--table",
+        LogKind::Aggregates => "--aggregate-table",
+        LogKind::Documents => "--document-table",
+    };
+    format!("it is on the {} log: name its table with {flag} or --stack", log_name(log))
 }
 
 /// The name of a log, for people.

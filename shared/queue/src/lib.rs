@@ -20,4 +20,4 @@ pub use answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
 pub use commands::QueuedSlices;
 pub use run::TRIES_MAX;
 pub use run_commands::{CommandsConfig, RunCommands};
-pub use sqs::{CommandQueue, SqsCommandQueue, queue_command};
+pub use sqs::{COMMAND_BYTES_MAX, CommandQueue, SqsCommandQueue, queue_command};

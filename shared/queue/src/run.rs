@@ -200,19 +200,3 @@ fn pause(tries: u32) -> u16 {
     let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(last);
     PAUSES_SECONDS[n.min(last)]
 }
-
-#[test]
-fn the_letter_about_the_largest_command_fits_a_message() {
-    let queued = |command: &str| -> QueuedCommand {
-        let queued = json!({ "slice": "a/b", "commandId": "i", "group": "g", "command": command, "tries": 8 });
-        serde_json::from_value(queued).unwrap()
-    };
-    let empty = crate::sqs::body(&queued("")).len();
-    let largest = queued(&"x".repeat(COMMAND_BYTES_MAX - empty));
-    assert_eq!(crate::sqs::body(&largest).len(), COMMAND_BYTES_MAX);
-    let mut answer = CommandAnswer::pending(&largest, 0);
-    (answer.tries, answer.first_failed) = (u32::MAX, Some(rfc3339(0)));
-    let problem = Problem::new(503, "outcome-unknown", "", "\u{ffff}\"".repeat(100_000));
-    let letter = letter(cause(&problem), &largest, &answer);
-    assert!(ringfence_function::message(&letter).len() <= ringfence_function::MESSAGE_BYTES_MAX);
-}

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::answers::hex;
 
 /// Most bytes of a command as a message. The letter about it has it whole, beside the cause.
-pub(crate) const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
+pub const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
 /// The longest id of a group and of a deduplication.
 pub(crate) const ID_CHARS_MAX: usize = 128;
 

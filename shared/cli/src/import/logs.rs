@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use crate::Lists;
+use crate::tables::unnamed;
 
 /// What tells an event from another one in its place.
 pub(super) struct There {
@@ -162,18 +163,15 @@ impl<'a> Writable<'a> {
     }
 
     fn dcb(&self) -> Result<&DcbLog> {
-        self.dcb.as_ref().context("it is on the DCB log: name its table with --table or --stack")
+        self.dcb.as_ref().with_context(|| unnamed(LogKind::Dcb))
     }
 
     fn aggregates(&self) -> Result<&AggregateTable> {
-        let unnamed =
-            "it is on the aggregate log: name its table with --aggregate-table or --stack";
-        self.aggregates.as_ref().context(unnamed)
+        self.aggregates.as_ref().with_context(|| unnamed(LogKind::Aggregates))
     }
 
     fn store(&self) -> Result<&DynamoStore> {
-        let unnamed = "it is on the document log: name its table with --document-table or --stack";
-        self.documents.as_ref().context(unnamed)
+        self.documents.as_ref().with_context(|| unnamed(LogKind::Documents))
     }
 
     fn documents(&self, clock: Clock) -> Result<DocumentLog<DynamoStore>> {

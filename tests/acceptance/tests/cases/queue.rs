@@ -6,11 +6,13 @@ mod machine;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_function::{Call, Issuers, Service};
+use ringfence_function::{Call, Issuers, MESSAGE_BYTES_MAX, Service, message};
 use ringfence_local::queue_poller::{batch, failed};
 use ringfence_local::queues::Queues;
 use ringfence_local::template::Template;
-use ringfence_queue::{CommandAnswers, CommandState, QueuedSlices, RunCommands, TRIES_MAX};
+use ringfence_queue::{
+    COMMAND_BYTES_MAX, CommandAnswers, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
+};
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
 use stack::Shop;
@@ -366,4 +368,18 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
     assert!(letter["cause"].as_str().unwrap().contains("is not a command of this stack"));
     assert_eq!(letter["body"], "{\"x\":1}");
+
+    // The letter about the largest command fits into a message. Its slice is not there, and the cause names it.
+    let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
+    let queued =
+        |text: &str| json!({ "slice": slice, "commandId": "i", "group": "g", "command": text });
+    let left = COMMAND_BYTES_MAX - message(&queued("")).len();
+    Local(world.queues.clone()).put(COMMANDS, queued(&"x".repeat(left)), "g", "i");
+    for _ in 0..TRIES_MAX {
+        world.deliver(false).await;
+        tokio::time::advance(Duration::from_secs(600)).await;
+    }
+    let [_, letter] = &world.letters()[..] else { panic!("{:?}", world.letters().len()) };
+    let bytes = message(letter).len();
+    assert!((COMMAND_BYTES_MAX..=MESSAGE_BYTES_MAX).contains(&bytes), "{bytes}");
 }
