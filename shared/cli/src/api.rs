@@ -124,7 +124,15 @@ impl Api {
         let sent = self.http.send(method, &url, &headers, body.as_bytes());
         let answer = timeout(ANSWER_TIME, sent).await;
         let answer = answer.with_context(|| format!("{url}: no answer in {ANSWER_TIME:?}"))?;
-        let reply = answer.with_context(|| format!("{url}: no answer"))?;
+        let reply = answer.map_err(|error| {
+            let what = match &error {
+                HttpError::Connection(_) if !error.was_sent() => {
+                    "no connection, so nothing was sent"
+                }
+                _ => "no answer",
+            };
+            anyhow::Error::new(error).context(format!("{url}: {what}"))
+        })?;
         let status = reply.status;
         let challenge = reply.header("www-authenticate").map(str::to_owned);
         let document = serde_json::from_slice(&reply.body);
@@ -215,7 +223,11 @@ mod tests {
         assert_eq!(error.to_string(), format!("{url}rooms/book: 502 without JSON"));
         thread.join().unwrap();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
-        assert_eq!(error.to_string(), format!("{url}rooms/book: no answer"));
+        assert_eq!(
+            error.to_string(),
+            format!("{url}rooms/book: no connection, so nothing was sent")
+        );
+        assert!(was_not_sent(&error));
     }
 
     #[tokio::test]

@@ -343,6 +343,11 @@ impl OfAll {
     }
 }
 
+/// How the variables of a stack on this machine come into a shell.
+const VARIABLES: &str =
+    "In the folder of a stack that `cargo local` runs, this reads its variables:
+  set -a; . target/local/3000/env; set +a";
+
 /// The command line, with the outputs of the stack that it names. An error in it ends the program.
 async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
     let mut command = Arguments::<O>::command();
@@ -350,7 +355,15 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
     if let Some(name) = stack::named(given) {
         command = Arc::new(stack::Outputs::of(name).await?).fill(command);
     }
-    Ok(Arguments::from_arg_matches(&command.get_matches())?)
+    let matches = command.try_get_matches().unwrap_or_else(|error| {
+        // It goes where clap writes it; if that is closed, nobody reads it.
+        let _ = error.print();
+        if stack::would_name(&error) {
+            remark!("\n--stack <NAME> names it, and so does a variable. {VARIABLES}");
+        }
+        std::process::exit(error.exit_code())
+    });
+    Ok(Arguments::from_arg_matches(&matches)?)
 }
 
 /// Writes what a command of `ringfence-new` asks for.
@@ -360,6 +373,12 @@ fn written(command: &ringfence_new::NewCommand) -> anyhow::Result<ExitCode> {
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
-    remark!("error: {error:#}");
+    let error = format!("{error:#}");
+    remark!("error: {error}");
+    if error.contains("Connection refused") {
+        remark!(
+            "\nNothing listens there. A stack on this machine has other ports after each start. {VARIABLES}"
+        );
+    }
     ExitCode::from(out::FAILED)
 }

@@ -43,8 +43,10 @@ impl Answer {
     /// The text of an answer that is none of an error.
     pub(crate) fn accepted(self) -> Result<String> {
         let Self { status, text } = self;
-        let cut: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
-        ensure!((200..300).contains(&status), "{status}: {}", visible(cut.trim()));
+        let said = texts(&text, "Message").into_iter().next();
+        let said = said.as_deref().unwrap_or(&text).trim();
+        let cut: String = said.chars().take(REFUSAL_CHARS_MAX).collect();
+        ensure!((200..300).contains(&status), "{status}: {}", visible(&cut));
         Ok(text)
     }
 
@@ -170,15 +172,18 @@ mod tests {
             _ => (StatusCode::OK, "yes"),
         });
         let no = get(async || (StatusCode::FORBIDDEN, "x".repeat(1_000)));
+        let why =
+            get(async || (StatusCode::BAD_REQUEST, "<Error><Message>a &amp; b</Message></Error>"));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let router = Router::new().route("/busy", busy).route("/no", no);
+        let router = Router::new().route("/busy", busy).route("/no", no).route("/why", why);
         tokio::spawn(async move { axum::serve(listener, router).await });
         let service = Service { http: http(None, false, 10_000).expect("a client"), url };
         let call = async |path| service.call("GET", path, &[], "").await.and_then(Answer::accepted);
         assert_eq!(call("/busy").await.expect("an answer"), "yes");
         let refused = call("/no").await.expect_err("refused").to_string();
         assert_eq!(refused, format!("403: {}", "x".repeat(300)));
+        assert_eq!(call("/why").await.expect_err("refused").to_string(), "400: a & b");
         assert_eq!(ASKED.load(Ordering::Relaxed), 3);
     }
 }

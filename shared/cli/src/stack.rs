@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 use crate::machine::sdk_config;
@@ -59,6 +60,18 @@ pub fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
     };
     // The check of the flag says what is wrong with an empty name.
     Some(name).filter(|name| !name.is_empty())
+}
+
+/// Whether the command line lacks a flag that a stack or its variables would have given.
+pub(crate) fn would_name(error: &clap::Error) -> bool {
+    let Some(ContextValue::Strings(lacking)) = error.get(ContextKind::InvalidArg) else {
+        return false;
+    };
+    let is_of_stack = |flag: &String| {
+        let name = flag.trim_start_matches("--").split(' ').next().unwrap_or_default();
+        ["api", "bus"].contains(&name) || name.ends_with("table")
+    };
+    error.kind() == ErrorKind::MissingRequiredArgument && lacking.iter().any(is_of_stack)
 }
 
 impl Outputs {
@@ -194,6 +207,19 @@ mod tests {
         ] {
             let words = line.split(' ').map(str::to_owned);
             assert_eq!(named(words).as_deref(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_flag_that_a_stack_would_give_is_told_from_others() {
+        let command = || {
+            let flags = ["index-table", "sub"].map(|name| Arg::new(name).long(name).required(true));
+            Command::new("x").args(flags)
+        };
+        for (line, expected) in [("x --sub a", true), ("x --index-table a", false), ("x -y", false)]
+        {
+            let error = command().try_get_matches_from(line.split(' ')).unwrap_err();
+            assert_eq!(would_name(&error), expected, "{line}");
         }
     }
 

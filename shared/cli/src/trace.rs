@@ -77,7 +77,10 @@ impl Display for Trace {
         let Self { correlation_id, flow } = self;
         let (began, ended) = flow.times();
         if flow.commands.is_empty() {
-            return write_line!(f, "No event has the correlation id {correlation_id}.");
+            return write_line!(
+                f,
+                "No event has the correlation id {correlation_id}. `ringfence tail --from start --json` shows those of all events."
+            );
         }
         let events: usize = flow.commands.iter().map(|command| command.events.len()).sum();
         write_line!(

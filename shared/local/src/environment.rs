@@ -124,9 +124,20 @@ fn agreed(functions: &[FunctionResource]) -> impl Iterator<Item = (&String, &Str
 
 /// `NAME='value'` lines, as a shell reads them.
 fn assignments<'a>(variables: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
-    let quoted = |value: &str| value.replace('\'', r"'\''");
-    let line = |(name, value): (&String, &String)| format!("{name}='{}'\n", quoted(value));
+    let line = |(name, value): (&String, &String)| format!("{name}={}\n", quoted(value));
     variables.into_iter().map(line).collect()
+}
+
+/// A text as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// A path as one word of a shell, with quotes if it needs them.
+pub(crate) fn word(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c));
+    if is_plain { text } else { quoted(&text) }
 }
 
 #[cfg(test)]
@@ -175,6 +186,8 @@ mod tests {
         let mut sh = Command::new("sh");
         let read = stdout(sh.args(["-c", shell]).arg(&files.shell).env_remove("QUEUE"));
         assert_eq!(read, format!("http://a|t|here|events|{value}|absent|true|"));
+        assert_eq!(word(Path::new("/my shop/it's")), r"'/my shop/it'\''s'");
+        assert_eq!(word(Path::new("/my-shop_2/env")), "/my-shop_2/env");
 
         // Two functions, as cargo runs them.
         let manifest = "[package]\nname = \"two-functions\"\nedition = \"2024\"\n[workspace]\n";

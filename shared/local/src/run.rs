@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::{
     bridge,
-    environment::Files,
+    environment::{Files, word},
     functions::FUNCTION,
     notices::Notice,
     stack::{Console, RunningStack, StackOptions},
@@ -54,7 +54,7 @@ enum Command {
         #[arg(long)]
         sam: bool,
         /// The value of a parameter of the template, in place of the one for this machine.
-        #[arg(long = "parameter", value_name = "NAME=VALUE")]
+        #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
         parameters: Vec<String>,
     },
 }
@@ -175,6 +175,14 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
+/// A parameter with its value, as a flag has them.
+fn parameter(text: &str) -> Result<String, &'static str> {
+    let has_value = text.contains('=');
+    has_value
+        .then(|| text.to_owned())
+        .ok_or("write NAME=VALUE; nothing after the = is an empty value")
+}
+
 /// This program, for each function of the template.
 fn this_program(template: &Template) -> Result<BTreeMap<String, PathBuf>> {
     let this = env::current_exe()?;
@@ -207,7 +215,7 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     for table in stack.tables() {
         println!("            {}", table.name);
     }
-    println!("Kept        dead letters in queues, failed batches in buckets:");
+    println!("Kept        commands and dead letters in queues, failed batches in buckets:");
     for queue in stack.queues().keys() {
         println!("            {}", stack.queue_url(queue));
     }
@@ -219,13 +227,13 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
         println!("  {}", command_line(stack.api(), route, &function.binary, options.auth));
     }
     println!("\nFor `ringfence` and AWS clients, in another shell:");
-    println!("  set -a; . {}; set +a", files.shell.display());
+    println!("  set -a; . {}; set +a", word(&files.shell));
     println!("  cargo ringfence verify");
     println!("\nHot reload of the functions, beside this stack (which keeps what was built at its");
     println!(
         "start) and on its data, if you have cargo-lambda (pip install cargo-lambda==1.9.2); then invoke one:"
     );
-    let watch = files.watch.display();
+    let watch = word(&files.watch);
     println!("  cargo lambda watch -A 127.0.0.1 --config {watch}");
     if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
@@ -249,7 +257,7 @@ fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
 fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     // SAM's own default is the port that this stack has by default.
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
-    let template = template.display();
+    let template = word(template);
     println!("\nThe functions in containers, on this stack's data:");
     if let Some((_, FunctionResource { id, binary, .. })) = stack.example() {
         println!("  sam local invoke {id} --template {template} \\");

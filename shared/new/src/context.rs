@@ -6,7 +6,7 @@ use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
 use crate::edit::{add_dependency, add_member, add_to_list};
-use crate::names::{check, check_crate, id_type, pascal, singular, snake};
+use crate::names::{TYPES, check, check_crate, check_path, id_type, near, pascal, singular, snake};
 use crate::plan::{Plan, fill};
 
 /// One of the three logs.
@@ -68,6 +68,23 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     Ok(Some(Found { folder, name: name.to_owned(), log, state }))
 }
 
+/// The context of this name.
+///
+/// # Errors
+/// It is not there. The error names one with a similar name, and says how to make it.
+pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
+    if let Some(found) = find(plan, context)? {
+        return Ok(found);
+    }
+    let known = all(plan);
+    let near = near(context, &known.iter().map(String::as_str).collect());
+    let to = if near.is_empty() { ": to" } else { " To" };
+    bail!(
+        "there is no context {context} in functions/{near}{to} make it, run \
+         `cargo ringfence new-context {context} --log dcb`, or with another log"
+    )
+}
+
 /// The names of the contexts that are there.
 pub(crate) fn all(plan: &Plan) -> Vec<String> {
     let folders = fs::read_dir(plan.root().join("functions")).into_iter().flatten().flatten();
@@ -79,6 +96,7 @@ pub(crate) fn all(plan: &Plan) -> Vec<String> {
 pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     check("the context", context)?;
     check_crate(context)?;
+    check_path("the context", context)?;
     ensure!(
         log != Log::Document || !context.contains('-'),
         "the name of a context on the document log has no hyphen, because the name of a stream is <context>-<id>: choose \
@@ -94,9 +112,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
         let path = format!("functions/{context}");
         ensure!(!plan.has(&path), "{path} is there, but is not a context: choose another name");
         for (manifest, text) in plan.manifests() {
-            let (manifest, taken) = (manifest.display(), format!("\n{context} = "));
+            let manifest = manifest.display();
             ensure!(
-                !text.contains("[workspace]") || !text.contains(&taken),
+                !depends(&text, context),
                 "{manifest} has a dependency {context} already: choose another name for the context"
             );
             let taken = format!("[package]\nname = \"{context}\"\n");
@@ -123,8 +141,18 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
 }
 
+/// Whether a workspace has a dependency of this name. Its other entries, such as `members`, are no dependencies.
+fn depends(manifest: &str, name: &str) -> bool {
+    let after = manifest.split_once("[workspace.dependencies]\n").map_or("", |(_, after)| after);
+    let entries = after.split("\n[").next().unwrap_or_default();
+    entries.lines().any(|line| line.split(['.', ' ', '=']).next() == Some(name))
+}
+
 fn write_source(plan: &mut Plan, context: &str, log: Log) {
-    let name = pascal(context);
+    let mut name = pascal(context);
+    if TYPES.contains(&&*name) {
+        name += "Context";
+    }
     let events = format!("{name}Event");
     let values = [("name", context), ("Context", &name), ("Events", &events)];
     let lib = match log {
@@ -133,7 +161,7 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
         Log::Document => include_str!("../files/document_context.rs"),
     };
     plan.create(&format!("functions/{context}/src/lib.rs"), &fill(lib, &values));
-    let events = include_str!("../files/events.rs").to_owned() + &id_type(singular(context));
+    let events = include_str!("../files/events.rs").to_owned() + &id_type(&singular(context));
     plan.create(&format!("functions/{context}/src/events.rs"), &events);
 }
 

@@ -3,8 +3,9 @@
 use anyhow::{Context, Result};
 
 use crate::context::{self, Log};
-use crate::names::check;
+use crate::names::{check, near};
 use crate::plan::Plan;
+use crate::source::Source;
 
 /// An event that a context declares.
 pub(crate) struct Declared {
@@ -26,8 +27,7 @@ pub(crate) fn declared(plan: &Plan, on: &str, flag: &str) -> Result<Declared> {
     let form = || format!("{flag} {on}: an event is <context>/<Type>, such as carts/CheckedOut");
     let (context, event_type) = on.split_once('/').with_context(form)?;
     check("the context", context)?;
-    let found = context::find(plan, context)?;
-    let found = found.with_context(|| format!("{flag} {on}: there is no context {context}"))?;
+    let found = context::existing(plan, context).with_context(|| format!("{flag} {on}"))?;
     let file = format!("{}/src/events.rs", found.folder);
     let text = plan.read(&file)?;
     // What follows the whole name; a longer name begins alike.
@@ -38,7 +38,11 @@ pub(crate) fn declared(plan: &Plan, on: &str, flag: &str) -> Result<Declared> {
     };
     let after = declared("pub struct ").or_else(|| declared("\n    "));
     let after = after.filter(|_| !event_type.is_empty());
-    let after = after.with_context(|| format!("{flag} {on}: {file} has no event {event_type}"))?;
+    let after = after.with_context(|| {
+        let known = Source::new(&text).events();
+        let near = near(event_type, &known.iter().map(|event| &*event.name).collect());
+        format!("{flag} {on}: {file} has no event {event_type}{near}")
+    })?;
     let body = after.trim_start().strip_prefix('{').and_then(|body| body.split('}').next());
     let body = body.unwrap_or_default();
     // The first field of a variant may be in the variant's line.

@@ -168,7 +168,9 @@ impl NewStack {
     /// The folder is not empty, its name is not in kebab case, or a file can't be written. Then nothing is written.
     pub fn write(&self) -> Result<String> {
         let Self { folder, source, auth } = self;
-        let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // `.` is a folder with a name too.
+        let found = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let name = found.file_name().unwrap_or_default().to_string_lossy();
         let is_empty = fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
         ensure!(
             !folder.exists() || (folder.is_dir() && is_empty),
@@ -176,7 +178,7 @@ impl NewStack {
             folder.display()
         );
         let mut plan = Plan::new(folder.clone());
-        stack::add(&mut plan, name, source, *auth)?;
+        stack::add(&mut plan, &name, source, *auth)?;
         let next = format!("Next: `cd {}`, and `cargo test` or `cargo local`.\n", folder.display());
         let written = write(plan, true, &next)?;
         Ok(match source.target()? {

@@ -21,50 +21,110 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
+/// Types that the files of contexts and slices use by their short names.
+pub(crate) const TYPES: [&str; 33] = [
+    "AccessStrategy",
+    "Aggregates",
+    "Case",
+    "Catalog",
+    "CatalogError",
+    "Cause",
+    "Command",
+    "CommandContext",
+    "Consumed",
+    "Context",
+    "Current",
+    "Dcb",
+    "Document",
+    "Documents",
+    "Due",
+    "DueCase",
+    "Event",
+    "Heard",
+    "MemberList",
+    "Members",
+    "Never",
+    "Option",
+    "Reads",
+    "Result",
+    "Self",
+    "Slice",
+    "Snapshot",
+    "State",
+    "String",
+    "TopicEvent",
+    "Vec",
+    "Visitor",
+    "Writes",
+];
+
 /// Crates that come with Rust, that every context depends on, or that test a stack.
 const CRATES: [&str; 7] = ["alloc", "core", "proc-macro", "ringfence", "std", "test", "tests"];
 
 /// Folders of cargo in `target/`, which no binary can have as its name.
 const CARGO_FOLDERS: [&str; 4] = ["build", "deps", "examples", "incremental"];
 
-/// Verbs whose past participle does not end in `ed`, or doubles its last letter.
-const IRREGULAR: [(&str, &str); 38] = [
+/// Files of a context's crate that are not a slice's: cargo takes `main.rs` for a program, and `views` has the views.
+const MODULES: [&str; 2] = ["main", "views"];
+
+/// Verbs whose past participle does not end in `ed`, or doubles the last letter of a second syllable.
+const IRREGULAR: [(&str, &str); 58] = [
+    ("admit", "admitted"),
     ("begin", "begun"),
+    ("bid", "bid"),
+    ("bind", "bound"),
+    ("break", "broken"),
     ("bring", "brought"),
     ("build", "built"),
     ("buy", "bought"),
     ("cancel", "cancelled"),
+    ("catch", "caught"),
     ("choose", "chosen"),
+    ("commit", "committed"),
     ("cut", "cut"),
-    ("drop", "dropped"),
+    ("draw", "drawn"),
+    ("drive", "driven"),
+    ("feed", "fed"),
     ("find", "found"),
+    ("forget", "forgotten"),
+    ("freeze", "frozen"),
+    ("get", "got"),
     ("give", "given"),
     ("go", "gone"),
     ("hold", "held"),
     ("keep", "kept"),
+    ("lead", "led"),
     ("leave", "left"),
     ("lend", "lent"),
     ("lose", "lost"),
     ("make", "made"),
+    ("meet", "met"),
     ("pay", "paid"),
-    ("plan", "planned"),
+    ("permit", "permitted"),
+    ("prepay", "prepaid"),
     ("put", "put"),
     ("read", "read"),
+    ("rebuild", "rebuilt"),
+    ("refer", "referred"),
+    ("repay", "repaid"),
+    ("resend", "resent"),
+    ("reset", "reset"),
+    ("rewrite", "rewritten"),
     ("run", "run"),
     ("sell", "sold"),
     ("send", "sent"),
     ("set", "set"),
-    ("ship", "shipped"),
     ("show", "shown"),
-    ("sign", "signed"),
+    ("spend", "spent"),
     ("split", "split"),
-    ("stop", "stopped"),
     ("submit", "submitted"),
-    ("swap", "swapped"),
     ("take", "taken"),
+    ("teach", "taught"),
     ("tell", "told"),
     ("transfer", "transferred"),
     ("undo", "undone"),
+    ("unfreeze", "unfrozen"),
+    ("win", "won"),
     ("withdraw", "withdrawn"),
     ("write", "written"),
 ];
@@ -98,6 +158,31 @@ pub(crate) fn check(what: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a name whose path the API has already.
+///
+/// # Errors
+/// Says whose path it is.
+pub(crate) fn check_path(what: &str, name: &str) -> Result<()> {
+    ensure!(
+        name != "commands",
+        "{what} {name}: the path /{name} is that of queued commands, so choose another name"
+    );
+    Ok(())
+}
+
+/// Refuses a name whose type would be in the way of another type of its file.
+///
+/// # Errors
+/// Names the type.
+pub(crate) fn check_type(what: &str, name: &str, others: &[&str]) -> Result<()> {
+    let own = pascal(name);
+    ensure!(
+        !others.contains(&&*own),
+        "{what} {name}: its file has another type {own}: choose another name"
+    );
+    Ok(())
+}
+
 /// Refuses a name that a crate has already.
 ///
 /// # Errors
@@ -118,6 +203,10 @@ pub(crate) fn check_target(name: &str) -> Result<()> {
     ensure!(
         !CARGO_FOLDERS.contains(&name),
         "cargo has a folder {name} where the slice's binary would be: choose another name for the slice"
+    );
+    ensure!(
+        !MODULES.contains(&name),
+        "{name} is no name for a module of slices in a context's crate: choose another name for the slice"
     );
     Ok(())
 }
@@ -160,9 +249,18 @@ pub(crate) fn camel(name: &str) -> String {
     pascal[..1].to_lowercase() + &pascal[1..]
 }
 
-/// The context's name without its plural `s`.
-pub(crate) fn singular(context: &str) -> &str {
-    context.strip_suffix('s').unwrap_or(context)
+/// The context's name in the singular, as far as its end says it.
+pub(crate) fn singular(context: &str) -> String {
+    let is_of = |ends: &[&str]| ends.iter().any(|end| context.ends_with(end));
+    if let Some(stem) = context.strip_suffix("ies").filter(|stem| stem.len() > 1) {
+        return format!("{stem}y");
+    }
+    let end = match () {
+        () if is_of(&["sses", "xes", "ches", "shes"]) => "es",
+        () if is_of(&["ss", "us", "is"]) => "",
+        () => "s",
+    };
+    context.strip_suffix(end).unwrap_or(context).to_owned()
 }
 
 /// The declaration of the type of a thing's ids, such as `OrderId`.
@@ -181,21 +279,23 @@ pub(crate) struct Deed {
 }
 
 impl Deed {
-    /// Of the slice `name`. Where the name has no thing, it is the context's name without its plural `s`.
+    /// Of the slice `name`. Where the name has no thing, it is the context's name in the singular.
     pub(crate) fn of(context: &str, name: &str) -> Self {
         let mut words: Vec<&str> = name.split('-').collect();
         let verb = words.remove(0);
         let leading = words.iter().take_while(|word| PARTICLES.contains(word)).count();
-        let (particles, noun) = words.split_at(leading);
-        let past = pascal(&participle(verb));
-        let (particles, thing) = (particles.join("-"), noun.join("-"));
-        let event = match (particles.is_empty(), thing.is_empty()) {
-            (true, true) => past,
-            (true, false) => pascal(&thing) + &past,
-            (false, true) => past + &pascal(&particles),
-            (false, false) => past + &pascal(&particles) + &pascal(&thing),
+        let (particles, thing) = words.split_at(leading);
+        let (past, particles, thing) = (participle(verb), particles.join("-"), thing.join("-"));
+        let noun = if thing.is_empty() { singular(context) } else { thing.clone() };
+        let joined = |words: [&str; 3]| -> String {
+            words.into_iter().filter(|word| !word.is_empty()).map(pascal).collect()
         };
-        let noun = if thing.is_empty() { singular(context).to_owned() } else { thing };
+        let event = match () {
+            // Without the thing before it, the event of `set-up` would have the slice's own name.
+            () if past == verb => joined([&noun, &past, &particles]),
+            () if particles.is_empty() => joined([&thing, &past, ""]),
+            () => joined([&past, &particles, &thing]),
+        };
         Self { noun, event }
     }
 
@@ -210,9 +310,15 @@ fn participle(verb: &str) -> String {
         return (*past).to_owned();
     }
     let is_vowel = |c: char| "aeiou".contains(c);
+    // As in ship and plan: one vowel, and one consonant after it.
+    let is_short = verb.chars().filter(|c| is_vowel(*c)).count() == 1
+        && verb
+            .strip_suffix(|c| !is_vowel(c) && !"wxy".contains(c))
+            .is_some_and(|it| it.ends_with(is_vowel));
     match verb.strip_suffix('y') {
         Some(stem) if !stem.ends_with(is_vowel) => format!("{stem}ied"),
         _ if verb.ends_with('e') => format!("{verb}d"),
+        _ if is_short => format!("{verb}{}ed", &verb[verb.len() - 1..]),
         _ => format!("{verb}ed"),
     }
 }
@@ -231,6 +337,11 @@ mod tests {
             ("carts", "add-to-cart", "cart", "AddedToCart"),
             ("accounts", "deposit", "account", "Deposited"),
             ("shop", "supply-spare-part", "spare-part", "SparePartSupplied"),
+            ("wishes", "scan", "wish", "Scanned"),
+            ("categories", "open", "category", "Opened"),
+            ("address", "fix", "address", "Fixed"),
+            ("rooms", "set-up", "room", "RoomSetUp"),
+            ("rooms", "set-up-bed", "bed", "BedSetUp"),
         ] {
             let deed = Deed::of(context, slice);
             assert_eq!((&*deed.noun, &*deed.event), (noun, event), "{slice}");

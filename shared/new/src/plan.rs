@@ -131,7 +131,8 @@ impl Plan {
         Ok(self.files.keys().zip(before).map(line).collect())
     }
 
-    /// Makes the first files what they were before: a slice that is there in part could not be completed.
+    /// Makes the first files what they were before: a slice that is there in part could not be completed. Folders that
+    /// are empty then go too, because a new stack begins in a folder without any.
     fn take_back(&self, before: Vec<Option<Vec<u8>>>) {
         for (path, before) in self.files.keys().zip(before) {
             let file = self.root.join(path);
@@ -140,6 +141,8 @@ impl Plan {
                 Some(bytes) => fs::write(file, bytes),
                 None => fs::remove_file(file),
             };
+            let folders = path.ancestors().skip(1).filter(|it| !it.as_os_str().is_empty());
+            folders.for_each(|folder| drop(fs::remove_dir(self.root.join(folder))));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Adds a slice: its file with its cases, its binary, its line in the context, its function, its samples.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
 use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
-use crate::names::{Deed, camel, check, check_target, id_type, pascal, snake};
+use crate::names::{Deed, TYPES, camel, check, check_target, check_type, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
 use crate::template;
 
@@ -47,12 +47,7 @@ pub(crate) enum Begins<'a> {
 pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_>) -> Result<()> {
     check("the context", context)?;
     check("the slice", slice)?;
-    let Some(found) = context::find(plan, context)? else {
-        bail!(
-            "there is no context {context} in functions/: make it first, with \
-             `cargo ringfence new-context {context} --log dcb`, or with another log"
-        );
-    };
+    let found = context::existing(plan, context)?;
     let (name, module) = (pascal(slice), snake(slice));
     let deed = Deed::of(context, slice);
     let mut id = snake(&format!("{}-id", deed.noun));
@@ -97,6 +92,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
         }
     } else {
         check_binary(plan, context, slice)?;
+        check_type("the slice", slice, &[&TYPES[..], &[&*found.name]].concat())?;
         match &begin {
             Some(begin) => begin.write_source(plan, &found, &deed, &values, &file)?,
             None => {

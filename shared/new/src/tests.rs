@@ -190,10 +190,19 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "place-order", None, "names of binaries are unique"),
         ("carts", "facts", None, "is not the slice facts"),
         ("carts", "book", Some("CheckedOut"), "such as carts/CheckedOut"),
+        (
+            "cart",
+            "book",
+            None,
+            "there is no context cart in functions/; did you mean carts? To make it",
+        ),
         ("carts", "book", Some("rooms/Booked"), "there is no context rooms"),
         ("carts", "book", Some("carts/Booked"), "has no event Booked"),
         ("carts", "add-item", None, "has ItemAdded already"),
         ("carts", "event-table", None, "has a resource EventTable already"),
+        ("carts", "views", None, "views is no name for a module"),
+        ("carts", "command", None, "has another type Command"),
+        ("carts", "carts", None, "has another type Carts"),
     ];
     for (context, name, on, said) in slices {
         let begins = on.map_or(Begins::WhenSent, Begins::On);
@@ -216,7 +225,19 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("rooms", "bookings", "carts/CheckedOut", "cargo ringfence new-context rooms"),
         ("carts", "Bookings", "carts/CheckedOut", "is not in kebab case"),
         ("carts", "view", "carts/CheckedOut", "its file has another type View"),
-        ("carts", "bookings", "carts/Booked", "has no event Booked"),
+        (
+            "carts",
+            "bookings",
+            "carts/ChekedOut",
+            "has no event ChekedOut; did you mean CheckedOut?",
+        ),
+        ("carts", "commands", "carts/CheckedOut", "the path /commands is that of queued commands"),
+        (
+            "carts",
+            "orders",
+            "carts/CheckedOut",
+            "functions/ordering/src/views/orders.rs is a view orders",
+        ),
         ("carts", "bookings", "invoices/InvoiceCreated", "has no field that ends in _id"),
     ] {
         let refused = run(folder.path(), |plan| view::add(plan, context, name, on));
@@ -230,6 +251,7 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("core", "a crate of the name core"),
         ("tests", "a crate of the name tests"),
         ("my_rooms", "is not in kebab case"),
+        ("commands", "the path /commands is that of queued commands"),
     ] {
         let refused = run(folder.path(), |plan| context::add(plan, name, Log::Dcb));
         let error = format!("{:#}", refused.unwrap_err());
@@ -364,5 +386,6 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let error = plan.write(true).unwrap_err().to_string();
     assert!(error.contains("so nothing is written"), "{error}");
     assert_eq!(files(folder.path()), before);
+    assert!(!folder.path().join("events/book-room").exists());
     run(folder.path(), |plan| slice::add(plan, "rooms", "book-room", Begins::WhenSent)).unwrap();
 }

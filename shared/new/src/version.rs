@@ -34,12 +34,7 @@ pub(crate) struct Begun {
 /// Plans the next version of a type of events.
 pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> {
     check("the context", context)?;
-    let found = context::find(plan, context)?;
-    let found = found.with_context(|| {
-        let known = context::all(plan);
-        let near = near(context, &known.iter().map(String::as_str).collect());
-        format!("there is no context {context} in functions/{near}")
-    })?;
+    let found = context::existing(plan, context)?;
     let (file, event) = declared(plan, &found.folder, context, event)?;
     let lock = format!("schemas/{context}.json");
     let locked = locked(plan, &lock, &event.stored)?;

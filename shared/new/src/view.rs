@@ -1,11 +1,11 @@
 //! Adds a view: its file with a test, and its line in the context.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::context::{self, Log};
 use crate::declared::declared;
 use crate::edit::{add_member, add_view_module};
-use crate::names::{camel, check, pascal, snake};
+use crate::names::{camel, check, check_path, check_type, pascal, snake};
 use crate::plan::{Plan, fill};
 
 /// The types that each view's file uses beside its own.
@@ -33,17 +33,9 @@ const OF_STREAM: &str = "    let event = || NewEvent {
 pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Result<()> {
     check("the context", context)?;
     check("the view", view)?;
-    let Some(found) = context::find(plan, context)? else {
-        bail!(
-            "there is no context {context} in functions/: make it first, with \
-             `cargo ringfence new-context {context} --log dcb`, or with another log"
-        );
-    };
-    ensure!(
-        !OWN_NAMES.contains(&&*pascal(view)),
-        "the view {view}: its file has another type {}: choose another name",
-        pascal(view)
-    );
+    check_path("the view", view)?;
+    check_type("the view", view, &OWN_NAMES)?;
+    let found = context::existing(plan, context)?;
     let event = declared(plan, on, "--on")?;
     let id = event.id.with_context(|| {
         format!(
@@ -78,6 +70,13 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
     if plan.has(&file) {
         let is_it = plan.read(&file)?.contains(&format!("= \"{view}\";"));
         ensure!(is_it, "{file} is there, but is not the view {view}: choose another name");
+    }
+    for other in context::all(plan).iter().filter(|other| *other != context) {
+        let its = format!("functions/{other}/src/views/{module}.rs");
+        ensure!(
+            !plan.has(&its),
+            "{its} is a view {view}: names of views are unique in a stack, so choose another name"
+        );
     }
     plan.create(&file, &fill(include_str!("../files/view.rs"), &values));
     let lib = format!("{}/src/lib.rs", found.folder);

@@ -80,14 +80,24 @@ fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
     let contexts = stack.contexts.iter().map(|context| context.name);
     let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
-        let unique: BTreeSet<_> = names.iter().collect();
-        assert_eq!(unique.len(), names.len(), "{names:?}");
+        check_once("contexts have names of their own, and so have views and dues", &names);
         assert!(!names.contains(&"commands"), "the path /commands is that of queued commands");
         // The name of a context is in the table of a log of streams, which other programs may have begun.
         let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
         let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
         assert!(wrong.is_empty(), "these names are not in kebab case: {wrong:?}");
     }
+}
+
+/// Panics if a name stands there twice. The message has the rule and the names.
+fn check_once<N: AsRef<str>>(rule: &str, names: &[N]) {
+    let mut all = BTreeSet::new();
+    let twice: Vec<_> = names.iter().map(N::as_ref).filter(|name| !all.insert(*name)).collect();
+    assert!(
+        twice.is_empty(),
+        "{rule}: give one of each of these another name: {}",
+        twice.join(", ")
+    );
 }
 
 /// Whether a text can be a name: in kebab case, or as a store or a category has it.
@@ -153,8 +163,8 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
 
 fn every_function_has_its_template_entry_and_nothing_else_has_one(stack: &Stack, model: &Model) {
     let names = names(stack, model);
+    check_once("a binary is built once, so each function has a name of its own", &names);
     let unique: BTreeSet<String> = names.iter().cloned().collect();
-    assert_eq!(unique.len(), names.len(), "a binary is built once: names must be unique");
     let template = model.functions.iter().map(|function| function.binary.clone()).collect();
     check_none(&differences(
         &template,
@@ -272,7 +282,13 @@ pub(crate) fn check_tables(catalog: &Catalog) {
 
 #[cfg(test)]
 mod tests {
-    use super::is_name;
+    use super::{check_once, is_name};
+
+    #[test]
+    #[should_panic(expected = "another name: orders")]
+    fn a_name_that_stands_there_twice_is_named() {
+        check_once("names are unique", &["orders", "carts", "orders"]);
+    }
 
     #[test]
     fn only_a_context_of_streams_has_the_name_that_a_table_has() {

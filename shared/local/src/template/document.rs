@@ -56,7 +56,9 @@ impl Template {
         let no_value = || TemplateError::NoValue { parameter: parameter.to_owned() };
         let (name, value) = parameter.split_once('=').ok_or_else(no_value)?;
         if self.document["Parameters"].get(name).is_none() {
-            return Err(TemplateError::NoParameter { name: name.to_owned() });
+            let known = self.document["Parameters"].as_object().into_iter().flatten();
+            let known = known.map(|(name, _)| name.clone()).collect();
+            return Err(TemplateError::NoParameter { name: name.to_owned(), known });
         }
         self.document["Metadata"]["Local"][name] = value.into();
         Ok(())

@@ -27,10 +27,12 @@ pub enum TemplateError {
         id: String,
     },
     /// The template has no such parameter.
-    #[error("the template has no parameter {name}")]
+    #[error("the template has no parameter {name}; it has {}", known.join(", "))]
     NoParameter {
         /// The name asked for.
         name: String,
+        /// Those of the template.
+        known: Vec<String>,
     },
     /// A parameter is given without a value.
     #[error("{parameter}: write NAME=VALUE; the value may be empty")]
