@@ -278,17 +278,12 @@ fn mapping(
         filters.push(pattern(id, property, &parsed)?);
     }
     let table = stream.stream.split_once(":table/").and_then(|(_, rest)| rest.split_once('/'));
+    let foreign = || format!("{} is the stream of no table of the stack", stream.stream);
     let table = tables
         .iter()
         .filter(|table| table.properties.get("StreamSpecification").is_some())
         .find(|known| table.is_some_and(|(name, _)| name == known.name))
-        .ok_or_else(|| {
-            not_understood(
-                id,
-                property,
-                &format!("{} is the stream of no table of the stack", stream.stream),
-            )
-        })?;
+        .ok_or_else(|| not_understood(id, property, &foreign()))?;
     let types = stream.function_response_types.unwrap_or_default();
     let destination = stream.destination_config.unwrap_or_default().on_failure;
     Ok(Mapping {
