@@ -238,7 +238,9 @@ async fn a_dependency_checks_all_that_it_leads_to() {
 
 #[tokio::test(start_paused = true)]
 async fn the_end_of_an_edge_is_filed_under_its_feature() {
-    let worked = || and(ready_in(multi()), events![started("ada", "c1", 1), iterated("c1", 1, 0)]);
+    let work = |agent| events![started(agent, "c1", 1), iterated("c1", 1, 0)];
+    let worked_by = |agent| and(ready_in(multi()), work(agent));
+    let worked = || worked_by("ada");
     let converge = |agent: &str| ConvergeEdge {
         edge: id(DESIGN_CODE),
         agent: id(agent),
@@ -261,9 +263,10 @@ async fn the_end_of_an_edge_is_filed_under_its_feature() {
     assert_eq!(cold(worked(), approve, types).await, ((3, 1.5), (1, 10.0)));
     // A role that may not converge the edge is noted there, beside checks of the feature and the project.
     let barred = ((3, 1.5), (1, 6.0));
-    let escalated = cost(worked(), vec![], 0, converge("dora"), Ok(&["ConvergenceEscalated"]));
+    let noted = Ok(&["ConvergenceEscalated"][..]);
+    let escalated = cost(worked_by("dora"), vec![], 0, converge("dora"), noted);
     assert_eq!(escalated.await, barred);
-    let rejected = cost(worked(), vec![], 0, converge("carl"), Err("NotAuthorised"));
+    let rejected = cost(worked_by("carl"), vec![], 0, converge("carl"), Err("NotAuthorised"));
     assert_eq!(rejected.await, barred);
     let converged = and(worked(), events![converged(DESIGN_CODE, "c1")]);
     let reopen = ReopenEdge { edge: id(DESIGN_CODE), agent: id("ada"), reason: id("it is wrong") };

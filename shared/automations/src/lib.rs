@@ -1,8 +1,8 @@
 //! react-in-order: carries out the commands of automations that have an order.
 //!
-//! These are slices that react to events lane by lane. One function feeds all of them from the index, as a reactor is fed ([`Lanes`]). It carries out their commands itself,
-//! each under the key of its reaction, as the slice's own function does. So an effect happens once without a receipt, and
-//! whichever way an event comes.
+//! These are slices that react to events lane by lane. One function feeds all of them from the index, as a reactor is fed
+//! ([`Lanes`]). It carries out their commands itself, each under the key of its reaction, as the slice's own function does.
+//! So an effect happens once without a receipt, and whichever way an event comes.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod automation;

@@ -9,7 +9,7 @@ use clap::Args;
 use futures::TryStreamExt;
 use ringfence::{
     Access, Boundary, BoundaryId, Clause, Consistency, Envelope, Page, Plan, Query, QueryItem,
-    Read, Reading, SequencedEvent, Tag,
+    Read, Reading, SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::BoundaryStanding;
@@ -21,6 +21,7 @@ use serde::{Serialize, Serializer};
 use crate::Lists;
 use crate::commands::CommandLines;
 use crate::out::{Output, write_line};
+use crate::place::tag;
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
@@ -146,14 +147,6 @@ pub(crate) fn partition_plan(lists: &Lists, boundary: BoundaryId) -> Plan {
     let clauses = vec![Clause { tags: Vec::new(), types: types.clone() }];
     let (access, fenced, after) = (Access::Partition, false, 0);
     Plan { clauses, reads: vec![Read { boundary, access, types, fenced, after }] }
-}
-
-/// A tag, as a person writes it.
-pub(crate) fn tag(text: &str) -> Result<Tag> {
-    let (key, value) = text.split_once(':').with_context(|| {
-        format!("{text:?} is not a tag: a tag is KEY:VALUE, such as orderId:ord-1")
-    })?;
-    Ok(Tag::new(key.to_owned(), value))
 }
 
 /// Looks at what `names` name; at most `limit` events are read.

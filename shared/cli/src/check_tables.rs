@@ -14,6 +14,7 @@ use ringfence_tables::{StackTable, TableDefect, compare, properties_of, tables_o
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::layout::described;
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
 use crate::tables::{DynamoEndpoint, LogTables};
@@ -21,7 +22,7 @@ use crate::tables::{DynamoEndpoint, LogTables};
 #[derive(Args)]
 #[command(after_help = "\
 Only tables that are named are checked. A table may have more than is needed, such as other indexes. For each thing that
-it lacks, the line below says how to mend it. It also prints the parameters with which a stack uses the tables.
+it lacks, the lines below say how to mend it. It also prints the parameters with which a stack uses the tables.
 
 Examples:
   ringfence tables check --table restored-events --index-table restored-index
@@ -76,11 +77,7 @@ struct Checked {
 
 impl Checked {
     async fn of(client: &Client, table: &StackTable, name: &str) -> Result<Self> {
-        let describe =
-            || async { client.describe_table().table_name(name).send().await.map_err(Into::into) };
-        let described = Retry::default().run(describe).await;
-        let described = described.with_context(|| format!("describing table {name}"))?;
-        let described = described.table.context("the answer describes no table")?;
+        let described = described(client, name).await?;
         let describe = || async {
             client.describe_time_to_live().table_name(name).send().await.map_err(Into::into)
         };
@@ -120,7 +117,9 @@ impl Display for TableReport {
             let Checked { name, holds, defects, .. } = table;
             for defect in defects {
                 write_line!(f, "lacking  {name}, of {holds}: {defect}")?;
-                write_line!(f, "         {}", defect.mend(name))?;
+                for step in defect.mend(name) {
+                    write_line!(f, "         {step}")?;
+                }
             }
             if defects.is_empty() {
                 let parameters = table.parameters().into_iter();

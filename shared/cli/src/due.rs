@@ -26,8 +26,8 @@ const AHEAD_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 #[command(after_help = "\
 It does what the function fire-deadlines does once a minute, with the decisions of this build. A command that both send
 takes effect once. The function waits up to an hour before it sends a command again that cleared nothing; this does not
-wait, so use it when the cause is mended. `--in` is for a stack on this machine: decisions and events have the later time too, so a test need not
-wait.
+wait, so use it when the cause is mended. `--in` is for a stack on this machine: decisions and events have the later time
+too, so a test need not wait.
 
 Examples:
   ringfence due

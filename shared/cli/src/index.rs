@@ -10,6 +10,7 @@ use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, Partition}
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::{DynamoEndpoint, EventTable, IndexTable, StreamTables};
@@ -48,6 +49,7 @@ impl Arguments {
         let client = self.dynamo.client().await?;
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
+        Layout::check_index(&client, &self.index.index_table).await?;
         let logs = self.streams.logs(client.clone(), self.table.log(client.clone(), catalog));
         Ok(Indexer::new(logs, client, &self.index.index_table))
     }

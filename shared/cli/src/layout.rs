@@ -1,15 +1,15 @@
 //! What kind of table a table is. A check of the wrong table would call all of it damaged, or find nothing to
 //! check and call it in order.
 
-use std::collections::HashMap;
-
 use anyhow::{Context, Result, bail, ensure};
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{KeyType, TableDescription};
+use aws_sdk_dynamodb::types::TableDescription;
 use ringfence::{Consistency, Envelope};
+use ringfence_document_log::attributes::P;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
-use ringfence_dynamo::{Clock, Retry};
+use ringfence_dynamo::{Clock, Retry, Table};
 use ringfence_feed::{Checkpoint, Index};
+use ringfence_tables::{keys_of, properties_of};
 
 /// The index of first events, whose key tells the two layouts of Castore apart.
 const INITIAL_EVENTS: &str = "initialEvents";
@@ -62,11 +62,11 @@ impl Layout {
         Self::of(client, table).await?.is(self, table)
     }
 
-    /// Fails, and says what the table is, if it is not for an index. A new one is empty, and has the keys of a document
-    /// table.
+    /// Fails, and says what the table is, if it is not for an index. A new one has the keys of a document table, and no
+    /// document.
     pub(crate) async fn check_index(client: &Client, table: &str) -> Result<()> {
         match Self::of(client, table).await? {
-            Self::Documents => Ok(()),
+            Self::Documents if !has_documents(client, table).await? => Ok(()),
             found => found.is(Self::Index, table),
         }
     }
@@ -79,13 +79,9 @@ impl Layout {
 
     /// The layout of a table.
     pub(crate) async fn of(client: &Client, table: &str) -> Result<Self> {
-        let describe =
-            || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
-        let described = Retry::default().run(describe).await;
-        let described = described.with_context(|| format!("describing table {table}"))?;
-        let described = described.table.context("the answer describes no table")?;
-        let keys = keys(&described, None);
-        let found = Self::of_keys(&keys, &self::keys(&described, Some(INITIAL_EVENTS)));
+        let properties = properties_of(&described(client, table).await?, None);
+        let keys = keys_of(&properties, None);
+        let found = Self::of_keys(&keys, &keys_of(&properties, Some(INITIAL_EVENTS)));
         // Both indexes have the keys of a document table.
         match found {
             Some(Self::Documents) if is_of_propulsion(client, table).await? => {
@@ -98,6 +94,15 @@ impl Layout {
     }
 }
 
+/// A table, as DynamoDB describes it.
+pub(crate) async fn described(client: &Client, table: &str) -> Result<TableDescription> {
+    let describe =
+        || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
+    let described = Retry::default().run(describe).await;
+    let described = described.with_context(|| format!("describing table {table}"))?;
+    described.table.context("the answer describes no table")
+}
+
 /// Propulsion's index has a document for each epoch.
 async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
     let log = DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system());
@@ -106,29 +111,17 @@ async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
     Ok(tip.with_context(|| format!("looking for an index in {table}"))?.is_some())
 }
 
+/// Documents have a context's name before their ids, and an index has a `$` before its keys.
+async fn has_documents(client: &Client, name: &str) -> Result<bool> {
+    let table = Table::new(client.clone(), name);
+    let scan = || table.scan(|scan| scan.consistent_read(true).limit(1));
+    let page = Retry::default().run(scan).await;
+    let page = page.with_context(|| format!("looking for documents in {name}"))?;
+    let key = page.items().first().and_then(|item| item.get(P)?.as_s().ok());
+    Ok(key.is_some_and(|key| !key.starts_with('$')))
+}
+
 async fn has_index(client: &Client, table: &str) -> Result<bool> {
     let end = Index::new(client.clone(), table).end().await;
     Ok(end.with_context(|| format!("looking for an index in {table}"))? > Checkpoint::START)
-}
-
-/// The keys of a table or of an index, with their types.
-fn keys(table: &TableDescription, index: Option<&str>) -> String {
-    let definitions = table.attribute_definitions().iter();
-    let types: HashMap<_, _> = definitions
-        .map(|definition| (definition.attribute_name(), definition.attribute_type().as_str()))
-        .collect();
-    let indexes = table.global_secondary_indexes();
-    let mut schema = match index {
-        None => table.key_schema().to_vec(),
-        Some(name) => indexes
-            .iter()
-            .find(|index| index.index_name() == Some(name))
-            .map_or_else(Vec::new, |index| index.key_schema().to_vec()),
-    };
-    schema.sort_by_key(|key| *key.key_type() != KeyType::Hash);
-    let keys = schema.iter().map(|key| {
-        let name = key.attribute_name();
-        format!("{name} ({})", types.get(name).copied().unwrap_or("?"))
-    });
-    keys.collect::<Vec<_>>().join(", ")
 }

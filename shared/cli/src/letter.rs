@@ -115,8 +115,6 @@ impl Letter {
         let work = if body["queued"].is_object() {
             let tries = body["tries"].as_u64().unwrap_or_default();
             history = History { first_failed: text(&body, "/firstFailed"), tries };
-            // It has all its tries again.
-            body["queued"]["tries"] = tries.into();
             Work::Queue(queued(body["queued"].take())?)
         } else if body["commandId"].is_string() && body["group"].is_string() {
             // SQS has given it up, because it was never deleted.

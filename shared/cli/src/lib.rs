@@ -19,6 +19,7 @@ mod fences;
 pub mod flow;
 mod import;
 mod index;
+mod json;
 pub mod kept;
 pub mod lanes;
 mod layout;
@@ -302,7 +303,7 @@ impl OfAll {
                 aggregates::verify(arguments).boxed_local()
             }
             Self::Aggregates(Aggregates::List(arguments)) => {
-                aggregates::list::list(arguments).boxed_local()
+                aggregates::list::list(arguments, lists).boxed_local()
             }
             Self::Documents(Documents::Verify(arguments)) => {
                 documents::verify(arguments).boxed_local()

@@ -1,13 +1,16 @@
 //! An event as a line of JSON: what `tail --json` prints, and what an export has.
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use ringfence::{BoundaryId, Metadata, SequencedEvent, Tag};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Entry;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// An event as JSON, for programs that read what a command prints.
+use crate::json::from_json;
+
+/// An event as JSON, for programs that read what a command prints. On a log of streams the payload does not repeat the id of
+/// its stream, so it stands beside it.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     let mut json = json!({
         "id": event.id(),
@@ -22,6 +25,9 @@ pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     });
     if event.version > 1 {
         json["schema"] = event.version.into();
+    }
+    if let Some(id) = event.stream_id() {
+        json["streamId"] = id.into();
     }
     json
 }
@@ -51,8 +57,7 @@ struct Line {
     schema: u32,
     #[serde(rename = "checkpoint")]
     _checkpoint: Option<Value>,
-    #[serde(rename = "streamId")]
-    _stream_id: Option<String>,
+    stream_id: Option<String>,
 }
 
 /// The version of a payload whose line does not say it.
@@ -65,6 +70,10 @@ fn first() -> u32 {
 /// # Errors
 /// The line is not JSON, lacks a member, has one that is not known, or contradicts itself.
 pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
+    ensure!(
+        line.trim_start().starts_with('{'),
+        "the line is no JSON object, as each line of an export is"
+    );
     let Line {
         id,
         slot,
@@ -76,13 +85,25 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
         data,
         meta,
         schema,
+        stream_id,
         ..
-    } = serde_json::from_str(line)?;
+    } = from_json("the line", line)?;
     let at = ms_of_rfc3339(&recorded_at).with_context(|| {
-        format!("recordedAt {recorded_at:?} is not a time such as 2024-06-23T00:00:00.120Z")
+        format!("recordedAt: must be a time such as 2024-06-23T00:00:00.120Z, is {recorded_at:?}")
     })?;
-    ensure!(schema > 0, "schema is 0, and versions begin with 1");
+    ensure!(schema > 0, "schema: is 0, and versions begin with 1");
     let partition = BoundaryId::stored(partition);
+    match (stream_id, partition.stream_id()) {
+        (None, _) => {}
+        (Some(_), None) => {
+            bail!(
+                "streamId: {partition} is a partition of the DCB log, which has none; leave it out"
+            )
+        }
+        (Some(given), Some(id)) => {
+            ensure!(given == id, "streamId: must be {id:?}, as in {partition}, is {given:?}");
+        }
+    }
     let (rest, version, metadata) = (0, schema, meta);
     let event = SequencedEvent {
         partition,
@@ -96,7 +117,7 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
         data,
         metadata,
     };
-    ensure!(id == event.id(), "its id is {id:?}, and partition and slot make {:?}", event.id());
+    ensure!(id == event.id(), "id: must be {:?}, of partition and slot, is {id:?}", event.id());
     Ok(event)
 }
 
@@ -130,31 +151,39 @@ mod tests {
     #[test]
     fn a_line_that_is_no_event_says_why() {
         for (member, value, why) in [
-            ("slot", json!("3"), "invalid type: string \"3\", expected u64"),
             (
                 "slot",
-                json!(4),
-                "its id is \"orderId:o-1/3\", and partition and slot make \"orderId:o-1/4\"",
+                json!("3"),
+                "slot: must be a whole number from 0 to 18446744073709551615, is \"3\"",
             ),
+            ("slot", json!(4), "id: must be \"orderId:o-1/4\", of partition and slot, is "),
             (
                 "recordedAt",
                 json!("today"),
-                "recordedAt \"today\" is not a time such as 2024-06-23T00:00:00.120Z",
+                "recordedAt: must be a time such as 2024-06-23T00:00:00.120Z, is \"today\"",
             ),
-            ("schema", json!(0), "schema is 0, and versions begin with 1"),
-            ("secret", json!(1), "unknown field `secret`"),
+            ("schema", json!(0), "schema: is 0, and versions begin with 1"),
+            ("secret", json!(1), "secret: is unknown; the fields are id, slot, "),
+            ("tags", json!([{ "key": "a" }]), "tags[0].value: is missing"),
             (
                 "meta",
                 json!({ "expiresAt": 1 }),
-                "metadata key \"expiresAt\" is reserved for the log",
+                "meta: metadata key \"expiresAt\" is reserved for the log",
             ),
+            ("streamId", json!("o-1"), "streamId: orderId:o-1 is a partition of the DCB log"),
         ] {
             let mut line = line();
             line[member] = value;
             let error = event_of(&line.to_string()).expect_err(why);
             assert!(format!("{error:#}").starts_with(why), "{error:#}");
         }
-        let error = event_of("{}").expect_err("it lacks everything");
-        assert!(error.to_string().starts_with("missing field `id`"), "{error}");
+        for (line, why) in [
+            ("{}", "id: is missing"),
+            ("[]", "the line is no JSON object"),
+            ("{", "the line is not JSON: EOF while parsing"),
+        ] {
+            let error = event_of(line).expect_err(why);
+            assert!(error.to_string().starts_with(why), "{error}");
+        }
     }
 }

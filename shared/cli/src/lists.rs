@@ -1,11 +1,12 @@
 //! The lists of the stack that a command line is for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use ringfence::{CatalogError, Current, LogKind, SequencedEvent};
 use ringfence_deadlines::Deadlines;
-use ringfence_schemas::{Contract, Lock, Readers, present};
+use ringfence_new::near;
+use ringfence_schemas::{Contract, Lock, PayloadTags, Readers, present};
 use ringfence_stack::{ContextInfo, Members, Stack};
 
 use crate::explain::Slices;
@@ -21,6 +22,8 @@ pub struct Lists {
     /// What is due, with the code that sends its commands.
     pub(crate) deadlines: Deadlines,
     pub(crate) readers: Readers,
+    /// What makes tags of payloads.
+    pub(crate) tags: PayloadTags,
     /// The lock of each context, as the code is.
     pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
     contract: fn() -> Result<Contract, CatalogError>,
@@ -38,6 +41,7 @@ impl Lists {
             slices,
             deadlines: Deadlines::of::<M>(),
             readers: Readers::of::<M>(),
+            tags: PayloadTags::of::<M>(),
             locks: present::<M>,
             contract: Contract::of::<M>,
         })
@@ -49,6 +53,19 @@ impl Lists {
     /// Two contexts contradict each other.
     pub fn contract(&self) -> Result<Contract> {
         Ok((self.contract)()?)
+    }
+
+    /// The context of this name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn context(&self, name: &str) -> Result<&ContextInfo> {
+        self.stack.context(name).with_context(|| {
+            let names: BTreeSet<_> = self.stack.contexts.iter().map(|it| it.name).collect();
+            let near = near(name, &names);
+            let names = Vec::from_iter(names).join(", ");
+            format!("this build has no context {name}: its contexts are {names}{near}")
+        })
     }
 
     /// The context of this name, which is on this log.

@@ -1,8 +1,9 @@
 //! Flags that say where to begin in the index, and which events are wanted.
 
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use ringfence::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
@@ -61,7 +62,7 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Warns of types that no context of this build has. That is not an error: the index keeps the types of
+    /// Warns of types and tags that no context of this build has. That is not an error: the index keeps those of
     /// earlier versions and of other programs.
     pub(crate) fn warn(&self, stack: &Stack) {
         let known = stack.event_types();
@@ -69,6 +70,16 @@ impl Wanted {
             remark!(
                 "warning: no context of this build has an event type {unknown}{}",
                 near(unknown, &known)
+            );
+        }
+        let known =
+            stack.catalog.schemas().flat_map(|schema| schema.tags.iter()).map(|tag| &*tag.key);
+        let known: BTreeSet<_> = known.collect();
+        for tag in self.tags.iter().filter(|tag| !known.contains(&*tag.key)) {
+            remark!(
+                "warning: no event of this build has a tag {}{}",
+                tag.key,
+                near(&tag.key, &known)
             );
         }
     }
@@ -79,7 +90,11 @@ impl Wanted {
     }
 }
 
-fn tag(text: &str) -> Result<Tag, &'static str> {
-    let (key, value) = text.split_once(':').ok_or("a tag is KEY:VALUE, such as orderId:ord-1")?;
+/// A tag, as a person writes it.
+pub(crate) fn tag(text: &str) -> Result<Tag> {
+    let parts = text.split_once(':').filter(|(key, value)| !key.is_empty() && !value.is_empty());
+    let (key, value) = parts.with_context(|| {
+        format!("{text:?} is not a tag: a tag is KEY:VALUE, such as orderId:ord-1")
+    })?;
     Ok(Tag::new(key.to_owned(), value))
 }

@@ -6,27 +6,29 @@ use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
-    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, Query, QueryItem, Read,
-    Reading, SequencedEvent,
+    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, PlanError, Query, QueryItem,
+    Read, Reading, SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::{Clock, Meter, Retry};
+use ringfence_dynamo::{Clock, Meter};
 use ringfence_feed::Partition;
+use ringfence_stack::ContextInfo;
 use serde_json::json;
 
 use crate::Lists;
-use crate::boundary::{partition_plan, tag};
+use crate::boundary::partition_plan;
+use crate::layout::described;
 use crate::line::of_event;
 use crate::out::{Output, serialize_as, write_line};
-use crate::place::Wanted;
+use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};
@@ -47,7 +49,7 @@ alone. What that costs is said first, and it is done with --yes. `ringfence tail
 Each line begins with the place of its event. `--from` with that of the last line brings the next ones.
 
 Examples:
-  ringfence read --tag customerId:eve --type OrderPlaced
+  ringfence read --tag productId:mug --type ProductPriceChanged
   ringfence read --partition orderId:first --json
   ringfence read --type OrderPlaced --backwards --limit 20 --yes"
 )]
@@ -143,14 +145,9 @@ struct Whole {
 
 impl Whole {
     async fn of(client: &Client, table: &str) -> Result<Self> {
-        let describe =
-            || async { client.describe_table().table_name(table).send().await.map_err(Into::into) };
-        let described = Retry::default().run(describe).await;
-        let described = described.with_context(|| format!("describing table {table}"))?.table;
+        let described = described(client, table).await?;
         let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
-        let (items, bytes) =
-            described.map_or((None, None), |it| (it.item_count, it.table_size_bytes));
-        Ok(Self { items: number(items), bytes: number(bytes) })
+        Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
     }
 
     /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.
@@ -177,9 +174,10 @@ impl Whole {
 pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { wanted, partition, tables, dynamo, .. } = arguments;
     let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
-    let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
     wanted.warn(&lists.stack);
+    let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
     let partition = Partition::named(BoundaryId::stored(name.as_str()));
+    ensure_log(lists, name, partition.log)?;
     match partition.log {
         LogKind::Dcb => {
             let id = match partition.id.decode() {
@@ -195,6 +193,28 @@ pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     }
 }
 
+/// What the streams of a context are called.
+fn streams_of(context: &ContextInfo) -> String {
+    let between = if context.log == LogKind::Aggregates { '#' } else { '-' };
+    format!("{}{between}<id>", context.name)
+}
+
+/// Fails if the name of a stream has the form of another log than that of its context.
+fn ensure_log(lists: &Lists, name: &str, log: LogKind) -> Result<()> {
+    let is_of =
+        |of: &&ContextInfo| name.strip_prefix(of.name).is_some_and(|id| id.starts_with(['#', '-']));
+    let mut contexts = lists.stack.contexts.iter().filter(|of| of.log != LogKind::Dcb);
+    let Some(context) = contexts.find(is_of) else { return Ok(()) };
+    ensure!(
+        context.log == log,
+        "context {} is on the {} log: --partition {}",
+        context.name,
+        log_name(context.log),
+        streams_of(context)
+    );
+    Ok(())
+}
+
 async fn of_query(arguments: &Arguments, lists: &Lists, logs: &StackLogs) -> Result<ExitCode> {
     let filter = arguments.wanted.filter();
     for name in &filter.types {
@@ -206,17 +226,19 @@ async fn of_query(arguments: &Arguments, lists: &Lists, logs: &StackLogs) -> Res
                  --type {name}` finds the events of all streams in the index",
                 context.name,
                 log_name(context.log),
-                if context.log == LogKind::Aggregates {
-                    format!("{}#<id>", context.name)
-                } else {
-                    format!("{}-<id>", context.name)
-                }
+                streams_of(context)
             );
         }
     }
     let types = filter.types.into_iter().map(Into::into).collect();
     let query = Query { items: vec![QueryItem { tags: filter.tags, types }] };
-    let reading = Reading::new(&query, &lists.stack.catalog)?;
+    let reading = Reading::new(&query, &lists.stack.catalog).map_err(|error| match error {
+        PlanError::NoRoute { event_type, keys } => anyhow!(
+            "the log has no read of {event_type} by {keys}. `ringfence tail --from start` looks through the index for them, \
+             with the same --tag and --type"
+        ),
+        error => error.into(),
+    })?;
     of_dcb(arguments, lists, logs, reading).await
 }
 

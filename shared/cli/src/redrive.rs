@@ -27,9 +27,9 @@ takes each event once.
 With `--stack`, `--queue` takes publish-events, index-events, automations or commands, and `--bucket` takes the name of a
 function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
-Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus again as they were, so every
-rule that takes them gets them. The function and the rule that failed are shown. While a redrive works, its
-messages are hidden from others; if it is broken off, for 30 seconds.
+Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus
+again as they were, so every rule that takes them gets them. The function and the rule that failed are shown. While a
+redrive works, its messages are hidden from others; if it is broken off, for 30 seconds.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
 project-views hold nothing that the next event would not bring: delete them.

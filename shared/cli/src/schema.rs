@@ -55,11 +55,12 @@ pub(crate) fn schema(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
 /// Says what the template lacks, after it has got its indexes if they are to be written.
 fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
     let reading = || format!("reading {}: call this in the folder of the stack", path.display());
-    let mut text = fs::read_to_string(path).with_context(reading)?;
+    let text = fs::read_to_string(path).with_context(reading)?;
     // A text that is not a template is not changed.
     let mut lines = template::differences(&text, tables).with_context(reading)?;
     let with = template::with_indexes(&text, tables);
-    if fix && with != text {
+    let can_fix = with != text;
+    if fix && can_fix {
         lines = template::differences(&with, tables).with_context(reading)?;
         let new = path.with_extension("yaml.new");
         let written = fs::write(&new, &with).and_then(|()| fs::rename(&new, path));
@@ -68,7 +69,6 @@ fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
             "wrote {}; `UPDATE=1 cargo test` lets the roles query its indexes\n",
             path.display()
         ));
-        text = with;
     }
     for line in &lines {
         out::line(line);
@@ -77,8 +77,13 @@ fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
         out::line("all in order");
         return Ok(ExitCode::SUCCESS);
     }
-    if !fix && template::with_indexes(&text, tables) != text {
-        out::line("`ringfence schema --fix` puts the indexes right");
+    match (fix, can_fix) {
+        (false, true) => out::line("`ringfence schema --fix` puts the indexes right"),
+        (true, false) => out::line(
+            "`--fix` has changed nothing: it writes indexes alone, and only where a table has the form of a new stack's \
+             template",
+        ),
+        _ => {}
     }
     Ok(ExitCode::FAILURE)
 }

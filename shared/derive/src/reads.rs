@@ -93,7 +93,8 @@ fn decode_arm(variant: &Variant, types: &[String]) -> Result<TokenStream> {
             #[serde(
                 crate = "::ringfence::__private::serde",
                 rename = #name,
-                rename_all = "camelCase"
+                rename_all = "camelCase",
+                expecting = "an object"
             )]
             struct __Wire { #(#definitions),* }
             let __Wire { #(#idents),* } = serde::Deserialize::deserialize(&event.data)?;

@@ -57,7 +57,7 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     let schemas = tagged.schemas();
     let push = tagged.push_arm(&quote!(Self));
     let definition = wire_fields(&tagged.fields);
-    let attributes = quote!(rename_all = "camelCase",);
+    let attributes = quote!(rename_all = "camelCase", expecting = "an object",);
     let wire = wire(&name, &attributes, &quote!(struct __Wire { #definition }));
     // Nothing writes a retired type.
     let writes = (!retired).then(|| {
@@ -142,7 +142,8 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
         Data::Struct(data) => {
             let tagged = Tagged::new(&input.attrs, data.fields, "a command")?;
             let definition = wire_fields(&tagged.fields);
-            let attributes = quote!(rename_all = "camelCase", deny_unknown_fields,);
+            let attributes =
+                quote!(rename_all = "camelCase", deny_unknown_fields, expecting = "an object",);
             let wire = wire(&name, &attributes, &quote!(struct __Wire { #definition }));
             (vec![(quote!(Self), tagged)], wire)
         }
@@ -230,7 +231,8 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
                     crate = "::ringfence::__private::serde",
                     rename = #text,
                     rename_all = "camelCase",
-                    deny_unknown_fields
+                    deny_unknown_fields,
+                    expecting = "an object"
                 )]
                 struct __Wire { #definition }
                 let __Wire { #(#idents),* } = ::ringfence::__private::from_fields(fields)?;

@@ -47,14 +47,6 @@ pub struct QueuedCommand {
     scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     effective_at: Option<String>,
-    /// How often it had been tried when it was put into the queue. It is above 0 if it was given up before.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub tries: u32,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde asks for it")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl Hosted {
@@ -168,7 +160,6 @@ fn queued<S: Slice>(
         scopes: principal.iter().flat_map(|principal| principal.scopes.clone()).collect(),
         principal: principal.map(|principal| principal.to_string()),
         effective_at,
-        tries: 0,
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn typed<T: DeserializeOwned>(place: &str, json: Value) -> Result<T, 
         let inside = path(error.path());
         let parts = [place, &inside].into_iter().filter(|part| !part.is_empty());
         let path = parts.collect::<Vec<_>>().join(".");
-        let (field, message) = plain(&path, &error.inner().to_string());
+        let (field, message) = plain("body", &path, &error.inner().to_string());
         Problem::malformed(&field, message)
     })
 }

@@ -23,6 +23,7 @@ use ringfence_function::{Issuers, Problem};
 
 pub use hosted::{Hosted, QueuedCommand};
 pub use serve::{run, variables};
+pub use wording::plain;
 
 use crate::invocation::{Invocation, Payload, Surroundings};
 

@@ -6,11 +6,13 @@ use ringfence_function::bounded;
 /// The longest part of a value that is repeated, in bytes.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// The field and what is wrong with it, from the path of a value and serde's message.
+/// The field and what is wrong with it, from the path of a value and serde's message. `whole` names what the path is in,
+/// for a path that is empty.
 ///
 /// A message that begins with a path and a colon is about a field inside the value. In this way the variants
 /// of a command say which of their fields is wrong.
-pub(crate) fn plain(path: &str, message: &str) -> (String, String) {
+#[must_use]
+pub fn plain(whole: &str, path: &str, message: &str) -> (String, String) {
     let (inside, message) = match message.split_once(": ") {
         Some((inside, message)) if is_path(inside) => (inside, message),
         _ => ("", message),
@@ -18,7 +20,7 @@ pub(crate) fn plain(path: &str, message: &str) -> (String, String) {
     let missing = within(message, "missing field `", "`");
     let parts = [path, inside, missing.unwrap_or_default()];
     let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let field = if parts.is_empty() { "body".to_owned() } else { parts.join(".") };
+    let field = if parts.is_empty() { whole.to_owned() } else { parts.join(".") };
     (field, missing.map_or_else(|| reworded(message), |_| "is missing".to_owned()))
 }
 
@@ -130,7 +132,7 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, message: &str, field: &str, expected: &str) {
-        assert_eq!(plain(path, message), (field.to_owned(), expected.to_owned()));
+        assert_eq!(plain("body", path, message), (field.to_owned(), expected.to_owned()));
     }
 
     #[test]
@@ -146,7 +148,8 @@ mod tests {
     #[test]
     fn limits_take_the_place_of_types() {
         let of = |expected: &str| {
-            let (_, message) = plain("n", &format!("invalid type: null, expected {expected}"));
+            let (_, message) =
+                plain("body", "n", &format!("invalid type: null, expected {expected}"));
             message.strip_suffix(", is null").expect("the value is named").to_owned()
         };
         for (expected, said) in [
@@ -177,7 +180,7 @@ mod tests {
     #[test]
     fn the_value_is_shown_shortened() {
         let long = format!("invalid type: string {:?}, expected u8", "x, expected ".repeat(100));
-        let (_, message) = plain("n", &long);
+        let (_, message) = plain("body", "n", &long);
         assert!(message.starts_with(r#"must be a whole number from 0 to 255, is "x, expected x"#));
         assert!(message.len() < 120, "{message}");
         for (found, shown) in [

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::template::{FunctionResource, REGION};
+use crate::template::{FunctionResource, Model, REGION};
 
 /// The folder of the functions' logs, in that of the stack.
 pub(crate) const LOGS: &str = "logs";
@@ -42,16 +42,16 @@ pub(crate) fn write(
     common: &Environment,
     api: &str,
     token: Option<&str>,
-    functions: &[FunctionResource],
+    model: &Model,
 ) -> io::Result<Files> {
     let own = folder.join("functions");
     fs::create_dir_all(&own)?;
-    for function in functions {
+    for function in &model.functions {
         let all = function.environment.iter().chain(common);
         fs::write(own.join(&function.binary), assignments(all))?;
     }
     let shell = folder.join("env");
-    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, functions)))?;
+    fs::write(&shell, assignments(&of_shell(root, folder, common, api, token, model)))?;
     let watch = folder.join("watch.toml");
     // An array of strings is written in TOML as in JSON.
     let runner = json!(["sh", "-c", RUNNER, own]);
@@ -59,7 +59,8 @@ pub(crate) fn write(
     Ok(Files { shell, watch })
 }
 
-/// The variables for a shell, or for a program that uses the whole stack.
+/// The variables for a shell, or for a program that uses the whole stack. `RULES_ARE_OFF` tells `ringfence import` that nothing
+/// acts on events.
 /// `root` is the stack's folder with the samples, and `folder` the one of its files, with the functions' logs.
 pub(crate) fn of_shell(
     root: &Path,
@@ -67,16 +68,18 @@ pub(crate) fn of_shell(
     common: &Environment,
     api: &str,
     token: Option<&str>,
-    functions: &[FunctionResource],
+    model: &Model,
 ) -> Environment {
     let logs = folder.join(LOGS).display().to_string();
     let samples = root.join("events").display().to_string();
     let tools =
         [("API_URL", api.to_owned()), ("FUNCTION_LOGS", logs), ("FUNCTION_SAMPLES", samples)];
     let tools = tools.map(|(name, value)| (name.to_owned(), value));
-    let agreed = agreed(functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
+    let agreed =
+        agreed(&model.functions).chain(common).map(|(name, value)| (name.clone(), value.clone()));
     let token = token.map(|token| ("API_TOKEN".to_owned(), token.to_owned()));
-    agreed.chain(tools).chain(token).collect()
+    let off = model.rules_are_off.then(|| ("RULES_ARE_OFF".to_owned(), "true".to_owned()));
+    agreed.chain(tools).chain(token).chain(off).collect()
 }
 
 /// Region, endpoints and credentials, the same for every function.
@@ -175,14 +178,14 @@ mod tests {
             function("two", &[("QUEUE", "two's"), ("TABLE", "events")]),
         ];
         let common = Environment::from([("REGION".to_owned(), "here".to_owned())]);
-        let files =
-            write(root, &root.join("its files"), &common, "http://a", Some("t"), &functions)
-                .expect("files");
+        let model = Model { functions: functions.into(), rules_are_off: true, ..Model::default() };
+        let files = write(root, &root.join("its files"), &common, "http://a", Some("t"), &model)
+            .expect("files");
 
-        let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}""#;
+        let shell = r#"set -a; . "$0"; printf '%s|' "$API_URL" "$API_TOKEN" "$REGION" "$TABLE" "$TEXT" "${QUEUE-absent}" "$RULES_ARE_OFF""#;
         let mut sh = Command::new("sh");
         let read = stdout(sh.args(["-c", shell]).arg(&files.shell).env_remove("QUEUE"));
-        assert_eq!(read, format!("http://a|t|here|events|{value}|absent|"));
+        assert_eq!(read, format!("http://a|t|here|events|{value}|absent|true|"));
         assert_eq!(word(Path::new("/my shop/it's")), r"'/my shop/it'\''s'");
         assert_eq!(word(Path::new("/my-shop_2/env")), "/my-shop_2/env");
 

@@ -48,7 +48,7 @@ pub enum SendError {
     /// There is no such queue.
     #[error(transparent)]
     Unknown(#[from] UnknownQueue),
-    /// The queue keeps its messages in order, and the message does not say of which group, or what it is.
+    /// The queue keeps its messages in order, and the message lacks its group, or what tells it from others.
     #[error("{queue} is a FIFO queue: a message needs {parameter}")]
     Lacks {
         /// The queue asked for.
@@ -136,7 +136,7 @@ impl Queue {
         self.waiting.extract_if(.., is_over).map(|waiting| waiting.message).collect()
     }
 
-    /// Receives visible messages, oldest first. A group of which a message is hidden has none.
+    /// Receives visible messages, oldest first. While a message is hidden, its group has none.
     fn receive(&mut self, max: usize, now: Instant, visibility: Duration) -> Vec<Received> {
         let hidden = self.waiting.iter().filter(|waiting| waiting.is_hidden(now));
         let held: BTreeSet<String> = hidden.filter_map(|it| it.message.group.clone()).collect();

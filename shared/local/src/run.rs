@@ -46,6 +46,9 @@ enum Command {
         /// Asks for tokens where the template does, as API Gateway. `ringfence token` makes them.
         #[arg(long)]
         auth: bool,
+        /// Switches the rules of the bus and the schedules off, so that nothing acts on events while they are imported.
+        #[arg(long)]
+        no_rules: bool,
         /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
         /// or Podman as root.
         #[arg(long)]
@@ -125,7 +128,10 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             println!("\nEverything happened as expected.");
             Ok(())
         }
-        Command::Up { port, keep, auth, sam, parameters } => {
+        Command::Up { port, keep, auth, no_rules, sam, parameters } => {
+            if no_rules {
+                template.switch_rules_off();
+            }
             for parameter in &parameters {
                 template.set(parameter)?;
             }
@@ -146,6 +152,12 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
             let console = stack.serve_console(console).await?;
             let files = stack.write_environment()?;
             describe(&stack, &console, &files, &options);
+            if no_rules {
+                println!(
+                    "\nRules and schedules are off: events are published and indexed, and nothing acts on them. In a shell with\n\
+                     the variables above, `ringfence import` knows it."
+                );
+            }
             if auth {
                 println!(
                     "\nThe API asks for tokens. The variables above have one of an operator, $API_TOKEN, with the scopes of all\n\

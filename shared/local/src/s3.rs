@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::{
     Router,
     body::Bytes,
-    extract::{Path, Query, State},
+    extract::{DefaultBodyLimit, Path, Query, State},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
     routing::get,
@@ -19,12 +19,13 @@ use crate::buckets::{BucketError, Buckets};
 /// The most keys of one answer, as for S3.
 const KEYS_MAX: usize = 1_000;
 
-/// The routes of S3.
+/// The routes of S3, whose objects are larger than anything here.
 pub fn router(buckets: Buckets) -> Router {
     Router::new()
         .route("/{bucket}", get(list))
         .route("/{bucket}/", get(list))
         .route("/{bucket}/{*key}", get(object).put(put).delete(delete))
+        .layer(DefaultBodyLimit::disable())
         .with_state(Arc::new(buckets))
 }
 

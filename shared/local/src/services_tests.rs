@@ -132,7 +132,7 @@ async fn the_sdk_receives_and_deletes_messages() {
 }
 
 #[tokio::test]
-async fn clients_of_s3_list_get_and_delete_objects() {
+async fn clients_of_s3_list_get_put_and_delete_objects() {
     let folder = tempfile::tempdir().expect("a folder");
     let buckets = Buckets::new(folder.path().to_owned(), vec!["lost".to_owned()]);
     let url = start_with(buckets.clone(), queues()).await;
@@ -164,6 +164,11 @@ async fn clients_of_s3_list_get_and_delete_objects() {
         assert_eq!(get(&path).await, (200, key.to_owned()));
         assert_eq!(send(reqwest::Method::DELETE, &path).await.0, 204);
     }
+    let large = vec![b'x'; 3 * 1024 * 1024];
+    let put = client.put(format!("{url}/lost/large")).body(large.clone()).send().await;
+    assert_eq!(put.expect("an answer").status(), 200);
+    assert_eq!(buckets.get("lost", "large").expect("an object"), large);
+    assert_eq!(send(reqwest::Method::DELETE, "/lost/large").await.0, 204);
     assert!(buckets.list("lost").expect("a bucket").is_empty());
     for (path, code) in [("/lost/other", "NoSuchKey"), ("/found?list-type=2", "NoSuchBucket")] {
         let (status, gone) = get(path).await;

@@ -322,7 +322,7 @@ impl RunningStack {
     pub fn variables(&self) -> Environment {
         let common = environment::common(&self.data, &self.services);
         let (token, Self { root, folder, api, model, .. }) = (self.token(), self);
-        environment::of_shell(root, folder, &common, api, token.as_deref(), &model.functions)
+        environment::of_shell(root, folder, &common, api, token.as_deref(), model)
     }
 
     /// The token of the person who runs the stack, for the console and for a shell, if the API asks for tokens.
@@ -341,14 +341,14 @@ impl RunningStack {
     /// One can't be written.
     pub fn write_environment(&self) -> Result<Files> {
         let common = environment::common(&self.data, &self.services);
-        let (token, functions) = (self.token(), &self.model.functions);
+        let token = self.token();
         environment::write(
             &self.root,
             &self.folder,
             &common,
             &self.api,
             token.as_deref(),
-            functions,
+            &self.model,
         )
         .with_context(|| format!("cannot write into {}", self.folder.display()))
     }

@@ -11,6 +11,9 @@ use crate::edit::{append, names};
 use crate::names::Deed;
 use crate::plan::{Plan, fill};
 
+/// How the file of such a slice says the time.
+const AFTER: &str = "const AFTER_MS: u64 = ";
+
 /// A time after an event, such as 15m.
 #[derive(Clone, Debug)]
 pub(crate) struct After {
@@ -76,6 +79,19 @@ impl Begin {
         let fields = values.collect::<Vec<_>>().join(", ");
         let mark = if event.in_payload { "" } else { "#[stream]" };
         Ok(Self { after, event_type: event.event_type, id, id_type, fields, mark })
+    }
+
+    /// Fails if the slice is there, in a file with this text, and is due after another time. What a person has written in
+    /// place of the time may be of any form.
+    pub(crate) fn check_there(&self, text: &str, file: &str) -> Result<()> {
+        let found = text.split_once(AFTER).and_then(|(_, rest)| rest.split_once(';'));
+        let Self { after: After { ms, .. }, .. } = self;
+        ensure!(
+            found.is_none_or(|(found, _)| found == ms),
+            "{file} is there with another time, which stays: to change it, write `{AFTER}{ms};` there. Rows that are \
+             there get the new time by `ringfence replay view`"
+        );
+        Ok(())
     }
 
     /// Plans the slice's own file and its event.

@@ -1,6 +1,7 @@
 //! The files that a command is about to write. They are computed whole before the first is written.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
@@ -177,7 +178,9 @@ fn check_clean(root: &Path) -> Result<()> {
 
 /// The source as rustfmt writes it, if there is a rustfmt and it understands the source.
 fn formatted(source: &str) -> Option<String> {
-    let mut rustfmt = Command::new("rustfmt");
+    // The one beside cargo, if this runs below cargo: that of rustup first looks for the toolchain, each time.
+    let beside = env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustfmt"));
+    let mut rustfmt = Command::new(beside.filter(|it| it.exists()).unwrap_or("rustfmt".into()));
     rustfmt.args(["--edition", "2024", "--config", "max_width=100,use_small_heuristics=Max"]);
     let streams = rustfmt.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = streams.spawn().ok()?;

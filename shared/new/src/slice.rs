@@ -87,6 +87,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
             "{file} is there, but has no `impl Due for {name}`: write it by hand, as docs/deadlines.md of Ringfence shows, \
              or choose another name"
         );
+        if let Some(begin) = &begin {
+            begin.check_there(&plan.read(&file)?, &file)?;
+        }
     } else {
         check_binary(plan, context, slice)?;
         check_type("the slice", slice, &[&TYPES[..], &[&*found.name]].concat())?;

@@ -302,13 +302,15 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
     assert!(template.contains("Sid: KeepFailures"), "{template}");
     assert_eq!(add(), "Everything is there already; nothing was changed.\n");
     if log != Log::Document {
-        let begins = Begins::After("15m".parse().unwrap(), "rooms/RoomBooked");
-        let refused = run(folder, |plan| slice::add(plan, "rooms", "book-room", begins));
-        let error = format!("{:#}", refused.unwrap_err());
-        assert!(
-            error.contains("book_room.rs is there, but has no `impl Due for BookRoom`"),
-            "{error}"
-        );
+        for (name, after, said) in [
+            ("book-room", "15m", "book_room.rs is there, but has no `impl Due for BookRoom`"),
+            ("free-room", "20m", "write `const AFTER_MS: u64 = 20 * 60 * 1_000;` there"),
+        ] {
+            let begins = Begins::After(after.parse().unwrap(), "rooms/RoomBooked");
+            let refused = run(folder, |plan| slice::add(plan, "rooms", name, begins));
+            let error = format!("{:#}", refused.unwrap_err());
+            assert!(error.contains(said), "{error}");
+        }
     }
     assert_eq!(files(folder), after, "a second run changes nothing");
 }

@@ -8,7 +8,7 @@
 //! | `queuedAt` | when it was taken: RFC 3339 |
 //! | `state` | `pending`, `accepted`, `rejected` or `failed` |
 //! | `answer` | what the slice's function would have answered, as JSON: of `accepted` and `rejected` |
-//! | `tries`, `firstFailed`, `problem` | how often it had no answer, since when, and why the last time |
+//! | `tries`, `firstFailed`, `problem` | how often it had no answer since it was put into the queue, since when, and why the last time |
 //! | `expiresAt` | when DynamoDB deletes the item |
 
 use aws_sdk_dynamodb::Client;
@@ -75,7 +75,7 @@ pub struct CommandAnswer {
     pub state: CommandState,
     /// What the slice's function would have answered.
     pub answer: Option<Value>,
-    /// How often it had no answer.
+    /// How often it had no answer since it was put into the queue.
     pub tries: u32,
     /// When it had none first: RFC 3339, UTC.
     pub first_failed: Option<String>,
@@ -226,7 +226,8 @@ impl CommandAnswers {
         found.map(|item| read(command_id, &item)).transpose()
     }
 
-    /// Keeps that a command waits, unless its id is known. Returns what is known of the id by then.
+    /// Keeps that a command waits, if its id is not known, or if the same command was given up. Otherwise returns what is
+    /// known of the id.
     ///
     /// # Errors
     /// The table can't be written.
@@ -235,55 +236,30 @@ impl CommandAnswers {
         pending: &CommandAnswer,
         now_ms: u64,
     ) -> Result<Option<CommandAnswer>, AnswersError> {
-        let put = self.put(pending, now_ms);
-        let put = put
-            .condition_expression("attribute_not_exists(#view)")
-            .expression_attribute_names("#view", VIEW);
-        self.put_or_find(&pending.command_id, put).await
-    }
-
-    /// Keeps that a command waits again after it was given up. Returns what is known of it if it is not given up any
-    /// more, such as after a redrive.
-    ///
-    /// # Errors
-    /// The table can't be written.
-    pub async fn reopen(
-        &self,
-        pending: &CommandAnswer,
-        now_ms: u64,
-    ) -> Result<Option<CommandAnswer>, AnswersError> {
-        let put = self.put(pending, now_ms);
-        let put = put
-            .condition_expression("#state = :failed")
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let put = self
+            .put(pending, now_ms)
+            .condition_expression(
+                "attribute_not_exists(#state) OR (#state = :failed AND #sha256 = :sha256)",
+            )
             .expression_attribute_names("#state", "state")
-            .expression_attribute_values(
-                ":failed",
-                AttributeValue::S(CommandState::Failed.text().to_owned()),
-            );
-        self.put_or_find(&pending.command_id, put).await
-    }
-
-    fn put(&self, answer: &CommandAnswer, now_ms: u64) -> PutBuilder {
-        Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
-    }
-
-    /// Puts under a condition. If it does not hold, returns what is known.
-    async fn put_or_find(
-        &self,
-        command_id: &str,
-        put: PutBuilder,
-    ) -> Result<Option<CommandAnswer>, AnswersError> {
-        let put = put
+            .expression_attribute_names("#sha256", "sha256")
+            .expression_attribute_values(":failed", text(CommandState::Failed.text()))
+            .expression_attribute_values(":sha256", text(&pending.sha256))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table and item are set");
         match Retry::default().run(|| self.0.put(put.clone())).await {
             Ok(()) => Ok(None),
             Err(GaveUp { failure: Failure::Condition(Some(known)), .. }) => {
-                read(command_id, &known).map(Some)
+                read(&pending.command_id, &known).map(Some)
             }
             Err(error) => Err(AnswersError::during("keeping that a command waits")(error)),
         }
+    }
+
+    fn put(&self, answer: &CommandAnswer, now_ms: u64) -> PutBuilder {
+        Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
     }
 
     /// Keeps what became of a command.

@@ -3,13 +3,13 @@
 
 use ringfence::{KeyReused, Principal, chain};
 use ringfence_dynamo::Clock;
-use ringfence_function::{Issuers, MESSAGE_BYTES_MAX, Problem, http, make_claims_texts, principal};
+use ringfence_function::{Issuers, Problem, http, make_claims_texts, principal};
 use serde_json::Value;
 
-use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
+use crate::answers::{AnswersError, CommandAnswer, CommandAnswers};
 use crate::commands::OpenSlice;
 use crate::run::say;
-use crate::sqs::{CommandQueue, ID_CHARS_MAX, body};
+use crate::sqs::{COMMAND_BYTES_MAX, CommandQueue, ID_CHARS_MAX, body};
 
 /// What answers requests.
 pub(crate) struct Asked<'a> {
@@ -53,11 +53,11 @@ impl Asked<'_> {
             Problem::new(404, "slice-not-found", "There is no such slice", detail)
         };
         let slice = slice.ok_or_else(unknown)?;
-        let mut queued = slice.hosted.take(&request.to_string(), self.issuers)?;
+        let queued = slice.hosted.take(&request.to_string(), self.issuers)?;
         let bytes = body(&queued).len();
-        if bytes > MESSAGE_BYTES_MAX {
+        if bytes > COMMAND_BYTES_MAX {
             let detail = format!(
-                "body: the command is a message of {bytes} bytes, limit {MESSAGE_BYTES_MAX}; the queue takes no more, so \
+                "body: the command is a message of {bytes} bytes, limit {COMMAND_BYTES_MAX}; the queue takes no more, so \
                  send it to /{name}"
             );
             return Err(Problem::too_large(detail));
@@ -69,17 +69,11 @@ impl Asked<'_> {
         if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
             return Err(Problem::key_reused(&KeyReused { key: queued.command_id }));
         }
-        let mut answer = known.unwrap_or(pending);
-        if answer.state == CommandState::Failed {
-            // It has all its tries again.
-            answer.state = CommandState::Pending;
-            let known = self.answers.reopen(&answer, now_ms).await;
-            answer = known.map_err(|error| self.failed(&error))?.unwrap_or(answer);
-        }
-        if answer.state.is_answered() {
+        let answer = known.unwrap_or(pending);
+        // A command that was tried stays in the queue until it has its answer or is given up.
+        if answer.state.is_answered() || answer.tries > 0 {
             return Ok(answer);
         }
-        queued.tries = answer.tries;
         self.queue.send(&queued).await.map_err(|error| {
             say(self.request_id, &chain(&*error));
             let detail = "the command is not in the queue; send it again, with its Idempotency-Key if it has one";
@@ -97,7 +91,9 @@ impl Asked<'_> {
         if id.len() > ID_CHARS_MAX {
             return Err(not_found());
         }
-        let found = self.answers.find(id).await.map_err(|error| self.failed(&error))?;
+        let found = self.answers.find(id).await.map_err(|error| {
+            self.no_answers(&error, "what became of the command is not known now; ask again")
+        })?;
         let found = found.filter(|found| may_see(asks.as_ref(), found)).ok_or_else(not_found)?;
         let slice = self.slices.iter().find(|slice| slice.name == found.slice);
         let scopes = slice.map_or(&[][..], |slice| slice.scopes);
@@ -107,15 +103,16 @@ impl Asked<'_> {
         }
     }
 
+    /// The table fails before a command is put into the queue.
     fn failed(&self, error: &AnswersError) -> Problem {
+        let detail = "nothing is in the queue for this request; send it again, with its Idempotency-Key if it has one";
+        self.no_answers(error, detail)
+    }
+
+    fn no_answers(&self, error: &AnswersError, detail: &str) -> Problem {
         say(self.request_id, &chain(error));
-        Problem::new(
-            503,
-            "unavailable",
-            "The answers of commands can't be read or written",
-            "nothing is in the queue for this request; send it again, with its Idempotency-Key if it has one"
-                .to_owned(),
-        )
+        let title = "The answers of commands can't be read or written";
+        Problem::new(503, "unavailable", title, detail.to_owned())
     }
 }
 

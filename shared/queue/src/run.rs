@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use ringfence::{chain, rfc3339};
 use ringfence_dynamo::Clock;
-use ringfence_function::Problem;
+use ringfence_function::{Problem, bounded};
 use ringfence_lambda::QueuedCommand;
 use serde_json::{Value, json};
 
 use crate::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
 use crate::commands::OpenSlice;
-use crate::sqs::CommandQueue;
+use crate::sqs::{COMMAND_BYTES_MAX, CommandQueue};
 
 /// After how many tries without an answer a command is given up.
 pub const TRIES_MAX: u32 = 8;
@@ -19,6 +19,9 @@ pub const TRIES_MAX: u32 = 8;
 const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
 /// The least time for a command, in milliseconds. With less left, it waits for the next batch.
 const LEAST_MS: u64 = 2_000;
+
+/// The longest cause of a letter, in bytes of JSON.
+const CAUSE_BYTES_MAX: usize = 1_024;
 
 /// What carries out a batch.
 pub(crate) struct Batch<'a> {
@@ -36,6 +39,8 @@ struct Delivered<'m> {
     id: &'m str,
     receipt: &'m str,
     group: &'m str,
+    /// How often it was received, now included.
+    received: u32,
     body: &'m str,
 }
 
@@ -47,6 +52,7 @@ impl<'m> Delivered<'m> {
             id: text("/messageId"),
             receipt: text("/receiptHandle"),
             group: text("/attributes/MessageGroupId"),
+            received: text("/attributes/ApproximateReceiveCount").parse().unwrap_or(1),
             body: text("/body"),
         }
     }
@@ -79,29 +85,34 @@ impl Batch<'_> {
             Ok(queued) => queued,
             Err(error) => {
                 let cause = format!("the message is not a command of this stack: {error}");
-                let letter = json!({ "cause": cause, "body": message.body });
+                let cause = bounded(&cause, CAUSE_BYTES_MAX);
+                // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
+                let body = bounded(message.body, COMMAND_BYTES_MAX);
+                let letter = json!({ "cause": cause, "body": body });
                 return self.give_up(message, &letter).await;
             }
         };
         let known = self.answers.find(&queued.command_id).await;
-        let known = known.map_err(|error| self.failed(&queued, &error))?;
+        let known = known.map_err(|error| self.failed(message, &queued, &error))?;
         let mut answer =
             known.unwrap_or_else(|| CommandAnswer::pending(&queued, self.clock.now_ms()));
         if answer.state.is_answered() {
             // Its answer was kept, and then the message was not deleted.
             return Ok(());
         }
-        match self.answered(&queued).await {
-            Ok(accepted) => {
-                answer = self.with(answer, CommandState::Accepted, accepted);
-            }
-            Err(problem) if problem.settles_command() => {
-                answer = self.with(answer, CommandState::Rejected, problem.document());
-            }
-            Err(problem) => return self.note_failure(message, queued, answer, problem).await,
+        if answer.state == CommandState::Failed {
+            // Its letter was redriven.
+            answer.tries = 0;
         }
-        let kept = self.answers.keep(&answer, self.clock.now_ms()).await;
-        kept.map_err(|error| self.failed(&queued, &error))
+        let (state, document) = match self.answered(&queued).await {
+            Ok(accepted) => (CommandState::Accepted, accepted),
+            Err(problem) if problem.settles_command() => {
+                (CommandState::Rejected, problem.document())
+            }
+            Err(problem) => return self.note_failure(message, &queued, answer, problem).await,
+        };
+        let answer = CommandAnswer { state, answer: Some(document), ..answer };
+        self.keep(message, &queued, &answer).await
     }
 
     async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
@@ -114,42 +125,35 @@ impl Batch<'_> {
         slice.hosted.run(queued, self.until_ms, self.request_id).await
     }
 
-    fn with(&self, answer: CommandAnswer, state: CommandState, document: Value) -> CommandAnswer {
-        CommandAnswer { state, answer: Some(document), ..answer }
-    }
-
     /// Notes that a command had no answer. After the last try it is kept as a letter.
     async fn note_failure(
         &self,
         message: &Delivered<'_>,
-        queued: QueuedCommand,
+        queued: &QueuedCommand,
         mut answer: CommandAnswer,
         problem: Problem,
     ) -> Result<(), u16> {
-        let now_ms = self.clock.now_ms();
-        let cause = format!("{}: {}", problem.kind, problem.detail());
+        let cause = cause(&problem);
         answer.tries += 1;
-        answer.first_failed.get_or_insert_with(|| rfc3339(now_ms));
+        answer.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
         answer.problem = Some(problem.document());
-        let tries = answer.tries.saturating_sub(queued.tries);
-        let is_last = tries >= TRIES_MAX;
-        answer.state = CommandState::Pending;
+        let is_last = answer.tries >= TRIES_MAX;
+        answer.state = if is_last { CommandState::Failed } else { CommandState::Pending };
         if is_last {
-            answer.state = CommandState::Failed;
-            let letter = json!({
-                "cause": cause,
-                "queued": queued,
-                "tries": answer.tries,
-                "firstFailed": answer.first_failed,
-            });
-            self.give_up(message, &letter).await?;
+            self.give_up(message, &letter(cause, queued, &answer)).await?;
         }
-        let kept = self.answers.keep(&answer, now_ms).await;
-        match kept {
-            Err(error) => Err(self.failed(&queued, &error)),
-            Ok(()) if is_last => Ok(()),
-            Ok(()) => Err(pause(tries)),
-        }
+        self.keep(message, queued, &answer).await?;
+        if is_last { Ok(()) } else { Err(pause(answer.tries)) }
+    }
+
+    async fn keep(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        answer: &CommandAnswer,
+    ) -> Result<(), u16> {
+        let kept = self.answers.keep(answer, self.clock.now_ms()).await;
+        kept.map_err(|error| self.failed(message, queued, &error))
     }
 
     /// Keeps a letter about a message, which then leaves the queue.
@@ -160,15 +164,29 @@ impl Batch<'_> {
                 self.request_id,
                 &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
             );
-            pause(1)
+            pause(message.received)
         })
     }
 
-    /// The table of the answers has failed; nothing says how often.
-    fn failed(&self, queued: &QueuedCommand, error: &AnswersError) -> u16 {
+    /// The table of the answers has failed, so the try can't be noted. SQS counts the receives.
+    fn failed(&self, message: &Delivered<'_>, queued: &QueuedCommand, error: &AnswersError) -> u16 {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
-        pause(2)
+        pause(message.received)
     }
+}
+
+fn cause(problem: &Problem) -> String {
+    bounded(&format!("{}: {}", problem.kind, problem.detail()), CAUSE_BYTES_MAX)
+}
+
+/// The letter about a command that had no answer.
+fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
+    json!({
+        "cause": cause,
+        "queued": queued,
+        "tries": answer.tries,
+        "firstFailed": answer.first_failed,
+    })
 }
 
 /// A line of the log.
@@ -181,4 +199,20 @@ fn pause(tries: u32) -> u16 {
     let last = PAUSES_SECONDS.len() - 1;
     let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(last);
     PAUSES_SECONDS[n.min(last)]
+}
+
+#[test]
+fn the_letter_about_the_largest_command_fits_a_message() {
+    let queued = |command: &str| -> QueuedCommand {
+        let queued = json!({ "slice": "a/b", "commandId": "i", "group": "g", "command": command, "tries": 8 });
+        serde_json::from_value(queued).unwrap()
+    };
+    let empty = crate::sqs::body(&queued("")).len();
+    let largest = queued(&"x".repeat(COMMAND_BYTES_MAX - empty));
+    assert_eq!(crate::sqs::body(&largest).len(), COMMAND_BYTES_MAX);
+    let mut answer = CommandAnswer::pending(&largest, 0);
+    (answer.tries, answer.first_failed) = (u32::MAX, Some(rfc3339(0)));
+    let problem = Problem::new(503, "outcome-unknown", "", "\u{ffff}\"".repeat(100_000));
+    let letter = letter(cause(&problem), &largest, &answer);
+    assert!(ringfence_function::message(&letter).len() <= ringfence_function::MESSAGE_BYTES_MAX);
 }

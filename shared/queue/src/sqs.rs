@@ -4,12 +4,14 @@ use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence_function::message;
+use ringfence_function::{MESSAGE_BYTES_MAX, message};
 use ringfence_lambda::QueuedCommand;
 use serde_json::{Value, json};
 
 use crate::answers::hex;
 
+/// Most bytes of a command as a message. The letter about it has it whole, beside the cause.
+pub(crate) const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
 /// The longest id of a group and of a deduplication.
 pub(crate) const ID_CHARS_MAX: usize = 128;
 

@@ -26,6 +26,7 @@ mod readers;
 mod running;
 mod samples;
 mod shape;
+mod tags;
 #[cfg(test)]
 mod tests;
 mod variations;
@@ -40,3 +41,4 @@ pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVers
 pub use present::present;
 pub use readers::{Readers, Unreadable};
 pub use shape::{Member, Shape, ShapeError};
+pub use tags::PayloadTags;

@@ -77,43 +77,44 @@ pub enum TableDefect {
 }
 
 impl TableDefect {
-    /// What to do about it, in a table of this name: a command of the AWS CLI, where one does it.
+    /// What to do about it, in a table of this name, step by step: a command of the AWS CLI, or a sentence.
     #[must_use]
-    pub fn mend(&self, table: &str) -> String {
+    pub fn mend(&self, table: &str) -> Vec<String> {
         let update = format!("aws dynamodb update-table --table-name {table}");
         let stream = |view: &str| {
             format!("{update} --stream-specification StreamEnabled=true,StreamViewType={view}")
         };
         let again = |name: &str| {
             let delete = json!([{ "Delete": { "IndexName": name } }]);
-            format!(
-                "{update} --global-secondary-index-updates '{delete}', and when it is gone, check again: the index is \
-                 then made as it has to be"
-            )
+            let wait = "When the index is gone, check again for the command that makes it as it has to be.";
+            vec![format!("{update} --global-secondary-index-updates '{delete}'"), wait.to_owned()]
         };
         match self {
-            Self::Keys { .. } => {
-                "the keys of a table never change: name another table, or leave the name out, and the stack makes one"
-                    .to_owned()
-            }
-            Self::NoStream { needed } => stream(needed),
-            Self::Stream { needed, .. } => format!(
-                "{update} --stream-specification StreamEnabled=false, and when that is done: {}. What is written in \
-                 between is in no stream: `ringfence index repair` indexes it",
-                stream(needed)
-            ),
+            Self::Keys { .. } => vec![
+                "The keys of a table never change: name another table, or leave the name out, and the stack makes one."
+                    .to_owned(),
+            ],
+            Self::NoStream { needed } => vec![stream(needed)],
+            Self::Stream { needed, .. } => vec![
+                format!("{update} --stream-specification StreamEnabled=false"),
+                "When that is done:".to_owned(),
+                stream(needed),
+                "What is written in between is in no stream: `ringfence index repair` indexes it."
+                    .to_owned(),
+            ],
             Self::NoIndex { index, attributes } => {
                 let create = json!([{ "Create": index }]);
-                format!("{update} --attribute-definitions '{attributes}' --global-secondary-index-updates '{create}'")
+                let create = format!("--global-secondary-index-updates '{create}'");
+                vec![format!("{update} --attribute-definitions '{attributes}' {create}")]
             }
             Self::IndexKeys { name, .. } | Self::IndexAttributes { name, .. } => again(name),
             Self::IndexNotReady { .. } => {
-                "wait until DynamoDB is done with it, then check again".to_owned()
+                vec!["Wait until DynamoDB is done with it, then check again.".to_owned()]
             }
-            Self::NotExpiring { attribute } => format!(
+            Self::NotExpiring { attribute } => vec![format!(
                 "aws dynamodb update-time-to-live --table-name {table} --time-to-live-specification \
                  Enabled=true,AttributeName={attribute}"
-            ),
+            )],
         }
     }
 }
@@ -123,7 +124,7 @@ impl TableDefect {
 pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     let needed = layout.properties();
     let mut defects = Vec::new();
-    let (keys, keys_needed) = (keys(found, found), keys(&needed, &needed));
+    let [keys, keys_needed] = [found, &needed].map(|table| keys_of(table, None));
     if keys != keys_needed {
         // Nothing else matters then.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
@@ -131,7 +132,6 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
     defects.extend(stream_defect(&needed, found));
     let indexes = indexes(found);
     for index in &layout.indexes {
-        let shape = of_name(&needed, &index.name);
         match indexes.get(&*index.name) {
             None => {
                 let is_key = |one: &&Value| {
@@ -139,9 +139,10 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
                 };
                 let attributes = needed["AttributeDefinitions"].as_array().into_iter().flatten();
                 let attributes = attributes.filter(is_key).cloned().collect();
-                defects.push(TableDefect::NoIndex { index: shape.clone(), attributes });
+                let index = of_name(&needed, &index.name).clone();
+                defects.push(TableDefect::NoIndex { index, attributes });
             }
-            Some(there) => defects.extend(index_defect(index, (&needed, shape), (found, there))),
+            Some(there) => defects.extend(index_defect(index, &needed, found, there)),
         }
     }
     let expires = &found["TimeToLiveSpecification"];
@@ -168,22 +169,23 @@ fn stream_defect(needed: &Value, found: &Value) -> Option<TableDefect> {
     (!shows).then_some(TableDefect::Stream { found, needed })
 }
 
-/// `needed` and `found` are tables, each with the index of theirs.
+/// `there` is the index of the table that is found.
 fn index_defect(
     index: &IndexLayout,
-    needed: (&Value, &Value),
-    found: (&Value, &Value),
+    needed: &Value,
+    found: &Value,
+    there: &Value,
 ) -> Option<TableDefect> {
-    let (keys, keys_needed) = (keys(found.0, found.1), keys(needed.0, needed.1));
+    let [keys, keys_needed] = [found, needed].map(|table| keys_of(table, Some(&index.name)));
     let name = index.name.clone();
     if keys != keys_needed {
         return Some(TableDefect::IndexKeys { name, found: keys, needed: keys_needed });
     }
-    let status = found.1["IndexStatus"].as_str().unwrap_or_default();
+    let status = there["IndexStatus"].as_str().unwrap_or_default();
     if ["CREATING", "DELETING"].contains(&status) {
         return Some(TableDefect::IndexNotReady { name, status: status.to_owned() });
     }
-    let projection = &found.1["Projection"];
+    let projection = &there["Projection"];
     if projection["ProjectionType"] == "ALL" {
         return None;
     }
@@ -203,8 +205,11 @@ fn of_name<'v>(table: &'v Value, name: &str) -> &'v Value {
     indexes(table).remove(name).unwrap_or(&Value::Null)
 }
 
-/// The keys of a table, or of its index, with their types: `id (S), position (N)`.
-fn keys(table: &Value, of: &Value) -> String {
+/// The keys of a table, or of its index of this name, with their types: `id (S), position (N)`. Empty if there is no such
+/// index. `table` has the table's properties as a template has them.
+#[must_use]
+pub fn keys_of(table: &Value, index: Option<&str>) -> String {
+    let of = index.map_or(table, |name| of_name(table, name));
     let types = table["AttributeDefinitions"].as_array().into_iter().flatten();
     let types: BTreeMap<_, _> = types
         .filter_map(|it| Some((it["AttributeName"].as_str()?, it["AttributeType"].as_str()?)))
@@ -291,26 +296,31 @@ mod tests {
             let defects = compare(&layout(), &found);
             assert_eq!(defects.len(), 1, "{defects:?}");
             assert_eq!(defects[0].to_string(), said);
-            let way = defects[0].mend("t");
-            assert!(way.starts_with(mend), "{said}: {way}");
+            let steps = defects[0].mend("t");
+            assert!(steps[0].starts_with(mend), "{said}: {steps:?}");
+            // A command is a line of its own, as a person copies it.
+            let is_command = |step: &&String| step.starts_with("aws ");
+            assert!(steps.iter().filter(is_command).all(|step| !step.ends_with(['.', ',', ':'])));
+            steps.len()
         };
         let update = "aws dynamodb update-table --table-name t --";
         let delete = format!("{update}global-secondary-index-updates '[{{\"Delete\":");
         check(
             |found| found["AttributeDefinitions"] = json!([]),
             "its keys are id (?), position (?), and id (S), position (N) are needed",
-            "the keys of a table never change: name another table",
+            "The keys of a table never change: name another table",
         );
         check(
             |found| found["StreamSpecification"] = Value::Null,
             "it has no stream, and one with NEW_IMAGE is needed",
             &format!("{update}stream-specification StreamEnabled=true,StreamViewType=NEW_IMAGE"),
         );
-        check(
+        let steps = check(
             |found| found["StreamSpecification"]["StreamViewType"] = json!("KEYS_ONLY"),
             "its stream shows KEYS_ONLY, and NEW_IMAGE is needed",
-            &format!("{update}stream-specification StreamEnabled=false, and when"),
+            &format!("{update}stream-specification StreamEnabled=false"),
         );
+        assert_eq!(steps, 4, "off, when, on, what is lost");
         check(
             |found| found["GlobalSecondaryIndexes"] = json!([]),
             &format!("it lacks the index {index}"),
@@ -324,7 +334,7 @@ mod tests {
         check(
             |found| found["GlobalSecondaryIndexes"][0]["IndexStatus"] = json!("CREATING"),
             &format!("its index {index} is CREATING, and queries need an ACTIVE one"),
-            "wait until DynamoDB is done with it, then check again",
+            "Wait until DynamoDB is done with it, then check again",
         );
         check(
             |found| {

@@ -44,13 +44,12 @@ pub fn differences(text: &str, tables: &[StackTable]) -> Result<Vec<String>, Tab
 }
 
 fn line(id: &str, defect: &TableDefect) -> String {
+    let lacks = format!(
+        "template.yaml: {id}: {defect}: write it as `ringfence schema --cloudformation` prints it"
+    );
     match defect {
-        TableDefect::NoIndex { .. } => {
-            format!("template.yaml: {id}: {defect}; the roles that read by it need it too")
-        }
-        _ => format!(
-            "template.yaml: {id}: {defect}: write it as `ringfence schema --cloudformation` prints it"
-        ),
+        TableDefect::NoIndex { .. } => format!("{lacks}; the roles that read by it need it too"),
+        _ => lacks,
     }
 }
 
@@ -87,6 +86,7 @@ const ATTRIBUTE: &str = "        - { AttributeName: ";
 const ATTRIBUTES: &str = "AttributeDefinitions:";
 const INDEX: &str = "        - IndexName: ";
 const INDEXES: &str = "      GlobalSecondaryIndexes:";
+const ITEM: &str = "        - ";
 
 fn with_indexes_of(text: &str, id: &str, layout: &TableLayout) -> Option<String> {
     let (lines, begin, end) = resource(text, id)?;
@@ -97,13 +97,21 @@ fn with_indexes_of(text: &str, id: &str, layout: &TableLayout) -> Option<String>
             section = line.trim();
         }
         inside &= line.starts_with("        ");
-        inside |= line.starts_with(INDEXES);
+        if let Some(more) = line.strip_prefix(INDEXES) {
+            inside = more.trim().is_empty() || more.starts_with(" #");
+            if !inside {
+                return None;
+            }
+        }
         if let Some(attribute) = line.strip_prefix(ATTRIBUTE).filter(|_| section == ATTRIBUTES) {
             let name = attribute.split([',', ' ']).next()?;
             attributes.push((name, (*line).to_owned()));
             at = Some(rest.len());
         } else if let Some(name) = line.strip_prefix(INDEX).filter(|_| inside) {
-            indexes.push((name.trim(), (*line).to_owned()));
+            indexes.push((name.split(" #").next()?.trim(), (*line).to_owned()));
+        } else if (inside || section == ATTRIBUTES) && line.starts_with(ITEM) {
+            // It may be one that is needed, which would then be there twice.
+            return None;
         } else if inside {
             match indexes.last_mut() {
                 Some((_, index)) => index.push_str(line),
@@ -226,7 +234,8 @@ mod tests {
         let lines = |text: &str, names: &[&str]| differences(text, &events(names)).expect("YAML");
         assert_eq!(lines(BARE, &[]), [""; 0]);
         let lacking = lines(BARE, &["tag_guestId"]);
-        let index = "template.yaml: EventTable: it lacks the index tag_guestId; the roles that read by it need it too";
+        let index = "template.yaml: EventTable: it lacks the index tag_guestId: write it as `ringfence schema \
+                     --cloudformation` prints it; the roles that read by it need it too";
         assert_eq!(lacking, [index]);
         let with = with_indexes(BARE, &events(&["tag_guestId"]));
         let unread = "template.yaml: EventTable has the index tag_guestId, which nothing reads";
@@ -244,6 +253,19 @@ mod tests {
     #[test]
     fn a_table_in_another_form_is_left_to_a_person() {
         let flow = "Resources:\n  EventTable:\n    Type: AWS::DynamoDB::Table\n    Properties: { KeySchema: [] }\n";
-        assert_eq!(with_indexes(flow, &events(&["tag_guestId"])), flow);
+        let with = with_indexes(BARE, &events(&["tag_guestId"]));
+        let index = "- IndexName: tag_guestId\n          KeySchema:";
+        assert!(with.contains(index), "{with}");
+        for other in [
+            flow.to_owned(),
+            // An index whose name is not its first line, one in a single line, all in a single line, an attribute in two.
+            with.replace(index, "- KeySchema:"),
+            with.replace(index, "- { IndexName: tag_guestId, KeySchema:"),
+            with.replace(INDEXES, "      GlobalSecondaryIndexes: []\n      Other:"),
+            BARE.replace("- { AttributeName: id, AttributeType: S }", "- AttributeName: id"),
+        ] {
+            assert_ne!(other, with);
+            assert_eq!(with_indexes(&other, &events(&["tag_guestId", "tag_roomId"])), other);
+        }
     }
 }

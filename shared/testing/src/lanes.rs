@@ -56,8 +56,9 @@ pub(crate) fn a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(
         "Pattern": { "source": [BELL_SOURCE], "detail-type": [BELL_TYPE] },
         "RetryPolicy": once,
     }});
-    let look =
-        json!({ "Type": "ScheduleV2", "Properties": { "ScheduleExpression": "rate(1 minute)" } });
+    let look = json!({ "Type": "ScheduleV2", "Properties": {
+        "ScheduleExpression": "rate(1 minute)", "OmitName": true,
+    }});
     let functions = resources(template, "AWS::Serverless::Function");
     let ids = stack.reactors().filter_map(|(_, reactor)| id_of(model, reactor.name));
     let mut lines = Vec::new();

@@ -1,6 +1,7 @@
 // Checks of documents and values, and a client, for the tests of the API's documents, and what runs a state machine: one JSON
 // request a line on stdin, one JSON answer a line on stdout, in order. A check answers what is wrong, a text for each.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
 import { registerSchema, validate } from '@hyperjump/json-schema/draft-2020-12';
@@ -74,8 +75,15 @@ const operations = {
     return (await Promise.all(answers.map(check))).flat();
   },
 
-  /** Makes the types of a client of a document of OpenAPI, and compiles the client under the strictest checks. */
+  /**
+   * Makes the types of a client of a document of OpenAPI, and compiles the client under the strictest checks. What is
+   * compiled is compiled again when any of its files has changed.
+   */
   async compile({ file }) {
+    const hash = createHash('sha256');
+    for (const input of [file, ...['client.ts', 'driver.mjs', 'package-lock.json'].map(here)]) hash.update(readFileSync(input));
+    const [state, marker] = [hash.digest('hex'), here('compiled')];
+    if (existsSync(marker) && readFileSync(marker, 'utf8') === state) return [];
     const { default: openapiTS, astToString } = await import('openapi-typescript');
     const { default: ts } = await import('typescript');
     writeFileSync(here('api.d.ts'), astToString(await openapiTS(read(file))));
@@ -91,7 +99,9 @@ const operations = {
       types: [],
     });
     const host = { getCurrentDirectory: () => '', getCanonicalFileName: name => name, getNewLine: () => '\n' };
-    return program.emit().diagnostics.map(diagnostic => ts.formatDiagnostic(diagnostic, host));
+    const diagnostics = program.emit().diagnostics.map(diagnostic => ts.formatDiagnostic(diagnostic, host));
+    if (diagnostics.length === 0) writeFileSync(marker, state);
+    return diagnostics;
   },
 
   /**

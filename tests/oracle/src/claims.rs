@@ -46,15 +46,19 @@ pub(crate) fn first(number: usize) -> Command {
     }
 }
 
-/// A command of an agent. Most are about the feature's first edge. Half of them know the claim of another agent.
+/// A command of an agent. Most are about the feature's first edge. Some name the claim of another agent.
 pub(crate) fn command(random: &mut Random) -> Command {
     let edge = match random.below(4) {
         0 => "shop/REQ-F-WORK-000/design_code",
         _ => "shop/REQ-F-WORK-000/requirements_design",
     };
     let edge: EdgeRef = id(edge);
-    let agent: AgentId = id(["ada", "bob", "carl"][usize::try_from(random.below(3)).unwrap_or(0)]);
-    let claim: ClaimId = name(random, "c", 3);
+    let number = random.below(3);
+    let agent: AgentId = id(["ada", "bob", "carl"][usize::try_from(number).unwrap_or(0)]);
+    let claim: ClaimId = match random.below(4) {
+        0 => name(random, "c", 3),
+        _ => id(&format!("c{number}")),
+    };
     let reason = id("enough");
     match random.below(16) {
         0..=4 => Command::ClaimEdge(ClaimEdge { edge, agent, claim, after: List::default() }),

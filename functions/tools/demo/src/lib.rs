@@ -15,7 +15,7 @@ use std::{
 };
 
 /// What a first build takes on one processor, in seconds.
-const PROCESSOR_SECONDS: usize = 510;
+const PROCESSOR_SECONDS: usize = 400;
 /// What it takes at least, because libraries wait for each other.
 const SECONDS_MIN: usize = 120;
 /// The pause between two lines about the progress, where there is no terminal.

@@ -4,7 +4,6 @@
 //! have to begin the work, as in single mode. Then the feature and what that waits for are in the boundary as well.
 
 use ringfence::{List, Text, prelude::*};
-use sha2::{Digest, Sha256 as Hasher};
 
 use crate::start::{Working, working};
 use crate::{
@@ -61,9 +60,7 @@ pub enum Completed {
 
 /// The id of the intent that a plateau raises.
 fn intent(edge: &EdgeRef, run: u32, iteration: u32) -> IntentId {
-    let hash = Hasher::digest(format!("{edge}/{run}/{iteration}"));
-    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("stuck-{hex}").parse().expect("it is short and plain")
+    IntentId::of("stuck", &Sha256::of(&format!("{edge}/{run}/{iteration}")))
 }
 
 impl Slice for CompleteIteration {
@@ -170,6 +167,7 @@ impl Slice for CompleteIteration {
         let plateau = |iteration, delta| ringfence::NewEvent::from(is_stuck(iteration, delta));
         let by_ada = || given(events![started("ada", "c1", 1)]);
         let stale = |claim| Rejection::StaleClaim { claim: id(claim) };
+        let not_yours = |agent| Rejection::NotYourClaim { claim: id("c1"), agent: id(agent) };
         vec![
             given([]).when(complete("c1", 1, 0)).then_rejected(stale("c1")),
             by_ada().when(complete("c1", 1, 0)).then([done(1, 0)]),
@@ -178,6 +176,10 @@ impl Slice for CompleteIteration {
                 .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
                 .when(complete("c1", 1, 0))
                 .then_rejected(stale("c1")),
+            // A claim is its agent's, even if others know the id.
+            by_ada()
+                .when(CompleteIteration { agent: id("bob"), ..complete("c1", 1, 0) })
+                .then_rejected(not_yours("ada")),
             // Convergence ends the claim.
             by_ada()
                 .and(events![iterated("c1", 1, 0), converged(DESIGN_CODE, "c1")])
@@ -205,7 +207,7 @@ impl Slice for CompleteIteration {
                     claim_expired("ada", "c1", 1),
                     started("bob", "c2", 2)
                 ])
-                .when(complete("c2", 1, 0))
+                .when(CompleteIteration { agent: id("bob"), ..complete("c2", 1, 0) })
                 .then_rejected(Rejection::IterationOutOfOrder { expected: 2 }),
             // A new run counts from 1.
             by_ada()
@@ -284,6 +286,15 @@ impl Slice for CompleteIteration {
                 .and(events![held("c1"), iterated("c1", 1, 2)])
                 .when(alone(2, 0))
                 .then([by_primary("c1", 2, 0)]),
+            // No other agent works under it, whether it names the claim or not.
+            single_ready()
+                .and(events![held("c1")])
+                .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
+                .then_rejected(not_yours("primary")),
+            single_ready()
+                .and(events![held("c1")])
+                .when(complete("c1", 1, 0))
+                .then_rejected(not_yours("primary")),
             // Somebody has chosen the id.
             single_ready()
                 .and(events![held("primary-2"), released("primary", "primary-2")])
@@ -313,8 +324,11 @@ impl Slice for CompleteIteration {
             single_ready()
                 .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
                 .then_rejected(Rejection::SingleMode),
-            // Where many agents work, a claim comes first, and is named.
-            given(ready()).when(alone(1, 0)).then_rejected(Rejection::ClaimMissing),
+            // Where many agents work, the agent is named, and a claim comes first.
+            given(ready()).when(alone(1, 0)).then_rejected(Rejection::AgentMissing),
+            given(ready())
+                .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })
+                .then_rejected(Rejection::ClaimMissing),
             given(ready())
                 .and(events![started("ada", "c1", 1)])
                 .when(CompleteIteration { agent: id("ada"), ..alone(1, 0) })

@@ -39,6 +39,14 @@ pub enum Ended {
 }
 
 impl ConvergeEdge {
+    /// Whether a converged edge is what the command was to bring about.
+    fn has_ended(&self, edge: &Edge, mode: Mode) -> bool {
+        match &self.claim {
+            Some(claim) => edge.latest().is_some_and(|latest| latest.id == *claim),
+            None => mode == Mode::Single,
+        }
+    }
+
     /// That a role which may not converge the edge has tried to.
     fn note(
         &self,
@@ -62,16 +70,6 @@ impl ConvergeEdge {
     }
 }
 
-impl ConvergeEdge {
-    /// Whether a converged edge is what the command was to bring about.
-    fn has_ended(&self, edge: &Edge, mode: Mode) -> bool {
-        match &self.claim {
-            Some(claim) => edge.latest().is_some_and(|latest| latest.id == *claim),
-            None => mode == Mode::Single,
-        }
-    }
-}
-
 impl Slice for ConvergeEdge {
     const NAME: &'static str = "converge-edge";
     type Context = Projects;
@@ -87,15 +85,17 @@ impl Slice for ConvergeEdge {
         let Self { edge: of, agent, convergence, .. } = self;
         let (config, _) = project.config(&of.feature.project)?;
         let (feature, rule) = features.rule(of)?;
-        feature.rules.mode.check(agent)?;
         let edge = edges.edge(of);
         if edge.is_converged() && self.has_ended(edge, feature.rules.mode) {
             return Ok(vec![]);
         }
         let who = who(context, agent);
         let Working { claim, epoch, started } = match (convergence, &self.claim) {
-            // A person answers a question under the claim of the agent that asked it.
-            (Convergence::QuestionAnswered, Some(claim)) if config.is_human(&who) => {
+            // Where many agents work, a person answers a question under the claim of the agent that asked it.
+            (Convergence::QuestionAnswered, Some(claim))
+                if config.mode == Mode::Multi && config.is_human(&who) =>
+            {
+                config.mode.check(agent)?;
                 let Claim { id, epoch, .. } = edge.check_current(claim)?.clone();
                 Working { claim: id, epoch, started: None }
             }
@@ -440,6 +440,7 @@ impl Slice for ConvergeEdge {
             let worked = || given(ready_in(single())).and(events![held(), iterated("c1", 1, 0)]);
             let ended = || EdgeConverged { agent: id("primary"), ..converged(DESIGN_CODE, "c1") };
             let begins = || EdgeStarted { lease_ms: None, ..started("primary", "primary-2", 2) };
+            let not_yours = || Rejection::NotYourClaim { claim: id("c1"), agent: id("primary") };
             let spike =
                 FeatureCreated { kind: Kind::Spike, rules: single().rules(), ..created(AUTH) };
             vec![
@@ -476,6 +477,26 @@ impl Slice for ConvergeEdge {
                     .when(ConvergeEdge { agent: id("ada"), ..standard() })
                     .then_rejected(Rejection::ClaimMissing),
                 given(worked_in(multi())).when(standard()).then_rejected(Rejection::AgentMissing),
+                // A claim is its agent's, also where nobody's role is asked for.
+                worked()
+                    .when(ConvergeEdge { agent: id("ada"), ..standard() })
+                    .then_rejected(not_yours()),
+                worked()
+                    .when(ConvergeEdge {
+                        agent: id("ada"),
+                        claim: Some(id("c1")),
+                        ..converge(Convergence::QuestionAnswered)
+                    })
+                    .then_rejected(not_yours()),
+                // A feature whose project has changed to multi mode keeps its holder, whose role is asked for now.
+                given(ready_in(multi()))
+                    .and(events![held(), iterated("c1", 1, 0)])
+                    .when(standard())
+                    .then([Ended::Escalated(ConvergenceEscalated {
+                        agent: id("primary"),
+                        role: None,
+                        ..barred(Otherwise::Escalate)
+                    })]),
             ]
         }
 
@@ -516,8 +537,7 @@ impl Slice for ConvergeEdge {
                 .by("direct:eve")
                 .then([answered("eve", Convergence::QuestionAnswered, 0)]),
                 question(Kind::Spike, None)
-                    .when(answer())
-                    .by("direct:ada")
+                    .when(ConvergeEdge { agent: id("ada"), ..answer() })
                     .then_rejected(Rejection::NotAllowed),
                 // The person's word counts, whatever checks have failed.
                 question(Kind::Spike, None)

@@ -238,11 +238,11 @@ impl Edge {
         self.current().is_some() && self.lease.is_overdue(now_ms)
     }
 
-    /// The current claim, if it has this id and the caller may work under it. The id of a claim without an end need not
-    /// be named.
+    /// The current claim, if it has this id, and this agent and its caller have made it. The id of a claim without an end
+    /// need not be named.
     ///
     /// # Errors
-    /// [`Rejection::ClaimMissing`], [`Rejection::StaleClaim`], [`Rejection::AgentMissing`],
+    /// [`Rejection::AgentMissing`], [`Rejection::ClaimMissing`], [`Rejection::StaleClaim`],
     /// [`Rejection::NotYourClaim`]
     pub fn check_claim(
         &self,
@@ -250,20 +250,22 @@ impl Edge {
         agent: &AgentId,
         context: &CommandContext,
     ) -> Result<&Claim, Rejection> {
-        let has_end = self.lease.until_ms().is_some();
-        let claim = match id {
-            Some(id) => self.check_current(id)?,
-            None => self.current().filter(|_| !has_end).ok_or(Rejection::ClaimMissing)?,
-        };
+        let has_end = self.current().is_some() && self.lease.until_ms().is_some();
         // A claim with an end is of multi mode.
         if has_end {
             Mode::Multi.check(agent)?;
         }
-        match &claim.principal {
-            Some(_) if claim.principal != principal(context) => {
-                Err(Rejection::NotYourClaim { claim: claim.id.clone() })
+        let claim = match id {
+            Some(id) => self.check_current(id)?,
+            None => self.current().filter(|_| !has_end).ok_or(Rejection::ClaimMissing)?,
+        };
+        let is_caller = claim.principal.is_none() || claim.principal == principal(context);
+        match claim.agent == *agent && is_caller {
+            true => Ok(claim),
+            false => {
+                let (claim, agent) = (claim.id.clone(), claim.agent.clone());
+                Err(Rejection::NotYourClaim { claim, agent })
             }
-            _ => Ok(claim),
         }
     }
 

@@ -8,10 +8,9 @@
 use std::collections::BTreeMap;
 
 use ringfence_feed::{Checkpoint, Entry};
-use sha2::{Digest, Sha256 as Hasher};
 
-use crate::ProjectId;
 use crate::line::{Line, to_text};
+use crate::{ProjectId, Sha256};
 
 /// The end of a segment's name.
 const END: &str = ".jsonl";
@@ -30,8 +29,8 @@ pub struct SegmentName {
     pub last: i64,
     /// That of the first line.
     pub first: i64,
-    /// Of the bytes, in hexadecimal digits.
-    pub sha256: String,
+    /// Of the bytes.
+    pub sha256: Sha256,
 }
 
 impl SegmentName {
@@ -41,13 +40,13 @@ impl SegmentName {
         let mut parts = name.strip_suffix(END)?.splitn(3, '-');
         let number = |text: &str| (text.len() == 19).then(|| text.parse().ok()).flatten();
         let (last, first) = (number(parts.next()?)?, number(parts.next()?)?);
-        Some(Self { last, first, sha256: parts.next()?.to_owned() })
+        Some(Self { last, first, sha256: parts.next()?.parse().ok()? })
     }
 
     /// Whether the bytes are those that the name says.
     #[must_use]
     pub fn is_of(&self, text: &str) -> bool {
-        sha256(text) == self.sha256
+        Sha256::of(text) == self.sha256
     }
 
     /// What sorts before all segments with a line after this checkpoint, and not before the others.
@@ -75,13 +74,9 @@ pub fn segments(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<ProjectId,
     }
     let segment = |(first, last, text): (Checkpoint, Checkpoint, String)| {
         let (last, first) = (last.into(), first.into());
-        Segment { name: SegmentName { last, first, sha256: sha256(&text) }, text }
+        Segment { name: SegmentName { last, first, sha256: Sha256::of(&text) }, text }
     };
     texts.into_iter().map(|(project, text)| (project, segment(text))).collect()
-}
-
-fn sha256(text: &str) -> String {
-    Hasher::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::{borrow::Cow, fmt, str::FromStr};
 
 use ringfence::{Id, TagValue, id_type};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256 as Hasher};
 
 use crate::PRIMARY;
 
@@ -29,6 +30,14 @@ impl AgentId {
     #[must_use]
     pub fn is_primary(&self) -> bool {
         self.0.as_str() == PRIMARY
+    }
+}
+
+impl IntentId {
+    /// A name and half of a hash, because an id has at most 64 characters.
+    #[must_use]
+    pub fn of(name: &str, hash: &Sha256) -> Self {
+        format!("{name}-{}", &hash.to_string()[..32]).parse().expect("it is short and plain")
     }
 }
 
@@ -203,6 +212,14 @@ impl Sha256 {
         let is_digit = |c: char| matches!(c, '0'..='9' | 'a'..='f');
         let is_valid = text.len() == 64 && text.chars().all(is_digit);
         is_valid.then(|| Id::try_from(text.to_owned()).ok().map(Self)).flatten()
+    }
+
+    /// The hash of a text.
+    #[must_use]
+    pub fn of(text: &str) -> Self {
+        let hash = Hasher::digest(text);
+        let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        Self::parse(&digits).expect("64 hexadecimal digits")
     }
 }
 

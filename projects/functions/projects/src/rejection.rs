@@ -77,11 +77,18 @@ pub enum Rejection {
     },
 
     #[error(
-        "claim {claim} is not the edge's current one: it was released, expired or taken over, or never made"
+        "claim {claim} is not the edge's current one: it was never made, or it was released, has expired, was taken over, or \
+         has converged the edge"
     )]
     StaleClaim { claim: ClaimId },
-    #[error("claim {claim} was made by another caller")]
-    NotYourClaim { claim: ClaimId },
+    #[error(
+        "claim {claim} is of the agent {agent}, and only the caller that made it works under it"
+    )]
+    NotYourClaim {
+        claim: ClaimId,
+        /// The agent that made it.
+        agent: AgentId,
+    },
     #[error(
         "`claim` is missing: it may be left out only in single mode, of work on an edge that `primary` holds, and of an \
          iteration or a convergence, which claim a free edge themselves"

@@ -65,6 +65,9 @@ impl Slice for ReleaseEdge {
             by_ada()
                 .when(release("bob", "b1"))
                 .then_rejected(Rejection::StaleClaim { claim: id("b1") }),
+            by_ada()
+                .when(release("bob", "c1"))
+                .then_rejected(Rejection::NotYourClaim { claim: id("c1"), agent: id("ada") }),
         ]
     }
 }

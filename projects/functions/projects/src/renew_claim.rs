@@ -83,7 +83,7 @@ impl Slice for RenewClaim {
             given(events![of_key])
                 .when(renew("c1"))
                 .by("direct:key-2")
-                .then_rejected(Rejection::NotYourClaim { claim: id("c1") }),
+                .then_rejected(Rejection::NotYourClaim { claim: id("c1"), agent: id("ada") }),
         ]
     }
 }

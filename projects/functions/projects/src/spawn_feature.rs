@@ -65,7 +65,6 @@ impl Slice for SpawnFeature {
             return Err(Rejection::OtherProject { project: of.feature.project });
         }
         let (parent, _) = features.rule(&of)?;
-        parent.rules.mode.check(&agent)?;
         let edge = edges.edge(&of);
         let claim = edge.check_claim(claim.as_ref(), &agent, context)?.id.clone();
         if features.has(&child) {

@@ -35,6 +35,7 @@ pub(crate) fn working(
     }
     let (feature, _) = features.rule(of)?;
     let rules = &feature.rules;
+    rules.mode.check(agent)?;
     if rules.mode == Mode::Multi {
         return Err(Rejection::ClaimMissing);
     }

@@ -59,10 +59,9 @@ pub enum Validated {
     Intent(IntentRaised),
 }
 
-/// The id of the intent that a set of gaps raises: half of the hash, because an id has at most 64 characters.
+/// The id of the intent that a set of gaps raises.
 fn intent(gaps: &Sha256) -> IntentId {
-    let hash = gaps.to_string();
-    format!("gaps-{}", &hash[..32]).parse().expect("it is short and plain")
+    IntentId::of("gaps", gaps)
 }
 
 impl State for Before {

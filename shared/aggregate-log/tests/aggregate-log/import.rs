@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{
-    AggregateError, AggregateLog, AggregateTable, LegacyImport, ListOptions, Push, PushPlace,
-    Range, push_to_tables,
+    AggregateError, AggregateLog, AggregateTable, ListOptions, Push, PushPlace, Range, TableImport,
+    push_to_tables,
 };
 use ringfence_dynamo::Item;
 use ringfence_dynamo::wire::Fault;
@@ -76,7 +76,7 @@ async fn an_import_copies_every_event_once_however_often_it_runs() {
     assert_eq!(rest.events + rest.present, 9);
     assert!(rest.present >= 1 && rest.events >= 1, "{rest:?}");
     let again = log.import(&legacy, &|_| ()).await.expect("nothing is left");
-    assert_eq!(again, LegacyImport { events: 0, present: 9 });
+    assert_eq!(again, TableImport { events: 0, present: 9 });
 
     for id in ["a", "b", "c#d"] {
         let range = Range::default();

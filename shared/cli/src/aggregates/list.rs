@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence::rfc3339;
+use ringfence::{LogKind, rfc3339};
 use ringfence_aggregate_log::{AggregateTable, ListOptions, ListedAggregate};
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
 use serde_json::{Value, json};
 
+use crate::Lists;
 use crate::layout::Layout;
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
@@ -56,7 +57,7 @@ fn time(text: &str) -> Result<String, &'static str> {
     ms.map(rfc3339).ok_or("must be a time of RFC 3339 since 1970, such as 2026-01-01T00:00:00Z")
 }
 
-pub(crate) async fn list(arguments: &Arguments) -> Result<ExitCode> {
+pub(crate) async fn list(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { context, aggregate_table, .. } = arguments;
     let (client, clock) = (arguments.dynamo.client().await?, Clock::system());
     let table = match Layout::of(&client, aggregate_table).await? {
@@ -84,6 +85,10 @@ pub(crate) async fn list(arguments: &Arguments) -> Result<ExitCode> {
             NonZeroU32::new(limit.get().saturating_sub(found))
         });
         if page.next_page_token.is_none() || left == Some(None) {
+            if listed.0.is_empty() {
+                // A table of another system may have stores of other names.
+                lists.context_on(context, LogKind::Aggregates)?;
+            }
             return Ok(arguments.output.end(&listed, true));
         }
         options.page_token = page.next_page_token;

@@ -63,6 +63,7 @@ pub(crate) async fn prune(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let origins = &context(&arguments.context, lists)?.origins;
     let client = arguments.dynamo.client().await?;
     Layout::Documents.check(&client, &arguments.document_table).await?;
+    Layout::check_index(&client, &arguments.index.index_table).await?;
     let clock = Clock::system();
     let older_ms = u64::try_from(arguments.older_than.as_millis()).unwrap_or(u64::MAX);
     let pruning = Pruning {
@@ -132,7 +133,10 @@ impl Pruning<'_> {
     async fn one(&self, stream: &StreamName) -> Result<Report> {
         let envelope = Envelope::default();
         let found = self.log.verify(stream, &envelope).await?;
-        ensure!(found.version > 0 || found.calves > 0, "there is no document {stream}");
+        ensure!(
+            found.version > 0 || found.calves > 0,
+            "the table has no document {stream}: `ringfence tail --type <TYPE>` shows the ids of documents, after the first `-`"
+        );
         let head = Head { stream: stream.clone(), first: found.first, version: found.version };
         let mut report = Report { is_dry_run: self.is_dry_run, ..Report::default() };
         report.add(stream.clone(), self.of(&head).await?);

@@ -112,14 +112,15 @@ impl Folder {
         let mut lines = text[..whole].lines();
         let Some(subject) = lines.next() else { return Ok(None) };
         let subject: Subject =
-            serde_json::from_str(subject).context("line 1 is not of an export")?;
+            serde_json::from_str(subject).context("line 1 is not the first line of an export")?;
         ensure!(
             subject.layout == LAYOUT,
             "it has layout {}, and this build knows {LAYOUT}",
             subject.layout
         );
         let segment = |(n, line): (usize, &str)| {
-            serde_json::from_str(line).with_context(|| format!("line {} is no segment", n + 2))
+            serde_json::from_str(line)
+                .with_context(|| format!("line {} names no file of an export", n + 2))
         };
         let segments = lines.enumerate().map(segment).collect::<Result<_>>()?;
         Ok(Some((Self { path: path.to_owned(), subject, segments }, whole)))
@@ -130,9 +131,35 @@ impl Folder {
         self.path.join(&segment.file)
     }
 
+    /// Compares the files with their hashes.
+    ///
+    /// # Errors
+    /// A file can't be read, or is not as it was written.
+    pub(crate) fn check(&self) -> Result<()> {
+        for segment in &self.segments {
+            let path = self.file(segment);
+            let file = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
+            segment.ensure_is(Sha256::new_with_prefix(file), &path)?;
+        }
+        Ok(())
+    }
+
     /// The checkpoint up to which it has everything.
     pub(crate) fn until(&self) -> Checkpoint {
         self.segments.last().map_or(self.subject.from, |segment| segment.until)
+    }
+}
+
+impl Segment {
+    /// Fails if its file has another hash.
+    pub(crate) fn ensure_is(&self, hash: Sha256, path: &Path) -> Result<()> {
+        ensure!(
+            self.sha256 == hex(hash),
+            "{} is not as the export wrote it: its SHA-256 is another one than `export.list` has. Take the file from another \
+             copy, or export again into another folder",
+            path.display()
+        );
+        Ok(())
     }
 }
 
@@ -252,7 +279,7 @@ impl Write for Hashed {
 }
 
 /// A hash as text.
-pub(crate) fn hex(hash: Sha256) -> String {
+fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

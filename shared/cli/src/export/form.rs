@@ -4,7 +4,6 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use ringfence_feed::{Checkpoint, Entry};
-use serde_json::{Value, json};
 
 use super::folder::{Form, Hashed, Written};
 #[cfg(feature = "parquet")]
@@ -12,7 +11,7 @@ use super::table::Rows;
 use crate::line::of_entry;
 
 /// A segment that is being written.
-pub(super) struct Segment {
+pub(super) struct OpenSegment {
     file: Hashed,
     #[cfg(feature = "parquet")]
     rows: Option<Rows>,
@@ -21,7 +20,7 @@ pub(super) struct Segment {
     pub(super) entries: u64,
 }
 
-impl Segment {
+impl OpenSegment {
     /// Fails if this build can't write the form.
     pub(super) fn ensure_built(form: Form) -> Result<()> {
         if form == Form::Parquet && !cfg!(feature = "parquet") {
@@ -50,7 +49,7 @@ impl Segment {
             rows.add(entry);
             return Ok(());
         }
-        Ok(writeln!(self.file, "{}", line(entry))?)
+        Ok(writeln!(self.file, "{}", of_entry(entry))?)
     }
 
     pub(super) fn end(self, written: &mut Written, until: Checkpoint) -> Result<()> {
@@ -63,13 +62,4 @@ impl Segment {
         let file = self.file;
         written.end(file, until, self.events)
     }
-}
-
-/// An entry as a line. On a log of streams the payload does not repeat the id of its stream, so it stands beside it.
-fn line(entry: &Entry) -> Value {
-    let mut line = of_entry(entry);
-    if let Some(id) = entry.event.stream_id() {
-        line["streamId"] = json!(id);
-    }
-    line
 }

@@ -13,7 +13,6 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use ringfence_feed::{Checkpoint, Index, Until};
-use ringfence_new::near;
 use serde_json::json;
 
 use crate::Lists;
@@ -22,8 +21,8 @@ use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, IndexTable};
-use folder::{Form, Subject, Written};
-use form::Segment;
+use folder::{Form, Segment, Subject, Written};
+use form::OpenSegment;
 
 /// Most events of a segment. An export that is broken off reads at most so many again.
 const SEGMENT_EVENTS: u64 = 10_000;
@@ -74,11 +73,9 @@ struct Done {
 
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
-    Segment::ensure_built(*to)?;
-    let known = lists.stack.contexts.iter().map(|context| context.name).collect();
-    for unknown in contexts.iter().filter(|name| lists.stack.context(name).is_none()) {
-        // The index keeps the events of contexts that an earlier build had.
-        remark!("warning: this build has no context {unknown}{}", near(unknown, &known));
+    OpenSegment::ensure_built(*to)?;
+    for name in contexts {
+        lists.context(name)?;
     }
     let table = &index.index_table;
     let index = index.index(dynamo.client().await?);
@@ -103,7 +100,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         remark!("the export was broken off: the same command goes on with it");
     })?;
     let segments = &written.folder.segments;
-    let events = |of: &[folder::Segment]| of.iter().map(|segment| segment.events).sum();
+    let events = |of: &[Segment]| of.iter().map(|segment| segment.events).sum();
     let done = Done {
         folder: folder.display().to_string(),
         events: events(&segments[before..]),
@@ -126,7 +123,7 @@ async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<
     while let Some(entry) = entries.try_next().await? {
         let open = match &mut segment {
             Some(open) => open,
-            none => none.insert(Segment::begin(written)?),
+            none => none.insert(OpenSegment::begin(written)?),
         };
         read += 1;
         open.entries += 1;

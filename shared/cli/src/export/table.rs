@@ -135,7 +135,7 @@ mod tests {
 
     use super::*;
     use crate::export::folder::{Form, Subject, Written};
-    use crate::export::form::Segment;
+    use crate::export::form::OpenSegment;
     use crate::line::event_of;
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let subject = Subject::new(Form::Parquet, "index", Checkpoint::START, &[]);
         let mut written = Written::open(folder.path(), subject, true).expect("a folder");
-        let mut segment = Segment::begin(&written).expect("a file");
+        let mut segment = OpenSegment::begin(&written).expect("a file");
         let at = |number: i64| Checkpoint::try_from(number).expect("a checkpoint");
         for (number, partition) in [(7, "customers#a"), (8, "orderId:o"), (9, "customers#b")] {
             let entry = Entry { checkpoint: at(number), event: event(partition, 2) };

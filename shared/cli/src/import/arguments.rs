@@ -23,13 +23,17 @@ castore-legacy: a table of Castore's older layout, into the aggregate log.
 propulsion-index: the order of the events in the index of Propulsion.DynamoStore, into the index.
 
 Tables are read strongly, and their events are held in memory. docs/operations.md says what becomes of each attribute, and
-what is not read. publish-events takes imported events like all others, and rules act on them. docs/operations.md says
-what to do before and after.
+what is not read.
+
+What acts on events would act on imported ones too: automations would take the places of events that come later. So
+switch the rules and the schedules of the stack off first, as docs/data.md says, and then say --rules-are-off.
+`cargo local --no-rules` starts a stack on this machine without them.
 
 Examples:
   ringfence import --from jsonl shop-events --dry-run
-  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events
-  ringfence import --from castore-legacy shop-customers --context customers --aggregate-table ringfence-prod-aggregates
+  ringfence import --from jsonl shop-events --rules-are-off
+  ringfence import --from reventless shop-dcb-events --table ringfence-prod-events --rules-are-off
+  ringfence import --from castore-legacy shop-customers --context customers --stack ringfence-prod --rules-are-off
   ringfence import --from propulsion-index shop-events-index --stack ringfence-prod")]
 pub(crate) struct Arguments {
     /// What the source is.
@@ -48,6 +52,9 @@ pub(crate) struct Arguments {
     pub(super) index_table: Option<String>,
     #[command(flatten)]
     pub(super) dynamo: DynamoEndpoint,
+    /// Says that the rules and the schedules of the stack are switched off, so that nothing acts on what is imported.
+    #[arg(long, env = "RULES_ARE_OFF")]
+    pub(super) rules_are_off: bool,
     /// Checks the events, and writes nothing.
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -9,18 +9,18 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use ringfence::SequencedEvent;
+use ringfence::{EventSchema, SequencedEvent, Tag};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 
 use super::arguments::Arguments;
 use super::logs::{Put, There, Writable};
-use super::report::{Report, check_readers};
+use super::report::{Report, check_readers, unreadable};
 use crate::Lists;
-use crate::export::folder::{Folder, Form, hex};
+use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;
 use crate::progress;
 use crate::tables::log_name;
@@ -36,7 +36,7 @@ const EVENTS: usize = 64;
 struct Source {
     path: PathBuf,
     /// What the list of the export says of it.
-    sha256: Option<String>,
+    segment: Option<Segment>,
 }
 
 /// Where a line is, and when its event comes.
@@ -100,7 +100,7 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
 /// The files of an export, or the one file.
 fn sources(path: &Path) -> Result<Vec<Source>> {
     if path.is_file() {
-        return Ok(vec![Source { path: path.to_owned(), sha256: None }]);
+        return Ok(vec![Source { path: path.to_owned(), segment: None }]);
     }
     let folder = Folder::read(path)?.with_context(|| {
         format!("{} is neither a file nor the folder of an export", path.display())
@@ -111,10 +111,8 @@ fn sources(path: &Path) -> Result<Vec<Source>> {
         path.display(),
         folder.subject.form.ending()
     );
-    let source = |segment| {
-        let (path, sha256) = (folder.file(segment), Some(segment.sha256.clone()));
-        Source { path, sha256 }
-    };
+    let source =
+        |segment: &Segment| Source { path: folder.file(segment), segment: Some(segment.clone()) };
     Ok(folder.segments.iter().map(source).collect())
 }
 
@@ -162,14 +160,10 @@ impl Lines {
                 progress::show(format_args!("{} lines checked", report.read));
             }
         }
-        let differs = source.sha256.as_ref().is_some_and(|sha256| *sha256 != hex(hash));
-        ensure!(
-            !differs,
-            "{} is not as the export wrote it: its SHA-256 is another one than `export.list` has. Nothing is written; take \
-             the file from another copy, or export again",
-            source.path.display()
-        );
-        Ok(())
+        match &source.segment {
+            Some(segment) => segment.ensure_is(hash, &source.path).context("nothing is imported"),
+            None => Ok(()),
+        }
     }
 
     fn add(&mut self, event: &SequencedEvent, place: (usize, u64, usize)) -> Result<()> {
@@ -276,7 +270,7 @@ impl Lane {
                 || there.content != event.content
                 || there.at < event.at
             {
-                let cause = "the log has another event in its place";
+                let cause = "the log has another event in its place, so the import can't be ended here: begin with empty tables";
                 return report.refuse(&Error::msg(cause), format!("{partition}/{slot}"));
             }
             self.last_at = there.at;
@@ -302,7 +296,7 @@ fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<Sequenced
     let now_ms = Clock::system().now_ms();
     ensure!(
         event.at <= now_ms,
-        "its time lies in the future: set the clock of this machine if it is slow"
+        "recordedAt: lies in the future; if the clock of this machine is slow, set it"
     );
     let log = Partition::of(&event).log;
     let context = lists.stack.context(&event.context);
@@ -323,5 +317,37 @@ fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<Sequenced
     );
     logs.check(&event)?;
     check_readers(&event, lists)?;
+    check_payload(&event, lists)?;
     Ok(event)
+}
+
+/// Fails if the payload says other tags than the line has, or another stream than the event is in.
+fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
+    let current = lists.stack.catalogs.current(event)?;
+    if let Some(id) = event.stream_id() {
+        let mut catalogs = lists.stack.catalogs.0.iter();
+        let catalog = catalogs.find(|it| it.context(&event.event_type) == Some(&*event.context));
+        let schema = catalog.and_then(|catalog| catalog.schema(&event.event_type));
+        let fields = schema.into_iter().flat_map(EventSchema::of_stream);
+        for (key, value) in fields.filter_map(|key| Some((key, current.data.get(key)?))) {
+            // A log leaves the field out, or keeps what is no text.
+            let is_other = value.as_str().is_some_and(|value| value != id);
+            ensure!(!is_other, "data.{key}: must be {id:?}, the id of the stream, is {value}");
+        }
+        return Ok(());
+    }
+    let Some(tags) = lists.tags.of_event(&current) else { return Ok(()) };
+    let no_such = |why| unreadable(&format!("the payload is no {}", event.event_type), None, &why);
+    let tags = tags.map_err(no_such)?;
+    let first = |of: &[Tag], without: &[Tag]| {
+        let other = of.iter().find(|tag| !without.contains(tag));
+        other.map(|Tag { key, value }| format!("{key}:{value}"))
+    };
+    if let Some(lacking) = first(&tags, &event.tags) {
+        bail!("tags: lack {lacking}, which follows from the payload");
+    }
+    if let Some(other) = first(&event.tags, &tags) {
+        bail!("tags: have {other}, which does not follow from the payload");
+    }
+    Ok(())
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, anyhow};
 use ringfence::SequencedEvent;
 use ringfence_dynamo::Units;
+use ringfence_lambda::plain;
 use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 
@@ -40,9 +41,21 @@ impl Report {
 pub(super) fn check_readers(event: &SequencedEvent, lists: &Lists) -> Result<()> {
     match lists.readers.unreadable(&lists.stack.catalogs, event).into_iter().next() {
         None => Ok(()),
-        Some(Unreadable { reader, why, .. }) => {
-            Err(Error::from(why).context(format!("{reader} can't read {}", event.event_type)))
+        Some(Unreadable { reader, field, why, .. }) => {
+            let field = field.as_deref();
+            Err(unreadable(&format!("{reader} can't read {}", event.event_type), field, &why))
         }
+    }
+}
+
+/// Why a payload can't be read: the field, and what it takes.
+pub(super) fn unreadable(what: &str, field: Option<&str>, why: &serde_json::Error) -> Error {
+    let why = why.to_string();
+    // The text names a field that is missing itself.
+    let field = field.filter(|_| !why.starts_with("missing field `"));
+    match plain("", field.unwrap_or_default(), &why) {
+        (field, message) if field.is_empty() => anyhow!("{what}: {message}"),
+        (field, message) => anyhow!("{what}: data.{field}: {message}"),
     }
 }
 

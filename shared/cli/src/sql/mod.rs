@@ -46,6 +46,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
         format!("{} is not the folder of an export: `ringfence export` makes one", path.display())
     })?;
     ensure!(!folder.segments.is_empty(), "the export in {} has no events yet", path.display());
+    folder.check()?;
     let views = views::of(&folder, lists)?;
     let form = if arguments.json { "-json" } else { "-box" };
     // The file of the person's own settings could change what is printed.
@@ -81,7 +82,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A statement with the end that the program waits for.
+/// A statement with the end that the program waits for. It has a line of its own, because the last one may be a comment.
 fn ended(select: &str) -> String {
-    format!("{};", select.trim().trim_end_matches(';'))
+    format!("{}\n;", select.trim().trim_end_matches(';'))
 }

@@ -4,7 +4,8 @@ use ringfence::{
     BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
     TagSchema, prelude::*,
 };
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::shop::{Booked, Cleaned, Closed, Opened, Priced, Rated};
 
@@ -150,6 +151,12 @@ fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
     let current = Catalogs::default().current(&event).unwrap();
     assert_eq!(Taken::decode(&current).unwrap(), expected);
     assert_eq!(event.id(), "seat:rf-12%2F7/3");
+    // What a person reads of a wrong payload names no type of the program.
+    let wrong = SequencedEvent { data: Value::Null, ..event };
+    let error = Taken::decode(&Catalogs::default().current(&wrong).unwrap()).unwrap_err();
+    assert_eq!(error.to_string(), "invalid type: null, expected an object");
+    let error = SeatTaken::deserialize(Value::Null).unwrap_err();
+    assert_eq!(error.to_string(), "invalid type: null, expected an object");
 }
 
 #[derive(Clone, Debug, PartialEq, Command)]

@@ -48,7 +48,8 @@ impl Template {
     /// # Errors
     /// Something is not understood. The message names the resource and the property.
     pub fn model(&self, queues: &str) -> Result<Model, TemplateError> {
-        Model::new(&View { resolver: Resolver { document: &self.document, queues } })
+        let model = Model::new(&View { resolver: Resolver { document: &self.document, queues } })?;
+        Ok(if self.rules_are_off { model.without_rules() } else { model })
     }
 }
 
@@ -57,16 +58,11 @@ impl Model {
         check_rules(view)?;
         let mut model = Self {
             tables: tables(view)?,
-            functions: Vec::new(),
-            routes: Vec::new(),
-            mappings: Vec::new(),
             buses: names(view, "AWS::Events::EventBus")?,
-            rules: Vec::new(),
-            schedules: Vec::new(),
-            queue_mappings: Vec::new(),
             queues: queues(view)?,
             buckets: names(view, "AWS::S3::Bucket")?,
             outputs: outputs(view)?,
+            ..Self::default()
         };
         let auth = api_auth(view)?;
         for (id, body) in view.resources("AWS::Serverless::Function")? {
@@ -136,6 +132,10 @@ impl Model {
                 }
                 "ScheduleV2" => {
                     let schedule: ScheduleEvent = view.property(id, body, &properties)?;
+                    if schedule.name.is_none() && !schedule.omit_name {
+                        let what = "a name that each stack would have, write OmitName: true";
+                        return Err(not_understood(id, &properties, what));
+                    }
                     let times = Times::parse(&schedule.schedule_expression);
                     self.schedules.push(Schedule {
                         name: format!("{id}{name}"),

@@ -13,6 +13,7 @@ use super::{
 /// A parsed template.
 pub struct Template {
     pub(super) document: Value,
+    pub(super) rules_are_off: bool,
 }
 
 impl Template {
@@ -39,7 +40,12 @@ impl Template {
     /// # Errors
     /// It is not YAML.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
-        Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)? })
+        Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)?, rules_are_off: false })
+    }
+
+    /// Switches the rules of the buses and the schedules off, so that nothing acts on events.
+    pub fn switch_rules_off(&mut self) {
+        self.rules_are_off = true;
     }
 
     /// Gives a parameter another value than the one for this machine: `NAME=VALUE`.

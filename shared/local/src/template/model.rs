@@ -23,6 +23,8 @@ pub struct Model {
     pub rules: Vec<Rule>,
     /// The schedules.
     pub schedules: Vec<Schedule>,
+    /// Whether rules and schedules are switched off. Then there are none.
+    pub rules_are_off: bool,
     /// The event source mappings of queues.
     pub queue_mappings: Vec<QueueMapping>,
     /// The queues.
@@ -38,6 +40,11 @@ impl Model {
     #[must_use]
     pub fn table(&self, id: &str) -> Option<&TableResource> {
         self.tables.iter().find(|table| table.id == id)
+    }
+
+    /// The same with its rules and schedules switched off.
+    pub(super) fn without_rules(self) -> Self {
+        Self { rules: Vec::new(), schedules: Vec::new(), rules_are_off: true, ..self }
     }
 
     /// Whether the HTTP API asks for tokens.

@@ -193,8 +193,9 @@ pub(super) struct RuleEvent {
 pub(super) struct ScheduleEvent {
     pub(super) schedule_expression: String,
     pub(super) retry_policy: Option<RetryPolicy>,
-    #[serde(rename = "Name")]
-    _name: Option<String>,
+    pub(super) name: Option<String>,
+    #[serde(default)]
+    pub(super) omit_name: bool,
     #[serde(rename = "Description")]
     _description: Option<String>,
     #[serde(rename = "State")]

@@ -76,7 +76,7 @@ Resources:
         Sweep:
           Type: ScheduleV2
           Properties:
-            { ScheduleExpression: rate(5 minutes), RetryPolicy: { MaximumRetryAttempts: 0 } }
+            { ScheduleExpression: rate(5 minutes), OmitName: true, RetryPolicy: { MaximumRetryAttempts: 0 } }
   OnOrder:
     Type: AWS::Events::Rule
     Properties:
@@ -166,6 +166,12 @@ fn routes_mappings_schedules_and_rules_are_read() {
     assert_eq!(rule.targets[0].retries.attempts_max, Some(3));
     let queue = rule.targets[0].dead_letter_queue.as_deref();
     assert_eq!(queue, Some("arn:aws:sqs:us-east-1:000000000000:ringfence-local-Dead"));
+
+    let mut template = Template::parse(SHOP).expect("a template");
+    template.switch_rules_off();
+    let off = template.model(QUEUES).expect("a model");
+    assert!(off.rules_are_off && off.rules.is_empty() && off.schedules.is_empty());
+    assert_eq!((off.mappings.len(), model.rules_are_off), (model.mappings.len(), false));
 }
 
 #[test]
@@ -253,6 +259,11 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     check_refused(value, "!Ref Nowhere, DEAD", "a reference to Nowhere");
     check_refused("Type: HttpApi", "Type: Schedule", "PlaceOrder: Properties.Events.Api");
     check_refused("Type: HttpApi", "Type: Schedule", "Type Schedule, write ScheduleV2");
+    check_refused(
+        "OmitName: true",
+        "OmitName: false",
+        "each stack would have, write OmitName: true",
+    );
     check_refused(
         "rate(5 minutes)",
         "rate(5 weeks)",

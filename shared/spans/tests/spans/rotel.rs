@@ -1,43 +1,23 @@
 //! What forward-spans sends, as a collector reads it that others have written: Rotel, which pip installs.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ringfence::Traceparent;
+use ringfence_local::pip::PipProgram;
 
 use crate::{OF_A_SLICE, batch, forward, line, run, span};
 
-/// If this variable is `1`, the test fails on a machine that can't run the collector.
-const REQUIRED: &str = "RINGFENCE_REQUIRE_COLLECTOR";
-const PACKAGE: &str = "rotel==0.0.1a15";
-
-/// The program, installed once below the target folder.
-fn program() -> Result<PathBuf, String> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(PACKAGE);
-    let program = folder.join("rotel/rotel-agent");
-    if !program.exists() {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-        pip.args(["--root-user-action=ignore", "--target"]).arg(&folder).arg(PACKAGE);
-        let installed = pip.output().map_err(|error| format!("python3: {error}"))?;
-        if !installed.status.success() {
-            return Err(String::from_utf8_lossy(&installed.stderr).into_owned());
-        }
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let executable = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(&program, executable).map_err(|error| error.to_string())?;
-        }
-    }
-    let version = Command::new(&program).arg("--version").output();
-    version.map_err(|error| format!("{}: {error}", program.display()))?;
-    Ok(program)
-}
+static ROTEL: PipProgram = PipProgram {
+    tests: "spans at a collector of others",
+    package: "rotel==0.0.1a15",
+    file: "rotel/rotel-agent",
+    required: "RINGFENCE_REQUIRE_COLLECTOR",
+    folder: env!("CARGO_TARGET_TMPDIR"),
+};
 
 /// A running collector that writes what it takes into a file.
 struct Rotel {
@@ -86,16 +66,7 @@ impl Drop for Rotel {
 
 #[tokio::test]
 async fn a_collector_of_others_reads_the_spans() {
-    let program = match program() {
-        Ok(program) => program,
-        Err(why) => {
-            let is_required = std::env::var_os(REQUIRED).is_some_and(|set| set == "1");
-            assert!(!is_required, "{REQUIRED}=1, but Rotel can't run: {why}");
-            let left_out = format!("LEFT OUT, spans at a collector of others: {why}\n");
-            let _ = std::io::stderr().write_all(left_out.as_bytes());
-            return;
-        }
-    };
+    let Some(program) = ROTEL.path() else { return };
     let rotel = Rotel::start(program);
     rotel.wait(|_| TcpStream::connect(&rotel.address).is_ok()).await;
     let root = span("c-1", None);

@@ -161,7 +161,6 @@ fn the_scopes_of_a_route_are_written_changed_and_removed() {
             "      Events: {{ Http: {{ Properties: {{ Method: POST, Path: {path}{auth} }} }} }}\n"
         )
     };
-    let scopes = |scopes: &[&str]| self::scopes(scopes);
     let text = |auth: &str| {
         [
             route("/rooms/book", ", Auth: { Authorizer: NONE }"),

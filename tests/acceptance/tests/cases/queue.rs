@@ -1,76 +1,26 @@
 //! Commands by the queue, on the tables and the queues of the template: their order, their answers, and what becomes of
 //! them when something fails.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+mod machine;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use ringfence_dynamo::wire::{Director, Fault};
 use ringfence_function::{Call, Issuers, Service};
-use ringfence_lambda::QueuedCommand;
 use ringfence_local::queue_poller::{batch, failed};
-use ringfence_local::queues::{MessageOrder, Queues};
+use ringfence_local::queues::Queues;
 use ringfence_local::template::Template;
-use ringfence_queue::{
-    CommandAnswers, CommandQueue, CommandState, QueuedSlices, RunCommands, TRIES_MAX,
-};
+use ringfence_queue::{CommandAnswers, CommandState, QueuedSlices, RunCommands, TRIES_MAX};
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
 use stack::Shop;
 
-type Sent<'a> = BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>>;
+use machine::{Busy, COMMANDS, LETTERS, Local};
 
-/// The names of the queues.
-const COMMANDS: &str = "ringfence-local-CommandQueue";
-const LETTERS: &str = "ringfence-local-CommandsDeadLetters";
 const TABLES: [&str; 4] = ["EventTable", "AggregateTable", "DocumentTable", "ViewTable"];
 const PLACE: &str = "ordering/place-order";
 const CANCEL: &str = "ordering/cancel-order";
 const SYNC: &str = "ordering/sync-catalog-product";
-
-/// The queues of one machine.
-struct Local(Queues);
-
-impl Local {
-    fn put(&self, queue: &str, body: Value, group: &str, id: &str) {
-        let order = MessageOrder { group: Some(group.into()), deduplication: Some(id.into()) };
-        self.0.put(queue, body.to_string(), BTreeMap::new(), order).unwrap();
-    }
-}
-
-impl CommandQueue for Local {
-    fn send(&self, queued: &QueuedCommand) -> Sent<'_> {
-        self.put(COMMANDS, json!(queued), &queued.group, &queued.command_id);
-        async { Ok(()) }.boxed()
-    }
-
-    fn keep(&self, letter: &Value, message_id: &str, group: &str) -> Sent<'_> {
-        self.put(LETTERS, letter.clone(), group, message_id);
-        async { Ok(()) }.boxed()
-    }
-
-    fn show_after(&self, receipt: &str, seconds: u16) -> Sent<'_> {
-        let time = Duration::from_secs(seconds.into());
-        assert!(self.0.hide(COMMANDS, receipt, time).unwrap());
-        async { Ok(()) }.boxed()
-    }
-}
-
-/// Refuses the requests that have one of these texts, as a store that is busy does.
-#[derive(Default)]
-struct Busy(Mutex<Vec<&'static str>>);
-
-impl Director for Busy {
-    fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
-        let request = format!("{operation} {request}");
-        let is_it = self.0.lock().unwrap().iter().any(|text| request.contains(text));
-        if is_it { vec![Fault::error("ThrottlingException")] } else { Vec::new() }
-    }
-
-    fn carried_out(&self, _: &str, _: &Value, _: u16) {}
-}
 
 struct World {
     dynamo: Dynamo,
@@ -268,8 +218,10 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
     let waits = world.answer("p1").await;
     assert_eq!((&waits["tries"], &waits["problem"]["status"]), (&json!(1), &json!(503)));
     assert_eq!(world.deliver(false).await, 0, "the group waits");
+    // Of what was tried, a repeat adds no message, also when SQS has forgotten its id.
+    tokio::time::advance(Duration::from_secs(600)).await;
+    world.give(PLACE, "p1", &place("o-1", "lamp")).await;
     world.busy.0.lock().unwrap().clear();
-    tokio::time::advance(Duration::from_secs(2)).await;
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p1", "c1"]).await, ["accepted", "accepted"]);
     assert_eq!(world.answer("c1").await["answer"]["events"][0]["slot"], 2);
@@ -297,25 +249,29 @@ async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
     while world.deliver(false).await > 0 {}
     assert_eq!(world.answer("c1").await["answer"]["code"], "OrderNotFound");
 
-    // A redrive puts it into the queue again, with how often it was tried. It has all its tries again.
-    let mut again = letter["queued"].clone();
-    again["tries"] = letter["tries"].clone();
+    // A redrive puts it into the queue again. It has all its tries again.
+    let again = letter["queued"].clone();
     Local(world.queues.clone()).put(COMMANDS, again, "orderId:o-1", "redrive");
     world.busy.0.lock().unwrap().push("Query");
     world.deliver(false).await;
     assert_eq!(world.letters().len(), 1, "it is not given up at once");
-    assert_eq!(world.states(&["p1"]).await, ["pending"]);
+    assert_eq!(world.answer("p1").await["tries"], 1);
     world.busy.0.lock().unwrap().clear();
     tokio::time::advance(Duration::from_secs(600)).await;
     world.deliver(false).await;
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 
-    // A repeat of its request that has seen it given up does not take the answer away.
+    // So does a repeat of its request after it was given up. Its id is still its own.
     let answers = CommandAnswers::new(world.dynamo.client.clone(), "ViewTable");
-    let known = answers.find("p1").await.unwrap().unwrap();
-    let mut waits = known.clone();
-    (waits.state, waits.answer) = (CommandState::Pending, None);
-    assert_eq!(answers.reopen(&waits, 0).await.unwrap(), Some(known));
+    let mut given_up = answers.find("p1").await.unwrap().unwrap();
+    (given_up.state, given_up.answer) = (CommandState::Failed, None);
+    given_up.tries = TRIES_MAX;
+    answers.keep(&given_up, world.dynamo.clock.now_ms()).await.unwrap();
+    let (status, _) = world.give_as(&caller("p1"), PLACE, &place("o-2", "lamp")).await;
+    assert_eq!((status, world.queues.messages()[COMMANDS].len()), (422, 0));
+    world.give(PLACE, "p1", &place("o-1", "lamp")).await;
+    assert_eq!(world.answer("p1").await.get("tries"), None);
+    world.deliver(false).await;
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 }
 
@@ -330,6 +286,11 @@ async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() 
     world.busy.0.lock().unwrap().push("\"answer\":{\"S\"");
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p", "no"]).await, ["pending", "pending"]);
+    // Nothing notes how often that was, so the pauses go by how often the messages were received.
+    for (seconds, messages) in [(2, 2), (10, 2), (10, 0)] {
+        tokio::time::advance(Duration::from_secs(seconds)).await;
+        assert_eq!(world.deliver(false).await, messages);
+    }
     world.busy.0.lock().unwrap().clear();
     tokio::time::advance(Duration::from_secs(600)).await;
     // Its answer is kept, and the message is not deleted.
@@ -356,6 +317,8 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let ada = with_token("k", "ada", "ordering/write");
     let (status, given) = world.give_as(&ada, CANCEL, &cancel("o-1")).await;
     assert_eq!((status, &given["commandId"]), (202, &json!("k")));
+    let mut large = place("o-1", "");
+    large["productIds"] = (0..30_000).map(|n| format!("p-{n:05}")).collect();
     let refused = [
         (&ada, CANCEL, cancel("o-2"), 422, "key-reused"),
         (&ada, PLACE, place("o-1", "lamp"), 422, "key-reused"),
@@ -364,6 +327,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         (&caller("l"), CANCEL, json!({}), 400, "malformed"),
         (&caller("l/m"), CANCEL, cancel("o-1"), 400, "malformed"),
         (&caller("l"), "ordering/no-slice", cancel("o-1"), 404, "slice-not-found"),
+        (&caller("l"), PLACE, large, 413, "too-large"),
     ];
     for (caller, slice, command, expected, kind) in refused {
         let (status, problem) = world.give_as(caller, slice, &command).await;
@@ -383,6 +347,11 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         let (status, answer) = world.ask("GET", id(), caller, "").await;
         assert_eq!(status, expected, "{answer}");
     }
+    world.busy.0.lock().unwrap().push("$Command-");
+    let (status, problem) = world.ask("GET", id(), &ada, "").await;
+    let detail = "what became of the command is not known now; ask again";
+    assert_eq!((status, &problem["detail"]), (503, &json!(detail)));
+    world.busy.0.lock().unwrap().clear();
     for unknown in ["other".to_owned(), "k".repeat(3_000)] {
         let (status, problem) = world.ask("GET", json!({ "id": unknown }), &ada, "").await;
         assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));

@@ -28,13 +28,14 @@ const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
-const TESTS: [(&[&str], &str); 8] = [
+const TESTS: [(&[&str], &str); 9] = [
     (&["--test", "feed"], ""),
     (&["--test", "views"], ""),
     (&["--test", "dcb-log"], ""),
     (&["--test", "document-log"], "curve"),
     (&["--test", "projects"], "races"),
     (&["--test", "project"], "publishing"),
+    (&["--test", "project"], "together"),
     (&["--test", "acceptance"], "console"),
     (&["--lib"], "publisher::crashes"),
 ];

@@ -12,6 +12,7 @@ fn refused(arguments: &str) -> String {
         "AGGREGATE_TABLE",
         "DOCUMENT_TABLE",
         "EVENT_BUS",
+        "RULES_ARE_OFF",
     ] {
         ringfence.env_remove(name);
     }
@@ -48,8 +49,12 @@ fn wrong_flags_are_named() {
         ),
         ("import --from reventless --table t", "<SOURCE>"),
         (
-            "import --from reventless source",
+            "import --from reventless source --rules-are-off",
             "name the table of the DCB log with --table or --stack",
+        ),
+        (
+            "import --from jsonl source --table t",
+            "could act on the events and take the places of later ones: ask-supplier. Switch the rules",
         ),
         ("aggregates verify", "--aggregate-table <AGGREGATE_TABLE>"),
         ("documents verify", "--document-table <DOCUMENT_TABLE>"),
@@ -75,6 +80,7 @@ fn wrong_flags_are_named() {
         ("tail --index-table i --view-table v --reader a --from 1", "cannot be used with"),
         ("tail --index-table i --view-table v --reader orders#1", "256 bytes and no #"),
         ("tail --index-table i --tag order", "a tag is KEY:VALUE, such as orderId:ord-1"),
+        ("read --table t --tag :x", "\":x\" is not a tag: a tag is KEY:VALUE"),
         ("replay bus --index-table i --view-table v --bus b", "--name <NAME>"),
         ("replay bus --index-table i --view-table v --bus b --name a#1", "a name has 1 to 64"),
         ("replay bus --index-table i --view-table v --bus b --name a --rate 0", "--rate"),

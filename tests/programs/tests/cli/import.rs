@@ -245,7 +245,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
             named("d"),
             "attribute tags must be a list of tags: invalid type: integer `7`, expected a sequence",
         ),
-        (named("g"), "catalog-products can't read ProductAdded: missing field `name`"),
+        (named("g"), "catalog-products can't read ProductAdded: data.name: is missing"),
         (named("a") + " and 1 more", "event type ProductLost is not in the catalog"),
         (
             named("m"),

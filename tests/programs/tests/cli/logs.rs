@@ -149,10 +149,12 @@ async fn documents_are_verified() {
 async fn the_table_of_another_log_is_refused_with_what_it_is() {
     let world = World::start().await;
     world.indexed_demand("p1", "o1").await;
-    let verifies: [(&[&str], &str); 3] = [
+    cart(&world, "a", 1).await;
+    let verifies: [(&[&str], &str); 4] = [
         (&["verify", "--table"], EVENTS),
         (&["aggregates", "verify", "--aggregate-table"], AGGREGATES),
         (&["documents", "verify", "--document-table"], DOCUMENTS),
+        (&["index", "verify", "--index-table"], INDEX),
     ];
     let tables = [
         (EVENTS, "the table of a DCB log; see `ringfence verify`"),

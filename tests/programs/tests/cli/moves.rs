@@ -76,6 +76,9 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         let before = ["--before", "2024-06-23T01:00:00+01:00"];
         assert_eq!(list(&[&table[..], &before].concat()), (0, format!("{ada}1 aggregates\n")));
     }
+    let said = world.error(&["aggregates", "list", "--context", "customer"]);
+    let expected = "customer is no context on the aggregate log; its contexts are: customers";
+    assert_eq!(said, format!("error: {expected}\n"));
     let said = world.error(&["aggregates", "list", "--context", "a", "--after", "yesterday"]);
     assert!(said.contains("must be a time of RFC 3339 since 1970, such as"), "{said}");
     let said = world.error(&["aggregates", "list", "--context", "a", "--aggregate-table", INDEX]);

@@ -8,7 +8,7 @@ use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use serde_json::json;
 
-use crate::world::{DOCUMENTS, World};
+use crate::world::{DOCUMENTS, EVENTS, World};
 
 const PRUNE: [&str; 6] = ["documents", "prune", "--context", "carts", "--older-than", "30d"];
 /// A day in milliseconds.
@@ -119,7 +119,9 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
         assert!(status == 0 && read.lines().count() == 1, "{more:?}: {read}");
     }
     let said = world.error(&[&PRUNE[..], &["--id", "z"]].concat());
-    assert_eq!(said, "error: there is no document carts-z\n");
+    assert!(said.starts_with("error: the table has no document carts-z: "), "{said}");
+    let said = world.error(&[&PRUNE[..], &["--index-table", EVENTS]].concat());
+    assert_eq!(said, "error: events is the table of a DCB log; see `ringfence verify`\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,42 +1,21 @@
 //! `sql`, with DuckDB if it can be had.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use ringfence_dynamo::Clock;
+use ringfence_local::pip::PipProgram;
 use serde_json::{Value, json};
 
 use crate::data::{export, of_all_logs};
 
-/// If this variable is `1`, the test fails on a machine that can't run DuckDB.
-const REQUIRED: &str = "RINGFENCE_REQUIRE_DUCKDB";
-const PACKAGE: &str = "duckdb-cli==1.5.6";
-
-/// The program, installed once below the target folder.
-fn duckdb() -> Result<PathBuf, String> {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(PACKAGE);
-    let program = folder.join("duckdb_cli/duckdb");
-    if !program.exists() {
-        let mut pip = Command::new("python3");
-        pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-        pip.args(["--root-user-action=ignore", "--target"]).arg(&folder).arg(PACKAGE);
-        let installed = pip.output().map_err(|error| format!("python3: {error}"))?;
-        if !installed.status.success() {
-            return Err(String::from_utf8_lossy(&installed.stderr).into_owned());
-        }
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            let executable = fs::Permissions::from_mode(0o755);
-            fs::set_permissions(&program, executable).map_err(|error| error.to_string())?;
-        }
-    }
-    let version = Command::new(&program).arg("--version").output();
-    version.map_err(|error| format!("{}: {error}", program.display()))?;
-    Ok(folder.join("duckdb_cli"))
-}
+static DUCKDB: PipProgram = PipProgram {
+    tests: "an export asked in SQL",
+    package: "duckdb-cli==1.5.6",
+    file: "duckdb_cli/duckdb",
+    required: "RINGFENCE_REQUIRE_DUCKDB",
+    folder: env!("CARGO_TARGET_TMPDIR"),
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_is_asked_in_sql() {
@@ -50,24 +29,23 @@ async fn an_export_is_asked_in_sql() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
     };
-    let select = "SELECT unnest(\"sealIds\") AS seal FROM ParcelPacked ORDER BY seal;";
+    let select = "SELECT unnest(\"sealIds\") AS seal FROM ParcelPacked ORDER BY seal -- each once";
     let (status, views, error) = sql(select, folder.path());
     assert!(status == 2 && error.contains("the program duckdb is not installed"), "{error}");
     assert!(views.contains("CREATE VIEW \"ParcelPacked\" AS SELECT id AS _id, "), "{views}");
-    assert!(views.ends_with(&format!("{select}\n")), "{views}");
+    assert!(views.ends_with(&format!("{select}\n;\n")), "{views}");
 
-    let programs = match duckdb() {
-        Ok(programs) => programs,
-        Err(why) => {
-            let is_required = std::env::var_os(REQUIRED).is_some_and(|set| set == "1");
-            assert!(!is_required, "{REQUIRED}=1, but DuckDB can't run: {why}");
-            let left_out = format!("LEFT OUT, an export asked in SQL: {why}\n");
-            let _ = std::io::stderr().write_all(left_out.as_bytes());
-            return;
-        }
-    };
+    let segment = path.join("000001.jsonl");
+    let whole = fs::read(&segment).unwrap();
+    fs::write(&segment, &whole[..whole.len() - 1]).unwrap();
+    let (status, _, error) = sql(select, folder.path());
+    assert!(status == 2 && error.contains("000001.jsonl is not as the export wrote it"), "{error}");
+    fs::write(&segment, whole).unwrap();
+
+    let Some(program) = DUCKDB.path() else { return };
+    let programs = program.parent().unwrap();
     let rows = |select: &str| {
-        let (status, rows, error) = sql(select, &programs);
+        let (status, rows, error) = sql(select, programs);
         assert_eq!((status, &*error), (0, ""), "{select}");
         serde_json::from_str::<Value>(&rows).unwrap()
     };
@@ -82,6 +60,6 @@ async fn an_export_is_asked_in_sql() {
     let recent =
         rows(&format!("SELECT count(*) AS n FROM events WHERE epoch_ms(\"recordedAt\") > {ago}"));
     assert_eq!(recent, json!([{ "n": 9 }]));
-    let (status, _, error) = sql("SELECT nothing FROM ParcelPacked", &programs);
+    let (status, _, error) = sql("SELECT nothing FROM ParcelPacked", programs);
     assert!(status == 2 && error.contains("duckdb: Binder Error"), "{error}");
 }

@@ -202,11 +202,11 @@ impl Caller {
 
     /// Pulls, if the caller says where the events are, and says whether that is so.
     pub(super) async fn pull(&self, folder: &Folder) -> Result<bool> {
-        if folder.read()?.is_local()? {
+        if folder.is_begun()? && folder.read()?.is_local()? {
             return Ok(false);
         }
         let Some(origin) = self.source.origin().await? else { return Ok(false) };
-        pull(&origin, &folder.write()?).await?;
+        pull(&origin, folder).await?;
         Ok(true)
     }
 }

@@ -91,10 +91,10 @@ impl Caller {
     /// Pulls, and says whether that is possible. Without the index the copy has to do.
     ///
     /// # Errors
-    /// Another program holds the lock, for which this one would wait again.
+    /// There is no copy. Or another program holds the lock, for which this one would wait again.
     async fn pull_if_possible(&self, folder: &Folder) -> Result<bool> {
         match self.pull(folder).await {
-            Err(error) if !error.is::<Held>() => {
+            Err(error) if folder.is_begun()? && !error.is::<Held>() => {
                 remark!("warning: {error:#}");
                 Ok(false)
             }

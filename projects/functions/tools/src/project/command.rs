@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, ensure};
-use projects::{AgentId, ConvergenceEscalated, EdgeConverged, FeatureRef, PRIMARY, ProjectId};
+use projects::{
+    AgentId, ClaimId, ConvergenceEscalated, EdgeConverged, EdgeRef, FeatureRef, PRIMARY, ProjectId,
+};
 use ringfence::Event;
 use ringfence_dynamo::Clock;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::json;
 use super::standing::Standing;
 use projects::line::About;
 
@@ -52,8 +55,7 @@ impl Draft {
     /// # Errors
     /// It is not a JSON object.
     pub(crate) fn new(slice: &str, text: &str, agent: Option<&AgentId>) -> Result<Self> {
-        let mut given: Map<String, Value> =
-            serde_json::from_str(text).context("--data: must be a JSON object")?;
+        let mut given = json::object(text).context("--data")?;
         if let Some(agent) = agent {
             given.entry("agent").or_insert_with(|| agent.to_string().into());
         }
@@ -140,6 +142,14 @@ impl Draft {
         STARTING.contains(&&*self.slice) && self.agent == PRIMARY
     }
 
+    /// The current claim of its agent on an edge. A person answers a question under that of the agent that asked it.
+    fn claim_on<'s>(&self, edge: &EdgeRef, standing: &'s Standing) -> Option<&'s ClaimId> {
+        let holder = standing.holder(edge)?;
+        let convergence = self.given.get("convergence").and_then(Value::as_str);
+        let is_answer = self.slice == CONVERGE && convergence == Some("questionAnswered");
+        (is_answer || holder.agent.to_string() == self.agent).then_some(&holder.claim)
+    }
+
     /// The command, with what the cache and the answers know.
     pub(crate) fn filled(&self, standing: &Standing) -> Value {
         let mut filled = Map::new();
@@ -148,19 +158,19 @@ impl Draft {
         };
         match &self.about {
             About { edge: Some(edge), .. } if self.is_claim() => {
-                add("after", json(standing.dependencies(&edge.feature)));
+                add("after", value(standing.dependencies(&edge.feature)));
             }
             About { edge: Some(edge), .. } if self.is_working() => {
-                if let Some(claim) = standing.claim(edge, &self.agent) {
-                    add("claim", claim.into());
+                if let Some(claim) = self.claim_on(edge, standing) {
+                    add("claim", claim.to_string().into());
                 } else if self.may_start() && !self.given.contains_key("claim") {
-                    add("after", json(standing.dependencies(&edge.feature)));
+                    add("after", value(standing.dependencies(&edge.feature)));
                 }
             }
             About { .. } if self.slice == DEPENDING => {
                 let on = self.given.get("on").and_then(Value::as_str);
                 if let Some(on) = on.and_then(|on| on.parse().ok()) {
-                    add("reachable", json(standing.reachable(&on)));
+                    add("reachable", value(standing.reachable(&on)));
                 }
             }
             About { .. } => {}
@@ -196,11 +206,11 @@ impl Draft {
         }
     }
 
-    fn learn(&mut self, field: &str, value: impl Serialize) {
-        self.learned.insert(field.to_owned(), json(value));
+    fn learn(&mut self, field: &str, known: impl Serialize) {
+        self.learned.insert(field.to_owned(), value(known));
     }
 }
 
-fn json(value: impl Serialize) -> Value {
-    serde_json::to_value(value).expect("names are texts")
+fn value(of: impl Serialize) -> Value {
+    serde_json::to_value(of).expect("names are texts")
 }

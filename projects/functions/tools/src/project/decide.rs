@@ -9,8 +9,10 @@ use ringfence::{
     Catalog, CommandContext, Context, Decisions, Envelope, EventLog, HandleError, Handled,
     Metadata, Principal, Slice, handle,
 };
+use ringfence_dynamo::Clock;
+use ringfence_function::{Issuers, Problem};
 use ringfence_stack::{MemberList, Visitor};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 type Decide =
     for<'a> fn(&'a dyn EventLog, &'a Catalog, Value, &'a Envelope) -> LocalBoxFuture<'a, Decided>;
@@ -25,8 +27,8 @@ pub enum Undecided {
     #[error("there is no slice {0}")]
     Unknown(String),
     /// The command does not have the shape of the slice's.
-    #[error("the command is malformed: {0}")]
-    Malformed(serde_path_to_error::Error<serde_json::Error>),
+    #[error("the command is malformed: {}", .0.detail())]
+    Malformed(Problem),
     /// The log failed, or the key belongs to another command.
     #[error(transparent)]
     Handle(#[from] HandleError),
@@ -38,12 +40,19 @@ pub struct Slices {
     catalog: Catalog,
 }
 
+/// Reads a command as the stack does, so what is wrong with it is the same in both.
+fn command<S: Slice>(data: &Value) -> Result<S, Undecided> {
+    let payload = json!({ "command": data }).to_string();
+    let commands = ringfence_lambda::read(&payload, &Issuers::default(), &Clock::system());
+    let (command, _) = commands.map_err(Undecided::Malformed)?.remove(0);
+    Ok(command)
+}
+
 impl Visitor for Slices {
     fn slice<S: Slice>(&mut self) {
         self.decide.insert(S::NAME, |log, catalog, data, envelope| {
             async move {
-                let command = serde_path_to_error::deserialize(data);
-                let command: S = command.map_err(Undecided::Malformed)?;
+                let command = command::<S>(&data)?;
                 Ok(handle(log, catalog, &Decisions::<S>::new(0), &command, envelope).await?)
             }
             .boxed_local()

@@ -1,8 +1,9 @@
 //! Where the segments of an export are: in a bucket, or in a folder of this machine.
 
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::{fs, io};
 
 use anyhow::{Context, Result, bail, ensure};
 use projects::ProjectId;
@@ -10,7 +11,8 @@ use projects::exchange::SegmentName;
 use projects::line::{Line, Place, summed};
 use ringfence_cli::objects::Objects;
 
-use super::folder::Appending;
+use super::folder::{Appending, names_in};
+use super::json;
 
 /// A bucket, `s3://<name>`, or a folder.
 #[derive(Clone, Debug)]
@@ -35,6 +37,24 @@ impl FromStr for Export {
 }
 
 impl Export {
+    /// Whether it has a segment of the project.
+    pub(crate) async fn has(&self, project: &ProjectId) -> Result<bool> {
+        let names = Segments::open(self).await?.names(project, "").await?;
+        Ok(!names.is_empty())
+    }
+
+    /// The projects that it has; `None` if that can't be known, because a role may list only the folder of a project.
+    pub(crate) fn projects(&self) -> Result<Option<BTreeSet<ProjectId>>> {
+        let Self::Folder(path) = self else { return Ok(None) };
+        let names = names_in(path).with_context(|| format!("reading {}", path.display()))?;
+        let has_segment = |name: &&String| {
+            let files = names_in(&path.join(name)).unwrap_or_default();
+            files.iter().any(|file| SegmentName::parse(file).is_some())
+        };
+        let projects = names.iter().filter(has_segment);
+        Ok(Some(projects.filter_map(|name| name.parse().ok()).collect()))
+    }
+
     /// Appends the lines of a project after a place. Says how many there were, and the last one.
     ///
     /// # Errors
@@ -61,8 +81,7 @@ impl Export {
             let (mut new, mut is_known) = (String::new(), false);
             for line in text.split_inclusive('\n') {
                 let object = summed(line.trim_end()).with_context(|| damaged(project, &name))?;
-                let place: Line =
-                    serde_json::from_str(&object).with_context(|| damaged(project, &name))?;
+                let place: Line = json::read(&object).with_context(|| damaged(project, &name))?;
                 let place = Place::of_line(&place);
                 is_known |= after.as_ref() == Some(&place);
                 if i64::from(place.checkpoint) > at(&last) {
@@ -114,21 +133,10 @@ impl<'e> Segments<'e> {
                 keys.iter().filter_map(|key| Some(key.strip_prefix(&prefix)?.to_owned())).collect()
             }
             Self::Folder(path) => {
-                let folder = path.join(project.to_string());
-                let reading = || format!("reading {}", folder.display());
-                match fs::read_dir(&folder) {
-                    Ok(entries) => {
-                        let name = |entry: io::Result<fs::DirEntry>| {
-                            entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
-                        };
-                        entries.map(name).collect::<io::Result<Vec<_>>>().with_context(reading)?
-                    }
-                    // A project that was never exported, in an export that is there.
-                    Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_dir() => {
-                        vec![]
-                    }
-                    Err(error) => return Err(error).with_context(reading),
-                }
+                let reading = || format!("reading {}", path.display());
+                // The export is there, although a project may not be.
+                fs::read_dir(path).with_context(reading)?;
+                names_in(&path.join(project.to_string())).with_context(reading)?
             }
         };
         let names = names.iter().filter(|name| name.as_str() > after);

@@ -16,5 +16,7 @@
 mod files;
 mod lines;
 
-pub(crate) use files::{Appending, EVENTS, Folder, Held, OUTBOX, Reading, TORN, Writing};
+pub(crate) use files::{
+    Appending, EVENTS, Folder, Held, OUTBOX, Reading, TORN, Writing, listed, names_in,
+};
 pub(crate) use lines::{End, Snapshot};

@@ -9,6 +9,7 @@ use projects::{AgentId, EdgeName, EdgeRef, FeatureRef, ProjectId, Sha256};
 use ringfence_dynamo::ms_of_rfc3339;
 use serde_json::{Map, Value};
 
+use super::json;
 use projects::line::snake_case;
 
 /// A number that is larger counts milliseconds since 1970, and not seconds.
@@ -36,9 +37,8 @@ impl Foreign {
         let (mut lines, mut occurrences) = (Vec::new(), BTreeMap::new());
         for (n, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let number = n + 1;
-            let members: Map<String, Value> = serde_json::from_str(line)
-                .with_context(|| format!("line {number} is not a JSON object"))?;
-            let sha256 = sha256(&serde_json::to_string(&members)?);
+            let members = json::object(line).with_context(|| format!("line {number}"))?;
+            let sha256 = Sha256::of(&serde_json::to_string(&members)?);
             let occurrence: &mut usize = occurrences.entry(sha256.clone()).or_default();
             *occurrence += 1;
             let event_type =
@@ -53,7 +53,7 @@ impl Foreign {
     pub(crate) fn id(&self) -> String {
         let own = ["event_id", "eventId"].iter().find_map(|name| self.members.get(*name)?.as_str());
         match own {
-            Some(id) => format!("{}-id", sha256(id)),
+            Some(id) => format!("{}-id", Sha256::of(id)),
             None => format!("{}-{}", self.sha256, self.occurrence),
         }
     }
@@ -109,7 +109,7 @@ impl Foreign {
     pub(crate) fn hash(&self, names: &[&str]) -> Option<Sha256> {
         let text = self.text(names)?;
         let text = text.strip_prefix("sha256:").unwrap_or(text);
-        Some(text.parse().unwrap_or_else(|_| sha256(text)))
+        Some(text.parse().unwrap_or_else(|_| Sha256::of(text)))
     }
 
     /// A number of things.
@@ -157,14 +157,6 @@ impl Foreign {
 
 fn of<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m Value> {
     members.get(name).filter(|value| !value.is_null())
-}
-
-/// The SHA-256 of a text.
-pub(crate) fn sha256(text: &str) -> Sha256 {
-    use sha2::Digest;
-    let hash = sha2::Sha256::digest(text.as_bytes());
-    let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    digits.parse().expect("64 hexadecimal digits")
 }
 
 fn ms_of_number(number: f64) -> Option<u64> {
@@ -257,8 +249,8 @@ mod tests {
         let ids = ["first", "second"]
             .map(|title| line(&json!({ "event_id": "e-1", "title": title })).id());
         assert!(ids[0] == ids[1] && ids[0].ends_with("-id"), "{ids:?}");
-        let error = Foreign::read("{}\n[]\n").err().unwrap().to_string();
-        assert_eq!(error, "line 2 is not a JSON object");
+        let error = Foreign::read("{}\n[]\n").err().unwrap();
+        assert_eq!(format!("{error:#}"), "line 2: must be a JSON object");
     }
 
     #[test]

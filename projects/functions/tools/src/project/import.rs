@@ -7,15 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
-
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use ringfence::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
-use ringfence_cli::say;
 use ringfence_cli::tables::EventTable;
+use ringfence_cli::{remark, say};
 use ringfence_dynamo::Clock;
 use tokio::time::sleep;
 
@@ -25,7 +24,7 @@ use super::folder::{EVENTS, Folder, Writing};
 use super::foreign::Foreign;
 use super::importer::Importer;
 use super::live::Live;
-use super::pull::{Source, pull};
+use super::pull::{Source, add_new};
 use super::taken::Taken;
 
 /// The metadata of an event that says which line it follows from.
@@ -55,6 +54,8 @@ pub(crate) struct Import {
     source: Source,
 }
 
+/// Progress is shown each time this many lines are in the stack.
+const PROGRESS_LINES: usize = 500;
 /// How many lines a reason of the report names.
 const SHOWN_MAX: usize = 5;
 /// How often in succession a line of a stack's project is taken again, because somebody was faster or the index is behind,
@@ -77,21 +78,18 @@ pub(crate) async fn run(folder: &Folder, arguments: &Import) -> Result<ExitCode>
     let lines = Foreign::read(&text).with_context(|| file.display().to_string())?;
     let (slices, folder) = (Slices::all(), folder.write()?);
     let is_copy = !folder.is_local()? && folder.open(EVENTS)?.is_some();
-    let Report { imported, kept } = match is_copy {
-        true => into_stack(&folder, arguments, &slices, &lines).await?,
-        false => into_file(&folder, &slices, &lines).await?,
+    let mut report = Report::default();
+    let ended = match is_copy {
+        true => into_stack(&folder, arguments, &slices, &lines, &mut report).await,
+        false => into_file(&folder, &slices, &lines, &mut report).await,
     };
-    let (there, foreign) = (lines.len() - imported, kept.values().map(Vec::len).sum::<usize>());
-    say!(
-        "{imported} lines imported, {foreign} of them kept as they are; {there} were there before"
-    );
-    for ((event_type, why), numbers) in kept {
-        let shown = numbers.iter().take(SHOWN_MAX).map(ToString::to_string);
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let more = if numbers.len() > SHOWN_MAX { ", …" } else { "" };
-        say!("kept {event_type} ({}): {why}; lines {shown}{more}", numbers.len());
+    match &ended {
+        Ok(()) => report.print(&format!("{} were there before", lines.len() - report.imported)),
+        // What is in the stack stays there. When the import is repeated, these lines are there before.
+        Err(_) if is_copy && report.imported > 0 => report.print("then it broke off"),
+        Err(_) => {}
     }
-    Ok(ExitCode::SUCCESS)
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 impl Report {
@@ -99,6 +97,17 @@ impl Report {
         self.imported += 1;
         if let Some(why) = kept {
             self.kept.entry((line.event_type.clone(), why)).or_default().push(line.number);
+        }
+    }
+
+    fn print(&self, rest: &str) {
+        let (imported, kept) = (self.imported, self.kept.values().map(Vec::len).sum::<usize>());
+        say!("{imported} lines imported, {kept} of them kept as they are; {rest}");
+        for ((event_type, why), numbers) in &self.kept {
+            let shown = numbers.iter().take(SHOWN_MAX).map(ToString::to_string);
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let more = if numbers.len() > SHOWN_MAX { ", …" } else { "" };
+            say!("kept {event_type} ({}): {why}; lines {shown}{more}", numbers.len());
         }
     }
 }
@@ -110,12 +119,17 @@ fn imported(events: &[SequencedEvent]) -> BTreeSet<String> {
 }
 
 /// Into a local project, or one that begins here: all lines or none.
-async fn into_file(folder: &Writing<'_>, slices: &Slices, lines: &[Foreign]) -> Result<Report> {
+async fn into_file(
+    folder: &Writing<'_>,
+    slices: &Slices,
+    lines: &[Foreign],
+    report: &mut Report,
+) -> Result<()> {
     let log = Cache::read(folder, slices).await?.file_log(folder, slices)?;
     let before = log.memory.events();
     let mut ids = imported(&before);
     let mut importer = Importer::new(folder.project(), &before, lines)?;
-    let (mut appends, mut report) = (Vec::new(), Report::default());
+    let mut appends = Vec::new();
     for line in lines.iter().filter(|line| ids.insert(line.id())) {
         let Taken { events, kept } = importer.take(line);
         report.note(line, kept);
@@ -124,7 +138,7 @@ async fn into_file(folder: &Writing<'_>, slices: &Slices, lines: &[Foreign]) -> 
     if report.imported > 0 {
         log.append_all(appends).await?;
     }
-    Ok(report)
+    Ok(())
 }
 
 /// Into a project of a stack: line by line, so a run that broke off is repeated.
@@ -133,17 +147,17 @@ async fn into_stack(
     arguments: &Import,
     slices: &Slices,
     lines: &[Foreign],
-) -> Result<Report> {
+    report: &mut Report,
+) -> Result<()> {
     let table = arguments.table.clone().context(
         "the project is of a stack: name its event table with --table or --stack, and where its events are",
     )?;
     let (table, client) = (EventTable::named(table), arguments.source.dynamo.client().await?);
     table.check(&client).await?;
     let log = table.log_at(client, slices.catalog(), Clock::system());
-    let (origin, mut report) = (arguments.source.named().await?, Report::default());
-    let mut tries = 0;
+    let (origin, mut tries) = (arguments.source.named().await?, 0);
     loop {
-        pull(&origin, folder).await?;
+        add_new(&origin, folder).await?;
         ensure!(
             folder.snapshot()?.is_none(),
             "some events of the copy are folded: `ringfence project reconstruct` brings them back"
@@ -155,8 +169,7 @@ async fn into_stack(
         })?;
         let mut ids = imported(&before);
         let mut importer = Importer::new(folder.project(), &before, lines)?;
-        let known = before.iter().map(SequencedEvent::id).collect();
-        let mut live = Live { log: &log, catalog: slices.catalog(), known };
+        let mut live = Live::new(&log, slices.catalog(), before);
         let mut is_done = true;
         for line in lines.iter().filter(|line| ids.insert(line.id())) {
             let Taken { events, kept } = importer.take(line);
@@ -167,17 +180,18 @@ async fn into_stack(
             }
             report.note(line, kept);
             tries = 0;
+            if report.imported.is_multiple_of(PROGRESS_LINES) {
+                remark!("{} of {} lines imported", report.imported, lines.len());
+            }
         }
         if is_done {
-            pull(&origin, folder).await?;
-            return Ok(report);
+            add_new(&origin, folder).await?;
+            return Ok(());
         }
         tries += 1;
         ensure!(
             tries < TRIES,
-            "broken off after {} lines: others keep changing what the next line is about, or the index is behind. \
-             Repeat the import",
-            report.imported
+            "others keep changing what the next line is about, or the index is behind. Repeat the import"
         );
         sleep(PAUSE).await;
     }

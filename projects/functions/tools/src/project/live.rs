@@ -2,51 +2,78 @@
 //!
 //! What a line becomes follows from the copy. So its events are appended under the condition that its edge, its feature and
 //! its project are in the log as the copy has them. If they are not, somebody was faster, or the index is behind. Then the
-//! copy is pulled again, and the line is taken once more.
+//! copy is pulled again, and the line is taken once more. The condition follows from the copy, so nothing is read before an
+//! append.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use projects::line::About;
 use ringfence::{
-    Append, Catalog, Consistency, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem,
-    SequencedEvent, Tag,
+    Append, Appended, BoundaryId, Catalog, Envelope, EventLog, LogError, NewEvent, Plan, Query,
+    QueryItem, Seen, SequencedEvent, Tag,
 };
 
 /// A log, and the events of a project that are known.
 pub(super) struct Live<'a, L> {
-    pub(super) log: &'a L,
-    pub(super) catalog: &'a Catalog,
-    pub(super) known: BTreeSet<String>,
+    log: &'a L,
+    catalog: &'a Catalog,
+    /// Of each partition they are in their order.
+    known: Vec<SequencedEvent>,
+    /// Which of them each boundary has.
+    of: BTreeMap<BoundaryId, Vec<usize>>,
 }
 
-impl<L: EventLog> Live<'_, L> {
+impl<'a, L: EventLog> Live<'a, L> {
+    pub(super) fn new(log: &'a L, catalog: &'a Catalog, known: Vec<SequencedEvent>) -> Self {
+        let mut live = Self { log, catalog, known: Vec::new(), of: BTreeMap::new() };
+        known.into_iter().for_each(|event| live.know(event));
+        live
+    }
+
+    fn know(&mut self, event: SequencedEvent) {
+        let tags = event.tags.iter().map(|tag| BoundaryId::tag(&tag.key, &tag.value));
+        let boundaries: BTreeSet<_> = tags.chain([event.partition.clone()]).collect();
+        for boundary in boundaries {
+            self.of.entry(boundary).or_default().push(self.known.len());
+        }
+        self.known.push(event);
+    }
+
     /// Appends events; false if the log has others than those that are known.
     ///
     /// # Errors
-    /// The log can't be read or written.
+    /// The log can't be written.
     pub(super) async fn append(
         &mut self,
         events: Vec<NewEvent>,
         envelope: &Envelope,
     ) -> Result<bool> {
         let plan = Plan::new(&self.query(&events), self.catalog)?;
-        let (read, seen) = self.log.read_with_seen(&plan, Consistency::Strong, envelope).await?;
-        if read.iter().any(|event| !self.known.contains(&event.id())) {
-            return Ok(false);
-        }
+        let seen = self.seen(&plan);
         let append = Append { events, seen: Some(&seen), record: None, envelope };
         match self.log.append(append).await {
-            Ok(ringfence::Appended::Committed(events)) => {
-                self.known.extend(events.iter().map(SequencedEvent::id));
+            Ok(Appended::Committed(events)) => {
+                events.into_iter().for_each(|event| self.know(event));
                 Ok(true)
             }
-            Ok(ringfence::Appended::Repeated(_)) => {
+            Ok(Appended::Repeated(_)) => {
                 unreachable!("an append without a command is never a repeat")
             }
             Err(LogError::Conflict(_)) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// What a read would have seen of a log that has the known events alone.
+    fn seen(&self, plan: &Plan) -> Seen {
+        let of = plan.reads.iter().filter_map(|read| self.of.get(&read.boundary));
+        let places: BTreeSet<usize> = of.flatten().copied().collect();
+        let mut seen = Seen::nothing(plan);
+        for place in places {
+            seen.observe(plan, &self.known[place]);
+        }
+        seen
     }
 
     /// What the events rest on: what has one of their tags, or is of their edge, feature or project.

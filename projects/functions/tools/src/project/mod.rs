@@ -15,6 +15,7 @@ mod folder;
 mod foreign;
 mod import;
 mod importer;
+mod json;
 #[cfg(test)]
 mod line_schema;
 mod live;

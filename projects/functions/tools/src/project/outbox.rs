@@ -6,13 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, anyhow};
 use projects::EdgeRef;
 use ringfence::Id;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{OUTBOX, Reading, Writing};
+use super::json;
 use projects::line::About;
 
 const CONFLICTS: &str = "conflicts";
@@ -57,11 +58,14 @@ impl Outbox {
         let text = folder.text(OUTBOX)?.unwrap_or_default();
         let mut queued = Vec::new();
         for (n, line) in text.lines().enumerate() {
-            let wrong = || {
+            let command: Queued = json::read(line).map_err(|error| {
                 let path = folder.path(OUTBOX);
-                format!("line {} of {} is not a command: mend or remove it", n + 1, path.display())
-            };
-            let command: Queued = serde_json::from_str(line).with_context(wrong)?;
+                anyhow!(
+                    "line {} of {} is not a command ({error:#}): mend or remove it",
+                    n + 1,
+                    path.display()
+                )
+            })?;
             let project = About::of(&command.data).project;
             project.iter().try_for_each(|project| folder.check_project(OUTBOX, project))?;
             queued.push(command);
@@ -132,8 +136,10 @@ fn rejected(folder: &Reading<'_>) -> Result<BTreeSet<Id>> {
         if name.ends_with(".json")
             && let Some(text) = folder.text(&name)?
         {
-            let conflict: Conflict = serde_json::from_str(&text)
-                .with_context(|| format!("reading {}", folder.path(&name).display()))?;
+            let conflict: Conflict = json::read(&text).map_err(|error| {
+                let path = folder.path(&name);
+                anyhow!("{} has no rejected command ({error:#}): mend or delete it", path.display())
+            })?;
             keys.extend([conflict.command].into_iter().chain(conflict.later).map(|it| it.key));
         }
     }

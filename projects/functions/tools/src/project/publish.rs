@@ -75,7 +75,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         return Ok(ExitCode::SUCCESS);
     }
     let index = Origin::Index(arguments.index.index(client));
-    let copied = reconstruct(&index, &folder).await?;
+    let copied = reconstruct(&index, &folder, None).await?;
     say!("{imports}");
     if copied < events.len() as u64 {
         say!("the index has {copied} of them by now: `ringfence project pull` brings the rest");

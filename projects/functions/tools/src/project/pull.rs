@@ -3,6 +3,7 @@
 //!
 //! The index never changes, so the file follows from it: each copy has the same bytes.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
@@ -17,7 +18,7 @@ use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
 use super::export::Export;
-use super::folder::{Appending, EVENTS, End, Folder, Reading, Writing};
+use super::folder::{Appending, EVENTS, End, Folder, Reading, Writing, listed};
 use projects::line::{Line, Place, to_text};
 
 const PULLED: &str = "pull.json";
@@ -42,6 +43,45 @@ pub(crate) struct Source {
 pub(crate) enum Origin<'s> {
     Index(Index),
     Export(&'s Export),
+}
+
+impl Origin<'_> {
+    /// The last entry of the index before the first one of a project, so that a copy can begin after it; `None` if it has
+    /// to begin at the start.
+    ///
+    /// # Errors
+    /// There is no such project, or the events can't be read.
+    async fn before(&self, project: &ProjectId) -> Result<Option<Place>> {
+        let (place, others) = match self {
+            Self::Index(index) => {
+                let (mut before, mut others) = (None, BTreeSet::new());
+                let mut entries = index.read(Checkpoint::START, Until::Present);
+                while let Some(entry) = entries.next().await {
+                    let entry = entry.context("reading the index")?;
+                    let place = Place::of(&entry);
+                    match Line::of(entry) {
+                        Some(line) if line.project == *project => return Ok(before),
+                        line => others.extend(line.map(|line| line.project)),
+                    }
+                    before = Some(place);
+                }
+                ("the index", Some(others))
+            }
+            Self::Export(export) => match export.has(project).await? {
+                true => return Ok(None),
+                false => ("the export", export.projects()?),
+            },
+        };
+        let others = match others {
+            None => "`GET /project-status` of the stack lists those that there are".to_owned(),
+            Some(others) if others.is_empty() => "it has none at all".to_owned(),
+            Some(others) => format!("it has {}", listed(others.iter())),
+        };
+        bail!(
+            "{place} has no project {project}; {others}. A project that has just begun is in the index a moment later, \
+             and in an export within two minutes"
+        )
+    }
 }
 
 impl Source {
@@ -111,22 +151,40 @@ fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
 }
 
 pub(crate) async fn run_pull(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = pull(&source.named().await?, &of_stack(folder)?).await?;
+    let lines = pull(&source.named().await?, folder).await?;
     say!("{lines} events added to {}", folder.project);
     Ok(ExitCode::SUCCESS)
 }
 
 pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<ExitCode> {
-    let lines = reconstruct(&source.named().await?, &of_stack(folder)?).await?;
+    let origin = source.named().await?;
+    let begun = folder.is_begun()?.then(|| of_stack(folder)).transpose()?;
+    let before = origin.before(&folder.project).await?;
+    let writing = begun.map_or_else(|| of_stack(folder), Ok)?;
+    let lines = reconstruct(&origin, &writing, before).await?;
     say!("{lines} events of {}", folder.project);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Pulls into a folder, which is made only if there is such a project.
+///
+/// # Errors
+/// There is no such project, or its file is not a copy, or as [`add_new`].
+pub(crate) async fn pull(origin: &Origin<'_>, folder: &Folder) -> Result<u64> {
+    if folder.is_begun()? {
+        return add_new(origin, &of_stack(folder)?).await;
+    }
+    let read = origin.before(&folder.project).await?;
+    let folder = of_stack(folder)?;
+    keep(&folder, Copied { read, ..Copied::default() })?;
+    add_new(origin, &folder).await
 }
 
 /// Appends the events after the last line, and returns how many. From the index it reads the events of all projects.
 ///
 /// # Errors
 /// A line is damaged, the events can't be read, or they are not those that the lines are of.
-pub(crate) async fn pull(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
+pub(crate) async fn add_new(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let end = folder.lines(|_| Ok(()))?;
     let from = match origin {
         Origin::Index(_) => place(folder, &end)?,
@@ -139,13 +197,18 @@ pub(crate) async fn pull(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u6
     keep(folder, Copied { last, read, ..copied })
 }
 
-/// Writes the whole file again, and returns how many lines it has. If nothing says that the old one is a copy, it is kept.
+/// Writes the whole file again from the events after a place, and returns how many lines it has. If nothing says that the
+/// old one is a copy, it is kept.
 ///
 /// # Errors
 /// The events can't be read. The old file stays then.
-pub(crate) async fn reconstruct(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
+pub(crate) async fn reconstruct(
+    origin: &Origin<'_>,
+    folder: &Writing<'_>,
+    from: Option<Place>,
+) -> Result<u64> {
     let mut file = folder.anew(EVENTS)?;
-    let copied = copy(origin, folder, None, &mut file).await?;
+    let copied = copy(origin, folder, from, &mut file).await?;
     folder.keep_unknown()?;
     folder.put(file, EVENTS)?;
     keep(folder, copied)

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Result, ensure};
-use projects::views::Holding;
 use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{FeatureRow, ProjectFeatures};
 use projects::views::project_status::{ProjectStatus, StatusRow};
 use projects::views::project_trace::{ProjectTrace, Trace};
+use projects::views::{Holder, Holding};
 use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRows, Projects};
 use ringfence::prelude::*;
 use ringfence::{Metadata, SequencedEvent};
@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading, Snapshot};
+use super::json;
 use projects::line::Line;
 
 /// A part of a [`Standing`] that follows the events.
@@ -75,7 +76,10 @@ impl Standing {
         let end = folder.lines(|line| {
             let event = line.event()?;
             if line.checkpoint > behind {
-                standing.follow(parts, &catalog.current(&event)?)?;
+                let current = catalog.current(&event)?;
+                let followed = standing.follow(parts, &current);
+                followed
+                    .map_err(|error| json::payload(&current).unwrap_or_else(|| error.into()))?;
             }
             each(line, event);
             Ok(())
@@ -100,11 +104,10 @@ impl Standing {
         self.features.get(&feature.to_string())
     }
 
-    /// The current claim of this agent on an edge.
-    pub(crate) fn claim(&self, edge: &EdgeRef, agent: &str) -> Option<String> {
+    /// The holder of an edge.
+    pub(crate) fn holder(&self, edge: &EdgeRef) -> Option<&Holder> {
         let edge = self.feature(&edge.feature)?.edges.get(&edge.name)?;
-        let holder = edge.holding.holder.as_ref().filter(|holder| !holder.expired)?;
-        (holder.agent.to_string() == agent).then(|| holder.claim.to_string())
+        edge.holding.holder.as_ref().filter(|holder| !holder.expired)
     }
 
     /// The features that a feature waits for.

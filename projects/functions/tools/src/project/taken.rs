@@ -5,19 +5,21 @@ use projects::{
     Artifact, CheckpointCreated, Claim, ClaimExpired, ClaimRejected, Convergence,
     ConvergenceEscalated, DetectedBy, EdgeConverged, EdgeRef, EdgeReleased, FeatureRef,
     ForeignRecorded, GapCounts, GapsValidated, IntentId, IntentRaised, IterationCompleted, Kind,
-    Otherwise, ProjectId, ReleaseCreated, ReviewCompleted, ReviewDecision, SpawnCreated,
+    Otherwise, ProjectId, ReleaseCreated, ReviewCompleted, ReviewDecision, Sha256, SpawnCreated,
     SpawnFoldedBack, SpawnOutcome, Status, ended,
 };
 use ringfence::NewEvent;
 
-use super::foreign::{Foreign, sha256};
+use super::foreign::Foreign;
 use super::importer::{Importer, Why};
 
 const NO_FEATURE: &str = "it names no feature of a project, such as REQ-F-AUTH-001";
 const NO_EDGE: &str =
     "it names no feature and edge of a project, such as REQ-F-AUTH-001 and design_code";
-const NO_TIME: &str = "its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z";
-const NO_DELTA: &str = "its delta is no whole number from 0 to 4294967295";
+const NO_TIME: &str =
+    "its time can't be read: it has to be one such as 2026-02-19T12:00:00Z, and not before 1970";
+const NO_DELTA: &str =
+    "its number of failed checks can't be read: it has to be a whole number from 0 to 4294967295";
 const NOT_HELD: &str = "nobody holds the edge";
 
 /// What a line becomes.
@@ -112,7 +114,9 @@ impl Importer<'_> {
             source_findings: line.texts(&["source_findings", "sourceFindings"]),
             process_gaps: line.texts(&["process_gaps", "processGaps"]),
             artifact: None,
-            context_hash: line.hash(&["context_hash", "contextHash"]).unwrap_or_else(|| sha256("")),
+            context_hash: line
+                .hash(&["context_hash", "contextHash"])
+                .unwrap_or_else(|| Sha256::of("")),
             req_keys: req_keys.iter().filter_map(|key| key.parse().ok()).collect(),
         });
         Ok(())
@@ -271,11 +275,11 @@ impl Importer<'_> {
         if total != sum {
             return Err(format!("its counts add up to {sum}, and not to {total}"));
         }
-        let gaps = line.hash(&["gaps"]).unwrap_or_else(|| line.sha256.clone()).to_string();
+        let gaps = line.hash(&["gaps"]).unwrap_or_else(|| line.sha256.clone());
         let as_of = line.text(&["as_of", "asOf", "timestamp"]);
         self.add_once(GapsValidated {
             project: self.project.clone(),
-            intent: named("gaps", &gaps),
+            intent: IntentId::of("gaps", &gaps),
             agent: self.agent(line),
             as_of: as_of.map_or_else(|| line.id(), str::to_owned),
             counts: GapCounts { total, full, partial, none },
@@ -288,7 +292,7 @@ impl Importer<'_> {
         let intent = intent.and_then(|intent| intent.parse().ok());
         self.add_once(IntentRaised {
             project: self.project.clone(),
-            intent: intent.unwrap_or_else(|| named("import", &line.sha256.to_string())),
+            intent: intent.unwrap_or_else(|| IntentId::of("import", &line.sha256)),
             agent: self.agent(line),
             reason: line.text(&["reason", "trigger", "description"]).unwrap_or_default().to_owned(),
         })
@@ -327,9 +331,4 @@ impl Importer<'_> {
 fn child(line: &Foreign, project: &ProjectId) -> Option<FeatureRef> {
     let child = line.feature(project, &["child", "child_vector"]);
     child.or_else(|| line.feature(project, &["feature"]))
-}
-
-/// A name and half of a hash, because an id has at most 64 characters.
-fn named(name: &str, hash: &str) -> IntentId {
-    format!("{name}-{}", &hash[..32]).parse().expect("it is short and plain")
 }

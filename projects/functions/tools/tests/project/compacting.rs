@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::local::fails;
 use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
 /// An edge is claimed, worked on, and ended.
@@ -163,8 +164,10 @@ async fn the_folder_of_another_project_is_neither_read_nor_written() {
     fs::remove_file(other.join("outbox.jsonl")).unwrap();
     fs::remove_file(other.join("events.jsonl")).unwrap();
     // What a pull of the one has read says nothing about the other.
-    let pulled = primary.runs(&["--project", "Shop", "pull"]);
-    assert_eq!(pulled.stdout, "0 events added to Shop\n", "{}", pulled.stderr);
+    fails(
+        &primary.runs(&["--project", "Shop", "pull"]),
+        "the index has no project Shop; it has shop. ",
+    );
     fs::rename(&other, &shop).unwrap();
     primary.pulls();
     assert_eq!(primary.text("events.jsonl"), good);

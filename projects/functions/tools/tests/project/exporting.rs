@@ -9,6 +9,7 @@ use ringfence_dynamo::wire::Wire;
 use ringfence_feed::{Checkpoint, Index};
 use serde_json::json;
 
+use crate::local::fails;
 use crate::world::{Agent, INDEX, Ran, World, edge};
 
 /// Exports what the index has after a checkpoint, as the function does, and says where it ends.
@@ -31,12 +32,6 @@ fn runs(agent: &Agent<'_>, export: &Path, arguments: &[&str]) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
-#[track_caller]
-fn fails(ran: &Ran, with: &str) {
-    ran.ends(2);
-    assert!(ran.stderr.contains(with), "{}", ran.stderr);
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn an_export_gives_the_copy_that_the_index_gives_and_needs_no_events_of_others() {
     let world = World::start().await;
@@ -50,7 +45,8 @@ async fn an_export_gives_the_copy_that_the_index_gives_and_needs_no_events_of_ot
         let expected = format!("{events} events added to shop\n");
         assert_eq!((ran.status, ran.stdout), (0, expected), "{}", ran.stderr);
     };
-    pulled(0);
+    let none = "the export has no project shop; it has none at all. ";
+    fails(&runs(&bob, export, &["--project", "shop", "pull"]), none);
     let end = exports(&world, export, Checkpoint::START).await;
     fs::remove_dir_all(export.join("other")).unwrap();
     pulled(3);
@@ -94,6 +90,10 @@ async fn a_damaged_export_and_one_of_another_index_are_refused_and_the_copy_stay
     let others = tempfile::tempdir().unwrap();
     exports(&changed, others.path(), Checkpoint::START).await;
     fails(&runs(&eve, others.path(), &["pull"]), "IndexChanged");
+    assert_eq!(eve.text("events.jsonl"), text);
+
+    let empty = tempfile::tempdir().unwrap();
+    fails(&runs(&eve, empty.path(), &["reconstruct"]), "the export has no project shop; it has none at all");
     assert_eq!(eve.text("events.jsonl"), text);
 
     eve.creates("PAY");

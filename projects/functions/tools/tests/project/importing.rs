@@ -183,7 +183,7 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
         assert_eq!(primary.text("events.jsonl"), text);
     };
     let primary = world.agent("primary");
-    refused(&primary, "{}\nnothing\n", "other.jsonl: line 2 is not a JSON object");
+    refused(&primary, "{}\nnothing\n", "other.jsonl: line 2: is not JSON, from character 2 on");
     refused(&primary, "{}\n", "the edges of the file make no graph");
     let edges = json!([{ "edge": "design_code" }]);
     let other = begins(&world, "primary", json!({ "edges": edges }));
@@ -209,8 +209,10 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     assert_eq!(
         kept.stdout,
         "3 lines imported, 3 of them kept as they are; 0 were there before\n\
-         kept iteration_completed (2): its delta is no whole number from 0 to 4294967295; lines 1, 2\n\
-         kept iteration_completed (1): its timestamp is no time since 1970, such as 2026-02-19T12:00:00Z; lines 3\n"
+         kept iteration_completed (2): its number of failed checks can't be read: it has to be a whole number from 0 to \
+         4294967295; lines 1, 2\n\
+         kept iteration_completed (1): its time can't be read: it has to be one such as 2026-02-19T12:00:00Z, and not \
+         before 1970; lines 3\n"
     );
 }
 

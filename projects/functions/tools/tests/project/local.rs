@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::world::{Agent, Ran, World, edge, fix, iteration};
+use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
 /// An agent that begins a project which no stack knows.
 pub(crate) fn begins<'w>(world: &'w World, name: &'static str, config: Value) -> Agent<'w> {
@@ -136,7 +136,7 @@ async fn programs_at_once_get_an_edge_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_does_not_get_an_edge_of_a_local_project_is_told_so_once() {
+async fn agents_share_a_local_project_and_learn_once_that_another_one_has_an_edge() {
     let world = World::start().await;
     let config = json!({
         "mode": "multi", "edges": [{ "edge": "design_code" }], "roles": { "eve": "human" },
@@ -150,6 +150,13 @@ async fn an_agent_that_does_not_get_an_edge_of_a_local_project_is_told_so_once()
     assert_eq!([&rejected["code"], &rejected["claim"]], [&json!("EdgeHeld"), &held]);
     assert_eq!(rejected["events"][0]["type"], "ClaimRejected");
     assert_eq!(claim("bob", 1)["events"], Value::Null);
+    // A person answers a question under the claim of the agent that asked it.
+    let of = edge("WHY", "design_code");
+    let question = json!({ "feature": feature("WHY"), "title": "WHY", "kind": "spike" });
+    eve.does("create-feature", &question).ends(0);
+    eve.runs(&["claim", &of, "--agent", "ada"]).ends(0);
+    let answer = json!({ "edge": of, "convergence": "questionAnswered" });
+    assert_eq!(eve.does("converge-edge", &answer).ends(0)["events"][0]["type"], "EdgeConverged");
 }
 
 #[track_caller]

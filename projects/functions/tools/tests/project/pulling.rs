@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use crate::local::fails;
 use crate::world::{Ran, World, fix};
 
 /// One more feature of a project of another name.
@@ -21,6 +22,12 @@ async fn a_pull_copies_the_events_of_one_project_in_the_order_of_the_index() {
     let world = World::start().await;
     another(&world, "A");
     let eve = world.multi();
+    // A name that is misspelt gets no folder.
+    for command in [&["pull"][..], &["reconstruct"], &["claim", "--next"]] {
+        let none = "the index has no project shp; it has other, shop. ";
+        fails(&eve.runs(&[&["--project", "shp"], command].concat()), none);
+        assert!(!eve.path("../shp").exists());
+    }
     let ran = eve.runs(&["--project", "shop", "pull"]);
     assert_eq!((ran.status, &*ran.stdout), (0, "3 events added to shop\n"), "{}", ran.stderr);
     let created = ["project_initialized", "feature_created", "feature_created"];
@@ -90,24 +97,15 @@ async fn damage_and_another_index_are_errors_that_a_reconstruction_mends() {
     assert_eq!(waiting.lines().count(), 1);
 
     fs::write(primary.path("events.jsonl"), good.replacen("AUTH", "AUTX", 1)).unwrap();
-    let ran = primary.runs(&["pull"]);
-    ran.ends(2);
-    assert!(
-        ran.stderr.contains("line 2 of .ringfence/shop/events.jsonl is damaged"),
-        "{}",
-        ran.stderr
-    );
+    fails(&primary.runs(&["pull"]), "line 2 of .ringfence/shop/events.jsonl is damaged");
     primary.runs(&["reconstruct"]).ends(0);
     assert_eq!(primary.text("events.jsonl"), good);
 
-    let ran = primary.runs_on_other_index(&["pull"]);
-    ran.ends(2);
-    assert!(ran.stderr.starts_with("error: IndexChanged: "), "{}", ran.stderr);
+    fails(&primary.runs_on_other_index(&["pull"]), "error: IndexChanged: ");
     assert_eq!(primary.text("events.jsonl"), good);
-    assert_eq!(primary.runs_on_other_index(&["reconstruct"]).stdout, "0 events of shop\n");
-    assert_eq!(primary.text("events.jsonl"), "");
+    // Where there is no such project, the copy stays.
+    let none = "the index has no project shop; it has none at all";
+    fails(&primary.runs_on_other_index(&["reconstruct"]), none);
+    assert_eq!(primary.text("events.jsonl"), good);
     assert_eq!(primary.text("outbox.jsonl"), waiting);
-    // What the other index had is no place in the first one.
-    assert_eq!(primary.runs(&["pull"]).stdout, "3 events added to shop\n");
-    assert_eq!(primary.text("events.jsonl"), good);
 }

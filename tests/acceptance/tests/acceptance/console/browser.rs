@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use reqwest::Method;
+use ringfence_local::left_out::left_out;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -20,7 +21,7 @@ const REQUIRED: &str = "RINGFENCE_REQUIRE_BROWSER";
 /// Longest wait for something that a page shows by itself.
 const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Pause between two looks.
-const PAUSE: Duration = Duration::from_millis(10);
+const PAUSE: Duration = Duration::from_millis(40);
 /// The name under which WebDriver gives an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -54,11 +55,7 @@ impl Browser {
         let mut process = match started {
             Ok(process) => process,
             Err(why) => {
-                let required = std::env::var_os(REQUIRED).is_some_and(|set| set == "1");
-                assert!(!required, "{REQUIRED}=1, but chromedriver can't run: {why}");
-                // Not by a macro: a passing test would swallow its output.
-                let left_out = format!("LEFT OUT, the console in a browser: chromedriver: {why}\n");
-                let _ = std::io::stderr().write_all(left_out.as_bytes());
+                left_out("the console in a browser", &format!("chromedriver: {why}"), REQUIRED);
                 return None;
             }
         };

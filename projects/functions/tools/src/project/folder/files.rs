@@ -1,6 +1,6 @@
 //! The files of a project's folder, and the locks under which they are read and written.
 
-use std::fs::{self, File, Metadata, OpenOptions, ReadDir, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -19,6 +19,8 @@ const PUSH_LOCK: &str = "push.lock";
 /// How often a lock is tried, with a pause between: for five seconds.
 const LOCK_TRIES: u32 = 100;
 const LOCK_PAUSE: Duration = Duration::from_millis(50);
+/// How many projects an error names.
+const LISTED_MAX: usize = 20;
 
 /// The folder of a project.
 #[derive(Debug)]
@@ -52,18 +54,21 @@ impl Folder {
         if let Some(project) = project {
             return Ok(Self::of(project));
         }
-        let names = names_in(fs::read_dir(ROOT)).with_context(|| format!("reading {ROOT}"))?;
-        // A command for a project that is not here leaves only a lock.
-        let has_files = |name: &String| {
-            [EVENTS, OUTBOX].iter().any(|file| Path::new(ROOT).join(name).join(file).exists())
-        };
-        let names = names.into_iter().filter(has_files);
-        let found: Vec<ProjectId> = names.filter_map(|name| name.parse().ok()).collect();
-        match &found[..] {
-            [project] => Ok(Self::of(project)),
-            [] => bail!("{ROOT} has no project: name one with --project"),
-            _ => bail!("{ROOT} has several projects: name one with --project"),
+        let names = names_in(Path::new(ROOT)).with_context(|| format!("reading {ROOT}"))?;
+        let mut found = Vec::new();
+        for project in names.iter().filter_map(|name| name.parse().ok()) {
+            let folder = Self::of(&project);
+            if folder.is_begun()? {
+                found.push(folder);
+            }
         }
+        ensure!(!found.is_empty(), "{ROOT} has no project: name one with --project");
+        ensure!(
+            found.len() == 1,
+            "{ROOT} has several projects: name one with --project, of {}",
+            listed(found.iter().map(|folder| &folder.project))
+        );
+        Ok(found.remove(0))
     }
 
     pub(crate) fn of(project: &ProjectId) -> Self {
@@ -72,6 +77,20 @@ impl Folder {
 
     pub(crate) fn at(root: &Path, project: &ProjectId) -> Self {
         Self { project: project.clone(), path: root.join(project.to_string()) }
+    }
+
+    /// Whether it has events, or commands that wait. A command for a project that is not here leaves only a lock.
+    ///
+    /// # Errors
+    /// The folder can't be read.
+    pub(crate) fn is_begun(&self) -> Result<bool> {
+        for file in [EVENTS, OUTBOX].map(|file| self.path.join(file)) {
+            let is_there = file.try_exists();
+            if is_there.with_context(|| format!("reading {}", file.display()))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Waits until nobody writes.
@@ -192,7 +211,7 @@ impl Reading<'_> {
         let path = self.path(folder);
         let reading = || format!("reading {}", path.display());
         check_folder(&path).with_context(reading)?;
-        names_in(fs::read_dir(&path)).with_context(reading)
+        names_in(&path).with_context(reading)
     }
 }
 
@@ -266,10 +285,19 @@ pub(super) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 /// The names in a folder; none if it does not exist.
-fn names_in(folder: io::Result<ReadDir>) -> io::Result<Vec<String>> {
-    match folder {
+pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<String>> {
+    match fs::read_dir(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        folder => folder?.map(|it| Ok(it?.file_name().to_string_lossy().into_owned())).collect(),
+        entries => entries?.map(|it| Ok(it?.file_name().to_string_lossy().into_owned())).collect(),
+    }
+}
+
+/// The names of projects, at most [`LISTED_MAX`] of them.
+pub(crate) fn listed<'p>(projects: impl Iterator<Item = &'p ProjectId>) -> String {
+    let names: Vec<String> = projects.map(ToString::to_string).collect();
+    match names.len() {
+        ..=LISTED_MAX => names.join(", "),
+        all => format!("{} and {} more", names[..LISTED_MAX].join(", "), all - LISTED_MAX),
     }
 }
 
@@ -285,7 +313,7 @@ fn check(path: &Path, is_plain: fn(&Metadata) -> bool) -> io::Result<()> {
             path.display()
         ))),
         Ok(found) if !is_plain(&found) => Err(io::Error::other(format!(
-            "{} is neither a file nor a folder as it has to be",
+            "{} is a file where a folder has to be, or a folder where a file has to be",
             path.display()
         ))),
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -301,90 +329,4 @@ pub(super) fn sync_folder_of(file: &Path) -> Result<()> {
 }
 
 #[cfg(test)]
-mod tests {
-    use tempfile::TempDir;
-
-    use super::super::lines::End;
-    use super::*;
-
-    fn shop(root: &TempDir) -> Folder {
-        Folder::at(root.path(), &"shop".parse().unwrap())
-    }
-
-    #[test]
-    fn many_read_or_one_writes() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = shop(&root);
-        let readers = [folder.read().unwrap(), folder.read().unwrap()];
-        let error = folder.lock(LOCK, File::try_lock, 2).unwrap_err().to_string();
-        assert!(
-            error.contains("another program holds") && error.ends_with("try again when it is done")
-        );
-        drop(readers);
-        std::thread::scope(|scope| {
-            let writing = folder.write().unwrap();
-            let waiting = scope.spawn(|| folder.read().is_ok());
-            drop(writing);
-            assert!(waiting.join().unwrap());
-        });
-    }
-
-    #[test]
-    fn only_a_folder_that_does_not_exist_has_no_names() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = shop(&root);
-        let writing = folder.write().unwrap();
-        assert_eq!(writing.names("conflicts").unwrap(), [""; 0]);
-        writing.replace("conflicts/one", "").unwrap();
-        assert_eq!(writing.names("conflicts").unwrap(), ["one"]);
-        let denied = names_in(Err(ErrorKind::PermissionDenied.into()));
-        assert_eq!(denied.unwrap_err().kind(), ErrorKind::PermissionDenied);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn no_link_leads_out_of_the_folder() {
-        use std::os::unix::fs::symlink;
-
-        let (root, others) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let theirs = others.path().join("theirs");
-        fs::write(&theirs, "theirs").unwrap();
-        let is_link =
-            |error: anyhow::Error| assert!(format!("{error:#}").contains("is a link"), "{error:#}");
-        let folder = Folder::at(&root.path().join(ROOT), &"shop".parse().unwrap());
-        let above = folder.path.parent().unwrap();
-        symlink(others.path(), above).unwrap();
-        is_link(folder.write().err().unwrap());
-        fs::remove_file(above).unwrap();
-        fs::create_dir(above).unwrap();
-        symlink(others.path(), &folder.path).unwrap();
-        is_link(folder.read().err().unwrap());
-        fs::remove_file(&folder.path).unwrap();
-        fs::create_dir(&folder.path).unwrap();
-        for to in [&theirs, &others.path().join("new")] {
-            symlink(to, folder.path.join("lock")).unwrap();
-            is_link(folder.write().err().unwrap());
-            fs::remove_file(folder.path.join("lock")).unwrap();
-        }
-        let writing = folder.write().unwrap();
-        for (name, new) in [(EVENTS, "events.jsonl.new"), (OUTBOX, "outbox.jsonl.new")] {
-            for name in [name, new] {
-                symlink(&theirs, writing.path(name)).unwrap();
-            }
-            is_link(writing.text(name).unwrap_err());
-            if name == EVENTS {
-                is_link(writing.lines(|_| Ok(())).unwrap_err());
-                is_link(writing.behind(&End::default()).err().unwrap());
-            }
-            // A file is replaced by a new one, and so is a link.
-            writing.replace(name, "ours").unwrap();
-            assert_eq!(writing.text(name).unwrap().unwrap(), "ours");
-        }
-        symlink(others.path(), writing.path("conflicts")).unwrap();
-        is_link(writing.names("conflicts").unwrap_err());
-        is_link(writing.text("conflicts/theirs").unwrap_err());
-        is_link(writing.replace("conflicts/theirs", "ours").unwrap_err());
-        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
-        assert_eq!(fs::read_dir(&others).unwrap().count(), 1);
-    }
-}
+mod tests;

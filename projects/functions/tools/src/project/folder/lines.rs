@@ -11,6 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::super::json;
 use super::files::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
 use projects::line::{Line, Place, summed};
 
@@ -74,10 +75,15 @@ impl Reading<'_> {
         let Some(file) = self.open(EVENTS)? else { return Ok(End::default()) };
         let mut file = BufReader::new(file);
         let (mut end, mut text) = (End::default(), Vec::new());
-        // The lines and the bytes of an append whose last line was not read yet.
-        let (mut begun, mut begun_bytes): (Vec<Line>, u64) = (Vec::new(), 0);
+        // The lines, with their numbers, and the bytes of an append whose last line was not read yet.
+        let (mut begun, mut begun_bytes): (Vec<(u64, Line)>, u64) = (Vec::new(), 0);
         // How many lines a snapshot has that must follow, how many lines there were, and how many of them are good.
         let (mut kept, mut number, mut good) = (0, 0, 0);
+        // Passes a line on.
+        let mut pass = |number: u64, line: Line| {
+            each(line).with_context(|| format!("line {number} of {}", path.display()))
+        };
+        let mut last_number = 0;
         loop {
             text.clear();
             let bytes = file.read_until(b'\n', &mut text).with_context(reading)?;
@@ -99,28 +105,29 @@ impl Reading<'_> {
                 good = number;
                 continue;
             }
-            let line: Line = serde_json::from_str(&object).map_err(|error| {
+            let line: Line = json::read(&object).map_err(|error| {
                 let path = path.display();
                 anyhow!(
-                    "line {number} of {path} is whole, but this version of the program can't read it ({error}): take \
-                     the version that has written it"
+                    "line {number} of {path} is whole, but this version of the program can't read it ({error:#}): \
+                     take the version that has written it"
                 )
             })?;
             self.check_project(EVENTS, &line.project)?;
-            if !line.follows(begun.last().or(end.last.as_ref())) {
+            if !line.follows(begun.last().map(|(_, line)| line).or(end.last.as_ref())) {
                 let wrong =
                     "is whole, but does not follow the line before it, as if two files were merged";
                 return Err(self.damaged(number, wrong)?);
             }
             let is_last = line.rest.is_none_or(|rest| rest == 0);
-            begun.push(line);
+            begun.push((number, line));
             begun_bytes += bytes as u64;
             if is_last {
                 (end.bytes, good) = (end.bytes + std::mem::take(&mut begun_bytes), number);
-                for line in begun.drain(..) {
+                for (number, line) in begun.drain(..) {
                     if let Some(last) = end.last.replace(line) {
-                        each(last)?;
+                        pass(last_number, last)?;
                     }
+                    last_number = number;
                 }
             }
         }
@@ -130,7 +137,7 @@ impl Reading<'_> {
         }
         end.torn = (number > good).then_some(good + 1);
         if let Some(last) = &end.last {
-            each(last.clone())?;
+            pass(last_number, last.clone())?;
         }
         Ok(end)
     }
@@ -337,7 +344,7 @@ mod tests {
             line
         };
         let follows = "is whole, but does not follow the line before it";
-        let version = "this version of the program can't read it (unknown field `newer`";
+        let version = "this version of the program can't read it (`newer` is not expected)";
         for (rest, last, expected) in [
             (None, line(2, None), follows),
             (None, newer(line(3, None)), version),
@@ -381,5 +388,9 @@ mod tests {
         }
         drop(writing);
         assert_eq!(read(&shop(&root)).unwrap().0, [1]);
+        // What is wrong with a line that is read names it.
+        let folder = shop(&root);
+        let wrong = folder.read().unwrap().lines(|_| Err(anyhow!("wrong"))).unwrap_err();
+        assert!(format!("{wrong:#}").starts_with("line 1 of "), "{wrong:#}");
     }
 }

@@ -12,7 +12,7 @@ const IMPORTS_MAX: usize = 16;
 
 /// The result of an import: what became of the events of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LegacyImport {
+pub struct TableImport {
     /// Events that were put.
     pub events: u64,
     /// Events that were there already, from an earlier run.
@@ -31,12 +31,12 @@ impl AggregateTable {
         &self,
         from: &Self,
         progress: &(dyn Fn(u64) + Send + Sync),
-    ) -> Result<LegacyImport, AggregateError> {
+    ) -> Result<TableImport, AggregateError> {
         let puts = scan::items(from).map_ok(|item| self.put_once(item));
         let puts = puts.try_buffer_unordered(IMPORTS_MAX);
-        puts.try_fold(LegacyImport::default(), async |sum, is_new| {
+        puts.try_fold(TableImport::default(), async |sum, is_new| {
             let (events, present) = (u64::from(is_new), u64::from(!is_new));
-            let sum = LegacyImport { events: sum.events + events, present: sum.present + present };
+            let sum = TableImport { events: sum.events + events, present: sum.present + present };
             progress(sum.events + sum.present);
             Ok(sum)
         })

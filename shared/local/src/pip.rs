@@ -1,0 +1,62 @@
+//! A program of tests that pip installs, if the machine has it, such as a collector of spans.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::left_out::left_out;
+
+/// A program in a package of pip.
+pub struct PipProgram {
+    /// The tests that need it, for people.
+    pub tests: &'static str,
+    /// The package with its version, such as `rotel==0.0.1a15`.
+    pub package: &'static str,
+    /// The program's file, in the folder into which pip puts the package.
+    pub file: &'static str,
+    /// If this variable is `1`, the tests fail on a machine that can't run it.
+    pub required: &'static str,
+    /// The folder for packages.
+    pub folder: &'static str,
+}
+
+impl PipProgram {
+    /// The program's path. Installs it before, if it is not there. `None` on a machine that can't run it, which is written
+    /// to standard error.
+    ///
+    /// # Panics
+    /// On such a machine, if it is required.
+    #[must_use]
+    pub fn path(&self) -> Option<PathBuf> {
+        let folder = Path::new(self.folder).join(self.package);
+        let program = folder.join(self.file);
+        match self.install(&folder, &program) {
+            Ok(()) => Some(program),
+            Err(why) => {
+                left_out(self.tests, &why, self.required);
+                None
+            }
+        }
+    }
+
+    fn install(&self, folder: &Path, program: &Path) -> Result<(), String> {
+        if !program.exists() {
+            let mut pip = Command::new("python3");
+            pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
+            pip.args(["--no-deps", "--root-user-action=ignore", "--target"]);
+            let installed = pip.arg(folder).arg(self.package).output();
+            let installed = installed.map_err(|error| format!("python3: {error}"))?;
+            if !installed.status.success() {
+                return Err(String::from_utf8_lossy(&installed.stderr).into_owned());
+            }
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                let executable = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(program, executable).map_err(|error| error.to_string())?;
+            }
+        }
+        let version = Command::new(program).arg("--version").output();
+        version.map(drop).map_err(|error| format!("{}: {error}", program.display()))
+    }
+}

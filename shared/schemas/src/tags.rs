@@ -1,0 +1,61 @@
+//! The tags of events, as their payloads say them: by the types themselves, which a catalog does not have.
+
+use std::collections::BTreeMap;
+
+use ringfence::{Context, Current, Event, EventVisitor, LogKind, LogName, Slice, Tag, Writes};
+use ringfence_logs::Log;
+use ringfence_stack::{MemberList, Members, Visitor};
+use serde_json::Error;
+
+/// The tags of an event of a type.
+type TagsOf = fn(&Current<'_>) -> Result<Vec<Tag>, Error>;
+
+/// What makes tags of a payload, for each type of events that a context on the DCB log declares.
+#[derive(Clone, Debug, Default)]
+pub struct PayloadTags {
+    by_type: BTreeMap<&'static str, TagsOf>,
+    /// Whether the context whose members are visited is on the DCB log.
+    is_dcb: bool,
+}
+
+impl PayloadTags {
+    /// Those of the stack that `M` lists.
+    #[must_use]
+    pub fn of<M: Members>() -> Self {
+        let mut tags = Self::default();
+        MemberList::walk::<M>(&mut tags);
+        tags
+    }
+
+    /// The tags that an event must have by its payload; `None` if the stack does not list its type.
+    ///
+    /// # Errors
+    /// The type can't read the payload.
+    #[must_use]
+    pub fn of_event(&self, event: &Current<'_>) -> Option<Result<Vec<Tag>, Error>> {
+        self.by_type.get(&*event.event_type).map(|tags| tags(event))
+    }
+}
+
+impl EventVisitor for PayloadTags {
+    fn event<E: Event>(&mut self) {
+        if self.is_dcb {
+            self.by_type
+                .insert(E::NAME, |event| E::deserialize(&event.data).map(|event| event.tags()));
+        }
+    }
+}
+
+impl Visitor for PayloadTags {
+    fn context<C: Context>(&mut self) {
+        self.is_dcb = C::Log::KIND == LogKind::Dcb;
+    }
+
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        S::Writes::visit(self);
+    }
+
+    fn event<E: Event>(&mut self) {
+        EventVisitor::event::<E>(self);
+    }
+}
