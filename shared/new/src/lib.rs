@@ -179,7 +179,7 @@ impl NewStack {
         );
         let mut plan = Plan::new(folder.clone());
         stack::add(&mut plan, &name, source, *auth)?;
-        let next = format!("Next: `cd {}`, and `cargo test` or `cargo local`.\n", folder.display());
+        let next = format!("Next, in {}: `cargo test` or `cargo local`.\n", found.display());
         let written = write(plan, true, &next)?;
         Ok(match source.target()? {
             None => written,
