@@ -45,7 +45,8 @@ pub(crate) const QUEUE: &str = "dead";
 pub(crate) const COMMANDS: &str = "commands";
 pub(crate) const BUCKET: &str = "lost";
 /// Amazon's roots. A program that reads all roots of the machine takes twice the time.
-const ROOTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/dynamo/src/trust/amazon.pem");
+const ROOTS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/dynamo/src/trust/amazon.pem");
 /// SQS takes a queue by the last part of its URL.
 const QUEUE_URL: &str = "https://sqs.invalid/000000000000/dead";
 
