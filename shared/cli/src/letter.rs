@@ -151,8 +151,8 @@ impl Letter {
             history = History::of(&body, &whose, None, tries);
             Work::Repeat(entry(&mut body, &whose, &history)?)
         } else if let (Some(cause), Some(_)) = (&cause, body["body"].as_str()) {
-            // A letter of run-commands about what is no command.
-            bail!("{cause}. Nothing can be done again: look at its body, then delete the message")
+            // A letter of run-commands about a message that is not a command.
+            bail!("{cause}. The message can't be done again: look at its body, then delete it")
         } else {
             bail!("the message is neither a letter of this stack nor an event of its bus");
         };

@@ -81,7 +81,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let index = index.index(dynamo.client().await?);
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts);
-    // A table that is no index leaves no folder behind.
+    // If the table is not an index, no folder is left behind.
     let end = index.end().await?;
     let mut written = Written::open(folder, subject, from.is_some())?;
     let before = written.folder.segments.len();

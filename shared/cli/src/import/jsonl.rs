@@ -330,7 +330,7 @@ fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
         let schema = catalog.and_then(|catalog| catalog.schema(&event.event_type));
         let fields = schema.into_iter().flat_map(EventSchema::of_stream);
         for (key, value) in fields.filter_map(|key| Some((key, current.data.get(key)?))) {
-            // A log leaves the field out, or keeps what is no text.
+            // A log leaves the field out, unless it is not a text.
             let is_other = value.as_str().is_some_and(|value| value != id);
             ensure!(!is_other, "data.{key}: must be {id:?}, the id of the stream, is {value}");
         }

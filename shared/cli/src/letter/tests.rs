@@ -111,8 +111,11 @@ fn check_refused(body: &str, cause: &str) {
 fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
     check_refused("{", "the message is not JSON: ");
     check_refused("{}", "the message is neither a letter of this stack nor an event of its bus");
-    let no_command = r#"{"cause":"it is no command","body":"{}"}"#;
-    check_refused(no_command, "it is no command. Nothing can be done again: look at its body");
+    let no_command = r#"{"cause":"it is not a command","body":"{}"}"#;
+    check_refused(
+        no_command,
+        "it is not a command. The message can't be done again: look at its body",
+    );
     let foreign = r#"{"source":"aws.s3","detail-type":"x","detail":{}}"#;
     check_refused(foreign, "not an event of the bus: /detail/id is missing");
 }

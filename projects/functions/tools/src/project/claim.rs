@@ -91,7 +91,7 @@ impl Caller {
     /// Pulls, and says whether that is possible. Without the index the copy has to do.
     ///
     /// # Errors
-    /// There is no copy. Or another program holds the lock, for which this one would wait again.
+    /// If there is no copy. If another program holds the lock: this one would only wait again.
     async fn pull_if_possible(&self, folder: &Folder) -> Result<bool> {
         match self.pull(folder).await {
             Err(error) if folder.is_begun()? && !error.is::<Held>() => {
