@@ -141,7 +141,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
 }
 
-/// Whether a workspace has a dependency of this name. Its other entries, such as `members`, are no dependencies.
+/// Whether a workspace has a dependency of this name. Other entries, such as `members`, do not count.
 fn depends(manifest: &str, name: &str) -> bool {
     let after = manifest.split_once("[workspace.dependencies]\n").map_or("", |(_, after)| after);
     let entries = after.split("\n[").next().unwrap_or_default();

@@ -249,7 +249,7 @@ pub(crate) fn camel(name: &str) -> String {
     pascal[..1].to_lowercase() + &pascal[1..]
 }
 
-/// The context's name in the singular, as far as its end says it.
+/// The context's name in the singular, as its ending suggests: `carts` gives `cart`.
 pub(crate) fn singular(context: &str) -> String {
     let is_of = |ends: &[&str]| ends.iter().any(|end| context.ends_with(end));
     if let Some(stem) = context.strip_suffix("ies").filter(|stem| stem.len() > 1) {

@@ -91,7 +91,7 @@ impl Caller {
     /// Pulls, and says whether that is possible. Without the index the copy has to do.
     ///
     /// # Errors
-    /// If there is no copy. If another program holds the lock: this one would only wait again.
+    /// There is no copy, or another program holds the lock.
     async fn pull_if_possible(&self, folder: &Folder) -> Result<bool> {
         match self.pull(folder).await {
             Err(error) if folder.is_begun()? && !error.is::<Held>() => {

@@ -103,7 +103,7 @@ async fn damage_and_another_index_are_errors_that_a_reconstruction_mends() {
 
     fails(&primary.runs_on_other_index(&["pull"]), "error: IndexChanged: ");
     assert_eq!(primary.text("events.jsonl"), good);
-    // Where there is no such project, the copy stays.
+    // If the index has no such project, the copy stays.
     let none = "the index has no project shop; it has none at all";
     fails(&primary.runs_on_other_index(&["reconstruct"]), none);
     assert_eq!(primary.text("events.jsonl"), good);
