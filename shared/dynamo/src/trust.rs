@@ -55,7 +55,9 @@ impl Trust {
     pub fn or_bundle(self, path: Option<impl AsRef<Path>>) -> Result<Self, BundleError> {
         let Some(path) = path else { return Ok(self) };
         let path = path.as_ref();
-        let pem = bundle(path).map_err(|source| BundleError { path: path.to_owned(), source })?;
+        let wrong = |source| BundleError { path: path.to_owned(), source };
+        let pem = std::fs::read(path).map_err(|error| wrong(error.into()))?;
+        check(&pem).map_err(wrong)?;
         Ok(Self(Some(pem.into())))
     }
 
@@ -117,14 +119,16 @@ impl Trust {
     }
 }
 
-/// The text of a bundle. The HTTP client would panic at a wrong one.
-fn bundle(path: &Path) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let pem = std::fs::read(path)?;
+/// Checks the text of a bundle. The HTTP client would panic at a wrong one.
+fn check(pem: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        roots.add(certificate?)?;
+    for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
+        let unreadable =
+            |error: &dyn Error| format!("certificate {} can't be read: {error}", index + 1);
+        let certificate = certificate.map_err(|error| unreadable(&error))?;
+        roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-    if roots.is_empty() { Err("there is none".into()) } else { Ok(pem) }
+    if roots.is_empty() { Err("the file has no certificate in PEM".into()) } else { Ok(()) }
 }
 
 #[cfg(test)]

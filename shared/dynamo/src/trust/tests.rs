@@ -1,6 +1,7 @@
-//! Clients against a server of this machine, which shows a certificate of a private root.
+//! Clients against a server of this machine, which shows a certificate of a private root for `127.0.0.1`.
 //!
-//! `openssl ca` has made the certificates: `server.pem` is valid until 2120, `expired.pem` was valid on 2020-01-01.
+//! `openssl ca` has made the certificates: `expired.pem` was valid on 2020-01-01, the others are until 2120. `leaf.pem` is
+//! of `intermediate.pem`, and that of `other-root.pem`.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,6 +17,8 @@ use crate::{client_of, sdk_config_of};
 
 const SERVER: &[u8] = include_bytes!("server.pem");
 const EXPIRED: &[u8] = include_bytes!("expired.pem");
+const LEAF: &[u8] = include_bytes!("leaf.pem");
+const INTERMEDIATE: &[u8] = include_bytes!("intermediate.pem");
 const KEY: &[u8] = include_bytes!("server.key");
 
 /// The path of a file beside this one.
@@ -23,19 +26,19 @@ fn file(name: &str) -> String {
     format!("{}/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Refuses the one request that it gets. Returns its URL.
-fn server(certificate: &[u8]) -> String {
-    let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
+/// Shows these certificates, and refuses the one request that it gets. Returns its port.
+fn server(certificates: &[&[u8]]) -> u16 {
+    let certificate = |pem: &&[u8]| CertificateDer::from_pem_slice(pem).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions of TLS")
         .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
+        .with_single_cert(certificates.iter().map(certificate).collect(), key)
         .expect("the key of the certificate");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let url = format!("https://{}", listener.local_addr().expect("an address"));
+    let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().expect("a connection");
         let mut tls = ServerConnection::new(Arc::new(config)).expect("a session");
@@ -46,16 +49,16 @@ fn server(certificate: &[u8]) -> String {
             stream.write_all(answer).expect("the client reads");
         }
     });
-    url
+    port
 }
 
-/// What a function's client gets from the server: an HTTP status, or why there is none.
-async fn ask(server: &[u8], bundle: Option<&str>) -> Result<u16, String> {
+/// What a function's client gets from the server of this host: an HTTP status, or why there is none.
+async fn ask(shows: &[&[u8]], host: &str, bundle: Option<&str>) -> Result<u16, String> {
     let variables = [
         ("AWS_REGION", "eu-west-1".to_owned()),
         ("AWS_ACCESS_KEY_ID", "local".to_owned()),
         ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
-        ("AWS_ENDPOINT_URL_DYNAMODB", self::server(server)),
+        ("AWS_ENDPOINT_URL_DYNAMODB", format!("https://{host}:{}", server(shows))),
         (CA_BUNDLE, bundle.map(file).unwrap_or_default()),
     ];
     let variables: BTreeMap<_, _> = variables.map(|(name, value)| (name.to_owned(), value)).into();
@@ -69,14 +72,19 @@ async fn ask(server: &[u8], bundle: Option<&str>) -> Result<u16, String> {
 
 #[tokio::test]
 async fn only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others() {
-    assert_eq!(ask(SERVER, Some("private-root.pem")).await, Ok(400));
-    for (server, bundle, cause) in [
-        (SERVER, None, "UnknownIssuer"),
-        (SERVER, Some("other-root.pem"), "UnknownIssuer"),
-        (EXPIRED, Some("private-root.pem"), "Expired"),
+    let (address, private, other) = ("127.0.0.1", Some("private-root.pem"), Some("other-root.pem"));
+    for (shows, bundle) in [(&[SERVER][..], private), (&[LEAF, INTERMEDIATE], other)] {
+        assert_eq!(ask(shows, address, bundle).await, Ok(400), "{bundle:?}");
+    }
+    for (shows, host, bundle, cause) in [
+        (SERVER, address, None, "UnknownIssuer"),
+        (SERVER, address, other, "UnknownIssuer"),
+        (LEAF, address, other, "UnknownIssuer"),
+        (EXPIRED, address, private, "Expired"),
+        (SERVER, "localhost", private, "NotValidForName"),
     ] {
-        let error = ask(server, bundle).await.expect_err("a server that is not trusted");
-        assert!(error.contains(cause), "{bundle:?}: {error}");
+        let error = ask(&[shows], host, bundle).await.expect_err("a server that is not trusted");
+        assert!(error.contains(cause), "{host}, {bundle:?}: {error}");
     }
 }
 
@@ -95,13 +103,16 @@ fn what_the_machine_trusts_is_not_trusted() {
 #[test]
 fn a_bundle_that_is_no_file_of_certificates_is_an_error_that_says_so() {
     for (name, cause) in
-        [("absent.pem", "No such file"), ("server.key", "there is none"), ("", "directory")]
+        [("absent.pem", "No such file"), ("server.key", "no certificate"), ("", "directory")]
     {
         let error = Trust::of_amazon().or_bundle(Some(file(name))).expect_err("an error");
         let cause_found = error.source().expect("a cause").to_string();
         assert!(cause_found.contains(cause), "{name}: {cause_found}");
         assert!(error.to_string().contains(&file(name)), "{error}");
     }
+    let cut = [AMAZON, &SERVER[..200]].concat();
+    let error = check(&cut).expect_err("the last one is cut").to_string();
+    assert!(error.contains("certificate 6 can't be read"), "{error}");
 }
 
 /// The hashes are those that Amazon Trust Services publishes, of the roots' public keys.
