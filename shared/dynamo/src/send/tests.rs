@@ -232,7 +232,7 @@ async fn a_wrong_clock_heals_with_the_first_answer() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_set_right_after_the_signature_needs_no_second_command() {
+async fn a_clock_that_is_set_right_after_the_signature_heals_the_request() {
     let (server, time) = (Server::start().await, Time::at(NOW_S));
     let credentials = Credentials::new("AKID", "secret", None, None, "test");
     let client = server.client_with(&time, credentials, Duration::from_secs(60));
