@@ -4,9 +4,10 @@
 //! of `intermediate.pem`, and that of `other-root.pem`.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, Stream};
@@ -88,16 +89,55 @@ async fn only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others() {
     }
 }
 
-/// Runs the test above where the machine trusts the private root.
+/// A proxy that connects its user to servers. Returns its port, and counts the connections.
+fn proxy() -> (u16, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&count);
+    std::thread::spawn(move || {
+        for client in listener.incoming() {
+            let (mut client, mut head) = (client.expect("a connection"), Vec::new());
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).expect("the head of a request");
+                head.extend(byte);
+            }
+            let head = String::from_utf8(head).expect("text");
+            let target = head.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+            assert!(head.contains(": Basic bWU6cHc=\r\n"), "{head}");
+            let server = TcpStream::connect(target.expect("a server")).expect("a connection");
+            client.write_all(b"HTTP/1.1 200 -\r\n\r\n").expect("the client reads");
+            counter.fetch_add(1, Ordering::SeqCst);
+            for (from, to) in [(&client, &server), (&server, &client)] {
+                let mut ends = [from, to].map(|end| end.try_clone().expect("a socket"));
+                std::thread::spawn(move || {
+                    let [from, to] = &mut ends;
+                    drop(io::copy(from, to));
+                    drop(to.shutdown(Shutdown::Write));
+                });
+            }
+        }
+    });
+    (port, count)
+}
+
+/// Runs the test above where the machine trusts the private root, and reaches servers through a proxy.
 #[test]
-fn what_the_machine_trusts_is_not_trusted() {
+fn what_the_machine_trusts_is_not_trusted_and_its_proxy_is_used() {
     let program = std::env::current_exe().expect("the test");
     let test = "trust::tests::only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others";
+    let (port, count) = proxy();
     let status = std::process::Command::new(program)
         .args([test, "--exact"])
         .env("SSL_CERT_FILE", file("private-root.pem"))
+        .env("HTTPS_PROXY", format!("http://me:pw@127.0.0.1:{port}"))
+        .env_remove("NO_PROXY")
+        .env_remove("no_proxy")
+        .env_remove("https_proxy")
         .status();
     assert!(status.expect("a program").success());
+    assert_eq!(count.load(Ordering::SeqCst), 7, "each request went through the proxy");
 }
 
 #[test]
