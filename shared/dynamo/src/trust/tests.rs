@@ -14,26 +14,31 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::{client_of, sdk_config_of};
 
-const SERVER: &[u8] = include_bytes!("server.pem");
+pub(crate) const SERVER: &[u8] = include_bytes!("server.pem");
 const EXPIRED: &[u8] = include_bytes!("expired.pem");
 const KEY: &[u8] = include_bytes!("server.key");
 
 /// The path of a file beside this one.
-fn file(name: &str) -> String {
+pub(crate) fn file(name: &str) -> String {
     format!("{}/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Refuses the one request that it gets. Returns its URL.
-fn server(certificate: &[u8]) -> String {
+/// The settings of a server that shows this certificate.
+pub(crate) fn server_config(certificate: &[u8]) -> ServerConfig {
     let certificate = CertificateDer::from_pem_slice(certificate).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions of TLS")
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
-        .expect("the key of the certificate");
+        .expect("the key of the certificate")
+}
+
+/// Refuses the one request that it gets. Returns its URL.
+fn server(certificate: &[u8]) -> String {
+    let config = server_config(certificate);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
