@@ -179,7 +179,7 @@ fn classified(error: ClientError) -> ConnectorError {
     kind(error.into())
 }
 
-fn cause<E: Error + 'static>(error: &(dyn Error + 'static)) -> Option<&E> {
+fn cause<'e, E: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e E> {
     successors(Some(error), |&error| error.source()).find_map(|cause| cause.downcast_ref())
 }
 
