@@ -5,6 +5,7 @@
 mod client;
 mod clock;
 mod codec;
+mod connector;
 mod error;
 mod intent;
 mod item;

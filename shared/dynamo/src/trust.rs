@@ -1,20 +1,18 @@
-//! Which servers the SDK's clients trust, and the HTTP client that asks a server for its certificate.
+//! Which servers the SDK's clients trust.
 
 use std::borrow::Cow;
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
-use aws_sdk_dynamodb::config::SharedAsyncSleep;
-use aws_smithy_http_client::proxy::ProxyConfig;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use aws_smithy_http_client::{Builder, Connector};
 use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
-use aws_smithy_runtime_api::client::http::{HttpConnectorSettings, SharedHttpClient};
-use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
-use rustls::RootCertStore;
+use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector};
+use hyper_util::client::proxy::matcher::Matcher;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::connector::{TimeLimits, connector, http_client, no_proxy};
 
 /// The variable with the path of a PEM file. Other SDKs of AWS read it too.
 pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
@@ -23,9 +21,13 @@ pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
 /// Starfield Services Root Certificate Authority - G2. <https://www.amazontrust.com/repository/> lists them.
 const AMAZON: &[u8] = include_bytes!("trust/amazon.pem");
 
-/// The root certificates that a client trusts, as PEM; `None` are those of the machine.
+/// The root certificates that a client trusts. Clones share the sessions of TLS that can be resumed.
 #[derive(Clone, Debug)]
-pub struct Trust(Option<Cow<'static, [u8]>>);
+pub struct Trust {
+    /// As PEM; `None` are those of the machine.
+    pem: Option<Cow<'static, [u8]>>,
+    tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
 
 /// The file of `AWS_CA_BUNDLE` can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,13 +41,13 @@ impl Trust {
     /// Amazon's own roots. They are in the program, so nothing is read.
     #[must_use]
     pub fn of_amazon() -> Self {
-        Self(Some(AMAZON.into()))
+        Self::of(Some(AMAZON.into()))
     }
 
     /// The roots that the machine trusts. All of them are read.
     #[must_use]
     pub fn of_machine() -> Self {
-        Self(None)
+        Self::of(None)
     }
 
     /// The certificates of the bundle alone, if there is one.
@@ -57,70 +59,74 @@ impl Trust {
         let path = path.as_ref();
         let wrong = |source| BundleError { path: path.to_owned(), source };
         let pem = std::fs::read(path).map_err(|error| wrong(error.into()))?;
-        check(&pem).map_err(wrong)?;
-        Ok(Self(Some(pem.into())))
+        roots_of(&pem).map_err(wrong)?;
+        Ok(Self::of(Some(pem.into())))
     }
 
     /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
     #[must_use]
     pub fn http_client(self) -> SharedHttpClient {
-        Builder::new().build_with_connector_fn(move |settings, components| {
-            let sleep = components.and_then(RuntimeComponents::sleep_impl);
-            self.connect(ProxyConfig::from_env(), settings.cloned(), sleep, None)
-        })
+        http_client(self, Matcher::from_env())
     }
 
     /// Sends requests as they are, without a proxy.
     #[must_use]
-    pub fn connector(&self) -> Connector {
-        self.connect(ProxyConfig::disabled(), None, None, None)
+    pub fn connector(&self) -> SharedHttpConnector {
+        connector(self, no_proxy(), TimeLimits::default(), None)
     }
 
     /// The same, with a resolver of names of its own.
     #[must_use]
-    pub fn connector_by(&self, resolver: SharedDnsResolver) -> Connector {
-        self.connect(ProxyConfig::disabled(), None, None, Some(resolver))
+    pub fn connector_by(&self, resolver: SharedDnsResolver) -> SharedHttpConnector {
+        connector(self, no_proxy(), TimeLimits::default(), Some(resolver))
     }
 
     /// The same through the proxy that the environment names.
     #[must_use]
-    pub fn proxied(&self) -> Connector {
-        self.connect(ProxyConfig::from_env(), None, None, None)
+    pub fn proxied(&self) -> SharedHttpConnector {
+        connector(self, Matcher::from_env(), TimeLimits::default(), None)
     }
 
     /// The roots as PEM, for clients of other protocols; `None` if they are those that the machine trusts.
     #[must_use]
     pub fn pem(&self) -> Option<&[u8]> {
-        self.0.as_deref()
+        self.pem.as_deref()
     }
 
-    fn connect(
-        &self,
-        proxy: ProxyConfig,
-        settings: Option<HttpConnectorSettings>,
-        sleep: Option<SharedAsyncSleep>,
-        resolver: Option<SharedDnsResolver>,
-    ) -> Connector {
-        let store = match &self.0 {
-            Some(pem) => TrustStore::empty().with_pem_certificate(&**pem),
-            None => TrustStore::default(),
+    /// The settings of TLS. The first connection that needs them makes them.
+    pub(crate) fn tls(&self) -> Arc<ClientConfig> {
+        let make = || {
+            let provider = Arc::new(rustls::crypto::ring::default_provider());
+            let settings = ClientConfig::builder_with_provider(provider)
+                .with_safe_default_protocol_versions()
+                .expect("ring has what each version needs");
+            let mut settings = settings.with_root_certificates(self.roots()).with_no_client_auth();
+            settings.alpn_protocols = vec![b"http/1.1".to_vec()];
+            Arc::new(settings)
         };
-        let context = TlsContext::builder().with_trust_store(store).build();
-        let mut builder = Connector::builder()
-            .proxy_config(proxy)
-            .tls_provider(Provider::Rustls(CryptoMode::Ring))
-            .tls_context(context.expect("a trust store is a whole context"));
-        builder.set_connector_settings(settings);
-        builder.set_sleep_impl(sleep);
-        match resolver {
-            Some(resolver) => builder.build_with_resolver(resolver),
-            None => builder.build(),
+        Arc::clone(self.tls.get_or_init(make))
+    }
+
+    fn of(pem: Option<Cow<'static, [u8]>>) -> Self {
+        Self { pem, tls: Arc::default() }
+    }
+
+    fn roots(&self) -> RootCertStore {
+        if let Some(pem) = &self.pem {
+            return roots_of(pem).expect("they were read once");
         }
+        let found = rustls_native_certs::load_native_certs();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(found.certs);
+        if roots.is_empty() {
+            let why = found.errors;
+            tracing::warn!(?why, "this machine has no root certificates, so no server is trusted");
+        }
+        roots
     }
 }
 
-/// Checks the text of a bundle. The HTTP client would panic at a wrong one.
-fn check(pem: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn roots_of(pem: &[u8]) -> Result<RootCertStore, Box<dyn Error + Send + Sync>> {
     let mut roots = RootCertStore::empty();
     for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
         let unreadable =
@@ -128,8 +134,8 @@ fn check(pem: &[u8]) -> Result<(), Box<dyn Error + Send + Sync>> {
         let certificate = certificate.map_err(|error| unreadable(&error))?;
         roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-    if roots.is_empty() { Err("the file has no certificate in PEM".into()) } else { Ok(()) }
+    if roots.is_empty() { Err("the file has no certificate in PEM".into()) } else { Ok(roots) }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Config, Credentials, Region};
-use aws_smithy_http_client::Builder;
 use aws_smithy_runtime_api::client::http::{
     HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpClient,
     SharedHttpConnector,
@@ -18,6 +17,9 @@ use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::byte_stream::ByteStream;
 use serde_json::Value;
+
+use crate::Trust;
+use crate::connector::{http_client, no_proxy};
 
 mod fault;
 
@@ -102,7 +104,7 @@ impl Wire {
     /// The HTTP client to give to the SDK's configuration; plain HTTP, for loopback only.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
-        let store = Store::Http(Builder::new().build_http());
+        let store = Store::Http(http_client(Trust::of_machine(), no_proxy()));
         SharedHttpClient::new(WireClient { store, wire: self.clone() })
     }
 

@@ -23,7 +23,7 @@ pub use config::{ConfigError, VariableNames, Variables};
 pub use letters::{LetterQueue, Letters, MESSAGE_BYTES_MAX, letter, message};
 pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
-pub use principal::{Issuers, make_claims_texts, principal};
+pub use principal::{Issuers, principal};
 pub use problem::Problem;
 pub use service::{Call, Service, run, variables};
 pub use start::start;

@@ -85,15 +85,7 @@ pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>
     found.ok_or_else(nobody).map(Some)
 }
 
-/// Makes texts of the claims of a token, as API Gateway does: a list is `[a b]`. What stands in for it may leave them as
-/// they are in the token.
-pub fn make_claims_texts(request: &mut Value) {
-    let claims = request.pointer_mut("/requestContext/authorizer/jwt/claims");
-    for claim in claims.and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
-        *claim = in_text(claim).into();
-    }
-}
-
+/// A claim as API Gateway has it: a list is `[a b]`. What stands in for it may leave claims as they are in the token.
 fn in_text(claim: &Value) -> String {
     match claim {
         Value::String(text) => text.clone(),

@@ -10,7 +10,6 @@ mod signer;
 use std::error::Error;
 use std::time::Duration;
 
-use aws_smithy_http_client::Connector;
 use aws_smithy_runtime_api::client::http::{HttpConnector, SharedHttpConnector};
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::client::result::ConnectorError;
@@ -101,8 +100,8 @@ impl HttpError {
 impl Http {
     /// A client that reads at most so many bytes of an answer.
     #[must_use]
-    pub fn new(connector: Connector, signer: Option<Signer>, bytes_max: usize) -> Self {
-        Self { connector: SharedHttpConnector::new(connector), signer, bytes_max }
+    pub fn new(connector: SharedHttpConnector, signer: Option<Signer>, bytes_max: usize) -> Self {
+        Self { connector, signer, bytes_max }
     }
 
     /// Sends a request with these headers, whose names are in lower case, and reads the whole answer.

@@ -9,13 +9,12 @@
 
 use std::collections::BTreeMap;
 
-use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
     TopicEvent, Traceparent, canonical_json, reaction_key,
 };
 use ringfence_dynamo::{Clock, ms_of_rfc3339};
-use ringfence_function::{Issuers, Problem, make_claims_texts, principal};
+use ringfence_function::{Issuers, Problem, principal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -136,10 +135,8 @@ fn direct(text: &str) -> Result<Given, Problem> {
 
 fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
     let mut request = trusted(text)?;
-    make_claims_texts(&mut request);
     let principal = principal(&request, issuers);
-    let request: ApiGatewayV2httpRequest = typed("", request)?;
-    let mut surroundings = Surroundings::of_request(&request);
+    let mut surroundings = Surroundings::of_headers(&request["headers"]);
     surroundings.check()?;
     let allowed = principal.and_then(|principal| {
         // The API has looked at the scopes of the route. Only here they are those of the slice.
@@ -148,7 +145,7 @@ fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem
         surroundings.principal = principal;
         may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
     });
-    let command = allowed.and_then(|()| object(&body(request)?)).map(Value::from);
+    let command = allowed.and_then(|()| object(&body(&mut request)?)).map(Value::from);
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
@@ -243,12 +240,12 @@ fn object(text: &str) -> Result<Map<String, Value>, Problem> {
     }
 }
 
-fn body(request: ApiGatewayV2httpRequest) -> Result<String, Problem> {
-    let body = request.body.unwrap_or_default();
-    if body.is_empty() {
-        return Err(Problem::malformed("body", "is empty; send the command as JSON"));
-    }
-    if !request.is_base64_encoded {
+fn body(request: &mut Value) -> Result<String, Problem> {
+    let body = match request["body"].take() {
+        Value::String(body) if !body.is_empty() => body,
+        _ => return Err(Problem::malformed("body", "is empty; send the command as JSON")),
+    };
+    if request["isBase64Encoded"] != true {
         return Ok(body);
     }
     let bytes = aws_smithy_types::base64::decode(body)
@@ -269,10 +266,11 @@ fn direct_principal<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Princip
 }
 
 impl Surroundings {
-    fn of_request(request: &ApiGatewayV2httpRequest) -> Self {
-        let header = |name| {
-            let value = request.headers.get(name)?;
-            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+    fn of_headers(headers: &Value) -> Self {
+        let header = |name: &str| {
+            let mut headers = headers.as_object()?.iter();
+            let (_, value) = headers.find(|(header, _)| header.eq_ignore_ascii_case(name))?;
+            value.as_str().map(str::to_owned)
         };
         Self {
             command_id: header("idempotency-key"),

@@ -3,7 +3,7 @@
 
 use ringfence::{KeyReused, Principal, chain};
 use ringfence_dynamo::Clock;
-use ringfence_function::{Issuers, Problem, http, make_claims_texts, principal};
+use ringfence_function::{Issuers, Problem, http, principal};
 use serde_json::Value;
 
 use crate::answers::{AnswersError, CommandAnswer, CommandAnswers};
@@ -83,8 +83,7 @@ impl Asked<'_> {
     }
 
     /// What became of a command, for the caller who gave it.
-    async fn look(&self, mut request: Value) -> Result<CommandAnswer, Problem> {
-        make_claims_texts(&mut request);
+    async fn look(&self, request: Value) -> Result<CommandAnswer, Problem> {
         let asks = principal(&request, self.issuers)?;
         let id = request["pathParameters"]["id"].as_str().unwrap_or_default();
         // No command has such an id, and the table refuses keys that are much longer.

@@ -44,6 +44,17 @@ fn dependencies_of_tests_add_no_features_to_other_builds() {
 }
 
 #[test]
+fn nothing_here_speaks_http_2() {
+    let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
+    assert!(lock.contains("name = \"hyper\"\n"));
+    assert!(
+        !lock.contains("name = \"h2\"\n"),
+        "a dependency asks for HTTP/2, which would add a fourteenth to the code of each function: leave out its \
+         feature http2, and `cargo tree --invert h2` says whose it is"
+    );
+}
+
+#[test]
 fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();

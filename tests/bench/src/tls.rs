@@ -7,17 +7,16 @@ use std::sync::Arc;
 use std::thread;
 
 use aws_sdk_dynamodb::Client;
-use aws_smithy_http_client::Builder;
-use aws_smithy_http_client::tls::rustls_provider::CryptoMode;
-use aws_smithy_http_client::tls::{Provider, TlsContext, TrustStore};
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_smithy_runtime_api::client::http::{SharedHttpClient, http_client_fn};
+use ringfence_dynamo::Trust;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::store::Store;
 
-const ROOT: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/private-root.pem");
+const ROOT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/dynamo/src/trust/private-root.pem");
 const CERTIFICATE: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.pem");
 const KEY: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.key");
 
@@ -47,10 +46,8 @@ fn serve(store: Store) -> (String, SharedHttpClient) {
             thread::spawn(move || answer(socket, config, &store));
         }
     });
-    let trusted = TrustStore::empty().with_pem_certificate(ROOT);
-    let context = TlsContext::builder().with_trust_store(trusted).build().expect("a certificate");
-    let client = Builder::new().tls_provider(Provider::Rustls(CryptoMode::Ring));
-    (url, client.tls_context(context).build_https())
+    let connector = Trust::of_machine().or_bundle(Some(ROOT)).expect("a certificate").connector();
+    (url, http_client_fn(move |_, _| connector.clone()))
 }
 
 /// Answers the requests of a connection until it ends.

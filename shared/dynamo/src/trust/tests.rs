@@ -16,28 +16,33 @@ use sha2::{Digest, Sha256};
 use super::*;
 use crate::{client_of, sdk_config_of};
 
-const SERVER: &[u8] = include_bytes!("server.pem");
+pub(crate) const SERVER: &[u8] = include_bytes!("server.pem");
 const EXPIRED: &[u8] = include_bytes!("expired.pem");
 const LEAF: &[u8] = include_bytes!("leaf.pem");
 const INTERMEDIATE: &[u8] = include_bytes!("intermediate.pem");
 const KEY: &[u8] = include_bytes!("server.key");
 
 /// The path of a file beside this one.
-fn file(name: &str) -> String {
+pub(crate) fn file(name: &str) -> String {
     format!("{}/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Shows these certificates, and refuses the one request that it gets. Returns its port.
-fn server(certificates: &[&[u8]]) -> u16 {
+/// The settings of a server that shows these certificates.
+pub(crate) fn server_config(certificates: &[&[u8]]) -> ServerConfig {
     let certificate = |pem: &&[u8]| CertificateDer::from_pem_slice(pem).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(KEY).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions of TLS")
         .with_no_client_auth()
         .with_single_cert(certificates.iter().map(certificate).collect(), key)
-        .expect("the key of the certificate");
+        .expect("the key of the certificate")
+}
+
+/// Shows these certificates, and refuses the one request that it gets. Returns its port.
+fn server(certificates: &[&[u8]]) -> u16 {
+    let config = server_config(certificates);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
@@ -151,7 +156,7 @@ fn a_bundle_that_is_no_file_of_certificates_is_an_error_that_says_so() {
         assert!(error.to_string().contains(&file(name)), "{error}");
     }
     let cut = [AMAZON, &SERVER[..200]].concat();
-    let error = check(&cut).expect_err("the last one is cut").to_string();
+    let error = roots_of(&cut).expect_err("the last one is cut").to_string();
     assert!(error.contains("certificate 6 can't be read"), "{error}");
 }
 

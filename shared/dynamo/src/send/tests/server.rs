@@ -17,6 +17,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::NOW_S;
+use crate::Trust;
+use crate::connector::{http_client, no_proxy};
 use crate::send::{ms, shifted, signature};
 
 /// A clock that both ways read.
@@ -193,7 +195,7 @@ impl Server {
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeouts.build())
             .time_source(time.clone())
-            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .http_client(http_client(Trust::of_machine(), no_proxy()))
             .endpoint_url(format!("http://{}", self.address));
         Client::from_conf(config.build())
     }
