@@ -130,7 +130,7 @@ impl RunningStack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
+        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint()));
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
         let mut routes = api::router(&model.routes, &functions, &notices, &authorizer)?;
@@ -362,7 +362,7 @@ impl RunningStack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint())?);
+        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint()));
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         port::serve(&mut self.tasks, listener, self.router.clone());

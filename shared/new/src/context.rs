@@ -154,7 +154,8 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
         name += "Context";
     }
     let events = format!("{name}Event");
-    let values = [("name", context), ("Context", &name), ("Events", &events)];
+    let snake = snake(context);
+    let values = [("name", context), ("snake", &snake), ("Context", &name), ("Events", &events)];
     let lib = match log {
         Log::Dcb => include_str!("../files/dcb_context.rs"),
         Log::Aggregate => include_str!("../files/aggregate_context.rs"),
