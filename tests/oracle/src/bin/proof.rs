@@ -29,11 +29,13 @@ const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
-const TESTS: [(&[&str], &str); 9] = [
+const TESTS: [(&[&str], &str); 11] = [
     (&["--test", "feed"], ""),
     (&["--test", "views"], ""),
     (&["--test", "dcb-log"], ""),
     (&["--test", "document-log"], "curve"),
+    (&["--test", "reactors"], "schedules"),
+    (&["--test", "ready"], ""),
     (&["--test", "projects"], "races"),
     (&["--test", "project"], "publishing"),
     (&["--test", "project"], "together"),
@@ -116,7 +118,7 @@ const MEETINGS: u64 = 20;
 
 /// Few commands give up where many meet.
 fn meet(_extent: &Extent) -> Result<String, String> {
-    contention::check(MEETINGS)
+    contention::check(MEETINGS, contention::TURN_SECONDS)
 }
 
 /// The tests pass to their full bound.
