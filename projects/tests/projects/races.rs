@@ -167,7 +167,7 @@ async fn race_to_a_circle(seed: u64) {
 
 /// Features of the race of workers.
 fn features() -> usize {
-    bound(6, 60)
+    bound(4, 60)
 }
 
 /// The edges of each.

@@ -115,13 +115,13 @@ async fn interleave(fenced: Fenced, n: usize, other: Option<usize>, own: usize) 
 #[tokio::test]
 async fn no_order_of_a_repair_and_writers_loses_an_update() {
     let mut runs = 0;
-    for (fenced, damage) in [READER, BOOK].into_iter().flat_map(|f| (0..KINDS).map(move |n| (f, n)))
-    {
+    let damages =
+        [READER, BOOK].into_iter().flat_map(|fenced| (0..KINDS).map(move |n| (fenced, n)));
+    for (n, (fenced, damage)) in damages.enumerate() {
         let requests = interleave(fenced, damage, None, REQUESTS_MAX).await;
-        for own in 0..=requests {
-            // In `cargo test` the other one comes before the same request, and beside every other one not at all.
-            let alone = (own % bound(2, 1) == 0).then_some(None);
-            for other in (bound(own, 0)..=own).map(Some).chain(alone) {
+        // In `cargo test` before every other request, where the other one comes before the same one, or not at all.
+        for own in (n % bound(2, 1)..=requests).step_by(bound(2, 1)) {
+            for other in (bound(own, 0)..=own).map(Some).chain([None]) {
                 interleave(fenced, damage, other, own).await;
                 runs += 1;
             }
