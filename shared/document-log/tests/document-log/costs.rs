@@ -66,6 +66,14 @@ fn snapshot() -> AccessStrategy<Note> {
     AccessStrategy::Snapshot(Snapshot::named("Snapshot"))
 }
 
+/// Appends an event.
+async fn note(category: &Category<Note, DynamoStore>, load: Load) {
+    let noted = || Noted { note_id: "n".to_owned(), text: text() };
+    let decide = |_: &Note| Ok::<_, ()>(events![noted()]);
+    let noted = category.transact("n", load, &Envelope::default(), decide).await;
+    assert_eq!(noted.expect("it is settled").attempts, 1);
+}
+
 /// Requests and units.
 #[derive(Debug, PartialEq)]
 struct Cost {
@@ -87,31 +95,28 @@ struct Priced {
 }
 
 impl Priced {
-    async fn of(events: u32, limits: TipLimits, access: AccessStrategy<Note>, warm: bool) -> Self {
+    async fn of(
+        events: u32,
+        limits: TipLimits,
+        access: fn() -> AccessStrategy<Note>,
+        warm: bool,
+    ) -> Self {
         let stack = Stack::start().await;
-        let cache = || match warm {
-            true => Cache::of(std::num::NonZeroUsize::MIN),
-            false => Cache::none(),
+        let of = |access, cache| {
+            let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
+            Category::new::<Notes>(log, access, cache).expect("each names a note")
         };
-        let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
-        let category = Category::new::<Notes>(log, access, cache()).expect("each names a note");
-        let priced = Self { beside: stack.other_store(), stack, category };
+        // With what it knows, each event takes one write.
+        let category = of(access(), Cache::of(std::num::NonZeroUsize::MIN));
         for _ in 0..events {
-            priced.note(Load::Eventual).await;
+            note(&category, Load::Cached).await;
         }
-        priced
-    }
-
-    async fn note(&self, load: Load) {
-        let noted = || Noted { note_id: "n".to_owned(), text: text() };
-        let decide = |_: &Note| Ok::<_, ()>(events![noted()]);
-        let envelope = Envelope::default();
-        let noted = self.category.transact("n", load, &envelope, decide).await;
-        assert_eq!(noted.expect("it is settled").attempts, 1);
+        let category = if warm { category } else { of(access(), Cache::none()) };
+        Self { beside: stack.other_store(), stack, category }
     }
 
     async fn append(&self, load: Load) -> Cost {
-        self.priced(self.note(load)).await.1
+        self.priced(note(&self.category, load)).await.1
     }
 
     async fn read(&self, load: Load) -> Cost {
@@ -166,15 +171,16 @@ impl Priced {
     }
 }
 
+const UNOPTIMIZED: fn() -> AccessStrategy<Note> = || AccessStrategy::Unoptimized;
 const RINGFENCE: fn() -> TipLimits = TipLimits::default;
 const EQUINOX: fn() -> TipLimits = || TipLimits::EQUINOX;
 
 #[tokio::test]
 async fn create() {
     for limits in [RINGFENCE(), EQUINOX()] {
-        let priced = Priced::of(0, limits, AccessStrategy::Unoptimized, false).await;
+        let priced = Priced::of(0, limits, UNOPTIMIZED, false).await;
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 0.5, 1, 1.0));
-        let priced = Priced::of(0, limits, snapshot(), false).await;
+        let priced = Priced::of(0, limits, snapshot, false).await;
         assert_eq!(priced.append(Load::Empty).await, cost(0, 0.0, 1, 2.0));
     }
 }
@@ -185,16 +191,16 @@ async fn a_hundred_events_are_read_and_appended_to() {
     for (limits, of_tip, write, with_snapshot) in
         [(RINGFENCE(), 0.5, 2.0, 2.0), (EQUINOX(), 3.0, 22.0, 23.0)]
     {
-        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, false).await;
+        let priced = Priced::of(100, limits, UNOPTIMIZED, false).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, 7.0, 0, 0.0));
         assert_eq!(priced.read(Load::Strong).await.read, 14.0);
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 7.0, 1, write));
-        let priced = Priced::of(100, limits, snapshot(), false).await;
+        let priced = Priced::of(100, limits, snapshot, false).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, of_tip, 0, 0.0), "a snapshot");
         assert_eq!(priced.append(Load::Eventual).await, cost(1, of_tip, 1, with_snapshot));
-        let priced = Priced::of(100, limits, snapshot(), true).await;
+        let priced = Priced::of(100, limits, snapshot, true).await;
         assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, with_snapshot));
-        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, true).await;
+        let priced = Priced::of(100, limits, UNOPTIMIZED, true).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, of_tip, 0, 0.0), "asked after");
         assert_eq!(priced.read(Load::Cached).await, cost(0, 0.0, 0, 0.0), "cached");
     }
@@ -203,7 +209,7 @@ async fn a_hundred_events_are_read_and_appended_to() {
 #[tokio::test]
 async fn calve() {
     // Three events of 545 bytes fit the default Tip.
-    let priced = Priced::of(3, RINGFENCE(), AccessStrategy::Unoptimized, true).await;
+    let priced = Priced::of(3, RINGFENCE(), UNOPTIMIZED, true).await;
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 8.0));
     // After that there is room again.
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 2.0));
