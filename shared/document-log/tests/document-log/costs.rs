@@ -10,11 +10,12 @@ use ringfence_document_log::{
     AccessStrategy, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot,
     Store, TipLimits,
 };
+use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::stack::{Stack, log};
+use crate::stack::{in_process, log};
 use crate::streams::image;
 
 /// JSON bytes of a payload.
@@ -88,9 +89,7 @@ fn cost(reads: u32, read: f64, writes: u32, write: f64) -> Cost {
 
 /// A stream with some events, to find the cost of operations on it.
 struct Priced {
-    stack: Stack,
-    /// The same table, past the recorder.
-    beside: DynamoStore,
+    wire: Wire,
     category: Category<Note, DynamoStore>,
 }
 
@@ -101,9 +100,9 @@ impl Priced {
         access: fn() -> AccessStrategy<Note>,
         warm: bool,
     ) -> Self {
-        let stack = Stack::start().await;
+        let (store, wire) = in_process();
         let of = |access, cache| {
-            let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
+            let log = log(store.clone()).with_limits(limits).with_encoding(Encoding::Raw);
             Category::new::<Notes>(log, access, cache).expect("each names a note")
         };
         // With what it knows, each event takes one write.
@@ -112,7 +111,7 @@ impl Priced {
             note(&category, Load::Cached).await;
         }
         let category = if warm { category } else { of(access(), Cache::none()) };
-        Self { beside: stack.other_store(), stack, category }
+        Self { wire, category }
     }
 
     async fn append(&self, load: Load) -> Cost {
@@ -129,21 +128,21 @@ impl Priced {
 
     async fn tip_bytes(&self) -> usize {
         let stream = self.category.stream("n").expect("a name");
-        let tip = self.beside.tip(&stream, Consistency::Strong).await;
+        let tip = self.category.log().store().tip(&stream, Consistency::Strong).await;
         tip.expect("an answer").map_or(0, |tip| item_bytes(&tip.to_item()))
     }
 
     /// The result of an operation and its cost, by the documented rules and by the emulator.
     async fn priced<T>(&self, operation: impl Future<Output = T>) -> (T, Cost) {
         let meter = self.category.log().store().meter();
-        let (before, tip_before) = (meter.snapshot(), self.tip_bytes().await);
-        self.stack.take();
+        let (tip_before, before) = (self.tip_bytes().await, meter.snapshot());
+        self.wire.forget();
         let given = operation.await;
+        let (used, sent) = (meter.snapshot().since(&before), self.wire.take());
         let tip = self.tip_bytes().await.max(tip_before);
-        let used = meter.snapshot().since(&before);
         let Units { read, write } = used.total();
         let mut computed = Cost { requests: (used.reads, used.writes), read: 0.0, write: 0.0 };
-        for exchange in self.stack.take() {
+        for exchange in sent {
             let request = &exchange.request;
             let bytes = |item: &Value| item_bytes(&image(item));
             let consistency = match request["ConsistentRead"].as_bool() {

@@ -6,7 +6,7 @@ use ringfence_dynamo::Random;
 use ringfence_local::bound;
 
 use crate::contract::{append, read, written};
-use crate::stack::{Stack, log, name};
+use crate::stack::{in_process, log, name};
 use ringfence_document_log::Store;
 
 async fn history<S: Store + Clone>(store: S, seed: u64) {
@@ -64,6 +64,6 @@ async fn what_is_written_is_read_again_in_memory() {
 #[tokio::test]
 async fn what_is_written_is_read_again_on_dynamodb() {
     for seed in 0..bound(3, 6) {
-        history(Stack::start().await.store(), seed).await;
+        history(in_process().0, seed).await;
     }
 }

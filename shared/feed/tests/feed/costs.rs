@@ -164,6 +164,6 @@ fn a_replayed_event() {
         assert_eq!(index.read(Checkpoint::START, Until::Present).count().await, 1_000);
         let usage = index.meter().snapshot();
         // A replica's answer with all of 1 MB, and two with nothing: a replica's and a strong one.
-        assert_eq!((usage.reads, usage.total().read), (3, 126.0 + 0.5 + 1.0));
+        assert_eq!((usage.reads, usage.total().read), (3, 127.0 + 0.5 + 1.0));
     });
 }

@@ -68,8 +68,9 @@ fn several_indexers_at_one_end_cost_little_more_than_one() {
         for first in (0..BACKLOG).step_by(80) {
             world.append((first..first + 80).map(|n| changed(n, "x")).collect()).await;
         }
-        let images = world.items(EVENTS).await.into_iter();
-        let bells = images.map(|image| Doorbell::of_image(image).expect("an image of the table"));
+        let mut images = world.items(EVENTS).await;
+        images.sort_by_key(|image| image["at"].as_n().expect("a time").clone());
+        let bells = images.into_iter().map(|image| Doorbell::of_image(image).expect("an image"));
         let backlog: Vec<_> = bells.map(|bell| bell.expect("an event")).collect();
         // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
         // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.
