@@ -1,4 +1,5 @@
-//! What it costs that several indexers put their pages at one end: the same backlog for 1, 4, 8 and 16 of them.
+//! What it costs that several indexers put their pages at one end: the same backlog for 1 and 4 of them, and in
+//! `cargo proof` for 8 and 16.
 //!
 //! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats exactly.
 
@@ -74,9 +75,8 @@ fn several_indexers_at_one_end_cost_little_more_than_one() {
         let backlog: Vec<_> = bells.map(|bell| bell.expect("an event")).collect();
         // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
         // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.
-        // In `cargo test` 16 of them alone, which is the most work at one end.
         let most = [(1, 1.01, 1.2), (4, 1.2, 1.5), (8, 1.3, 1.65), (16, 1.45, 1.9)];
-        for (shards, read, write) in most.into_iter().skip(bound(3, 0)) {
+        for (shards, read, write) in most.into_iter().take(bound(2, 4)) {
             let cost = cost(&world, &backlog, shards).await;
             println!("{shards}: {cost:?}");
             assert!(cost.read < read && cost.write < write, "{shards}: {cost:?}");
