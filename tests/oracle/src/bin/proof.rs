@@ -29,11 +29,13 @@ const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
-const TESTS: [(&[&str], &str); 11] = [
+const TESTS: [(&[&str], &str); 14] = [
     (&["--test", "feed"], ""),
     (&["--test", "views"], ""),
     (&["--test", "dcb-log"], ""),
-    (&["--test", "document-log"], "curve"),
+    (&["--test", "document-log"], ""),
+    (&["--test", "aggregate-log"], ""),
+    (&["--test", "cases"], ""),
     (&["--test", "reactors"], "schedules"),
     (&["--test", "ready"], ""),
     (&["--test", "projects"], "races"),
@@ -41,6 +43,7 @@ const TESTS: [(&[&str], &str); 11] = [
     (&["--test", "project"], "together"),
     (&["--test", "acceptance"], "console"),
     (&["--lib"], "publisher::crashes"),
+    (&["--lib"], "project::"),
 ];
 const USAGE: &str = "usage: cargo proof [rules|model|repair|feed|names|queries|schedules|claims|import|meetings|\
      tests|contention] [how many schedules, 10000 if none are named] [first seed]";
