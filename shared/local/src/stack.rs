@@ -31,6 +31,7 @@ use crate::{
     port,
     queue_poller::QueuePoller,
     queues::{Message, Queues},
+    routes::route_of,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
@@ -133,11 +134,11 @@ impl RunningStack {
         port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint()));
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
-        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer)?;
+        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer);
         if options.auth {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
-        if model.routes.iter().all(|route| route.path != "/") {
+        if route_of(&model.routes, "GET", "/").is_none() {
             routes = routes.merge(api::to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));

@@ -345,7 +345,10 @@ async fn an_import_that_was_broken_off_goes_on() {
 async fn another_table_is_not_imported_from_or_into() {
     let world = world().await;
     let said = world.error(&["import", "--from", "reventless", EVENTS]);
-    assert_eq!(said, "error: events is the table of a DCB log; see `ringfence verify`\n");
+    assert_eq!(
+        said,
+        "error: events is the table of a DCB log, which --table names; see `ringfence verify`\n"
+    );
     let said = world.error(&[&IMPORT[..], &["--table", SOURCE]].concat());
     let what = "a table of Reventless' DCB log; see `ringfence import`";
     assert_eq!(said, format!("error: {SOURCE} is {what}\n"));
