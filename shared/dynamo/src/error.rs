@@ -6,6 +6,7 @@ use std::error::Error as StdError;
 use aws_sdk_dynamodb::Error as AwsError;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::types::CancellationReason;
+use aws_smithy_runtime_api::client::endpoint::error::ResolveEndpointError;
 
 use crate::Item;
 
@@ -113,6 +114,14 @@ impl Failure {
     }
 }
 
+/// An answer without an error code of DynamoDB, such as the page of a proxy.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer, of HTTP status {status}, can't be read, or has no error code")]
+struct Unreadable {
+    status: u16,
+    source: AwsError,
+}
+
 impl Reason {
     fn of(reason: CancellationReason) -> Self {
         match reason.code.as_deref() {
@@ -128,7 +137,7 @@ impl Reason {
 }
 
 /// Codes that DynamoDB may send with any operation, whether or not its model lists them.
-fn by_code(code: Option<&str>, status: Option<u16>, source: Source) -> Failure {
+fn by_code(code: Option<&str>, status: u16, source: Source) -> Failure {
     match (code, status) {
         (
             Some(
@@ -146,7 +155,8 @@ fn by_code(code: Option<&str>, status: Option<u16>, source: Source) -> Failure {
             Some("TransactionInProgressException" | "InternalServerError" | "ServiceUnavailable"),
             _,
         )
-        | (_, Some(500..)) => Failure::Unknown { source },
+        // A success that can't be read took effect.
+        | (_, 200..300 | 500..) => Failure::Unknown { source },
         _ => Failure::Permanent { source },
     }
 }
@@ -160,9 +170,15 @@ where
             SdkError::TimeoutError(_) | SdkError::ResponseError(_) => {
                 Self::Unknown { source: error.into() }
             }
-            // The SDK's user error is an error of ours before anything was sent: an endpoint that is not a URL.
-            SdkError::DispatchFailure(failure) if failure.is_user() => {
-                Self::Permanent { source: SdkError::<E>::DispatchFailure(failure).into() }
+            // Nothing was sent: there is no endpoint, such as without a Region, or it is not a URL.
+            SdkError::DispatchFailure(ref failure)
+                if failure.is_user()
+                    || failure
+                        .as_connector_error()
+                        .and_then(StdError::source)
+                        .is_some_and(|cause| cause.is::<ResolveEndpointError>()) =>
+            {
+                Self::Permanent { source: error.into() }
             }
             SdkError::DispatchFailure(_) => Self::Unknown { source: error.into() },
             SdkError::ServiceError(service) => {
@@ -175,10 +191,10 @@ where
                     AwsError::ConditionalCheckFailedException(failed) => {
                         Self::Condition(failed.item)
                     }
-                    other => {
-                        let code = other.code().map(str::to_owned);
-                        by_code(code.as_deref(), Some(status), other.into())
-                    }
+                    other => match other.code().map(str::to_owned) {
+                        Some(code) => by_code(Some(&code), status, other.into()),
+                        None => by_code(None, status, Unreadable { status, source: other }.into()),
+                    },
                 }
             }
             _ => Self::Permanent { source: error.into() },
@@ -233,6 +249,8 @@ mod tests {
             (500, "InternalServerError", "unknown"),
             (503, "ServiceUnavailable", "unknown"),
             (502, "anything", "unknown"),
+            (200, "anything", "unknown"),
+            (301, "anything", "permanent"),
             (400, "ValidationException", "permanent"),
             (400, "AccessDeniedException", "permanent"),
             (400, "ResourceNotFoundException", "permanent"),
@@ -255,6 +273,10 @@ mod tests {
         }
         let never_sent = [
             Sdk::dispatch_failure(ConnectorError::user("no URL".into())),
+            Sdk::dispatch_failure(ConnectorError::other(
+                ResolveEndpointError::message("no Region").into(),
+                None,
+            )),
             Sdk::construction_failure("a field is missing"),
         ];
         for error in never_sent {

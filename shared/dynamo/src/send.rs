@@ -28,11 +28,11 @@ mod signature;
 pub(crate) use operation::{Answer, Operation};
 use resolved::Resolved;
 
-/// A refusal is put down to the clock only if the service's clock is more than this away from the time that was
-/// signed. AWS refuses what was signed five minutes before or after its own time.
+/// A refusal is put down to the time that was signed only if the next signature would be of a time that is more than
+/// this away. AWS refuses what was signed five minutes before or after its own time.
 const SKEW_MIN_MS: u64 = 4 * 60 * 1_000;
 /// After a longer round trip the answer's `Date` is not compared with this machine's clock. A function may have been
-/// frozen meanwhile.
+/// frozen meanwhile, or its clock was set.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(60);
 /// The codes with which AWS refuses a request for its time, as the SDK lists them.
 const SKEW_CODES: [&str; 5] = [
@@ -73,24 +73,26 @@ impl Sender {
         &self.0.table
     }
 
-    /// Sends a request once. If it is refused because this machine's clock is wrong, it is signed for the service's
-    /// time and sent once more. A refused request has no effect, and the meter does not count it.
+    /// Sends a request once. If it is refused because this machine's clock is wrong, or was when the request was signed,
+    /// it is signed for the service's time and sent once more. A refused request has no effect, and the meter does not
+    /// count it.
     pub(crate) async fn send<I: Operation>(&self, input: Result<I, BuildError>) -> Answer<I> {
         let input = input.map_err(SdkError::construction_failure)?;
         let request = I::codec().request(Input::erase(input));
         let request = request.map_err(SdkError::construction_failure)?;
         let (resolved, now) = self.resolved().await?;
-        let skew_ms = self.skew_ms();
-        let answer = self.attempt::<I>(&resolved, &request, now, skew_ms).await;
-        match &answer {
-            Err(SdkError::ServiceError(refused))
-                if refused.err().code().is_some_and(|code| SKEW_CODES.contains(&code))
-                    && self.skew_ms().abs_diff(skew_ms) > SKEW_MIN_MS =>
-            {
-                self.attempt::<I>(&resolved, &request, resolved.now(), self.skew_ms()).await
+        let signed = self.by_service(now);
+        let answer = self.attempt::<I>(&resolved, &request, now, signed).await;
+        if let Err(SdkError::ServiceError(refused)) = &answer
+            && refused.err().code().is_some_and(|code| SKEW_CODES.contains(&code))
+        {
+            let now = resolved.now();
+            let right = self.by_service(now);
+            if ms(right).abs_diff(ms(signed)) > SKEW_MIN_MS {
+                return self.attempt::<I>(&resolved, &request, now, right).await;
             }
-            _ => answer,
         }
+        answer
     }
 
     /// What holds for all requests of the table, as long as the credentials are the same, and the time.
@@ -138,11 +140,11 @@ impl Sender {
         resolved: &Resolved,
         request: &HttpRequest,
         sent: SystemTime,
-        skew_ms: i64,
+        signed: SystemTime,
     ) -> Answer<I> {
         let connection = CaptureSmithyConnection::new();
         let attempt = async {
-            let mut request = resolved.signed(request, shifted(sent, skew_ms));
+            let mut request = resolved.signed(request, signed);
             request.add_extension(connection.clone());
             let response = resolved.connector.call(request).await;
             let mut response = response.map_err(SdkError::dispatch_failure)?;
@@ -172,16 +174,17 @@ impl Sender {
         let Some(date) = response.headers().get("date") else {
             return;
         };
-        let took = resolved.now().duration_since(sent).unwrap_or_default();
+        let took = resolved.now().duration_since(sent).ok();
         let date = DateTime::from_str(date, Format::HttpDate).ok();
         let date_ms = date.and_then(|date| date.to_millis().ok());
-        if let Some(date_ms) = date_ms.filter(|_| took <= ROUND_TRIP_MAX) {
+        if let Some((date_ms, took)) = date_ms.zip(took.filter(|took| *took <= ROUND_TRIP_MAX)) {
             self.0.skew_ms.store(date_ms - ms(sent + took / 2), Ordering::Relaxed);
         }
     }
 
-    fn skew_ms(&self) -> i64 {
-        self.0.skew_ms.load(Ordering::Relaxed)
+    /// A time of this machine by the service's clock.
+    fn by_service(&self, time: SystemTime) -> SystemTime {
+        shifted(time, self.0.skew_ms.load(Ordering::Relaxed))
     }
 }
 

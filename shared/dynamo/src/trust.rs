@@ -63,7 +63,9 @@ impl Trust {
     pub fn or_bundle(self, path: Option<impl AsRef<Path>>) -> Result<Self, BundleError> {
         let Some(path) = path else { return Ok(self) };
         let path = path.as_ref();
-        let pem = bundle(path).map_err(|source| BundleError { path: path.to_owned(), source })?;
+        let wrong = |source| BundleError { path: path.to_owned(), source };
+        let pem = std::fs::read(path).map_err(|error| wrong(error.into()))?;
+        roots_of(&pem).map_err(wrong)?;
         Ok(Self::of(Roots::Pem(pem.into())))
     }
 
@@ -137,18 +139,15 @@ fn of_machine() -> RootCertStore {
     roots
 }
 
-/// The text of a bundle, whose certificates can be used.
-fn bundle(path: &Path) -> Result<Vec<u8>, Box<dyn Error + Send + Sync>> {
-    let pem = std::fs::read(path)?;
-    if roots_of(&pem)?.is_empty() { Err("there is none".into()) } else { Ok(pem) }
-}
-
 fn roots_of(pem: &[u8]) -> Result<RootCertStore, Box<dyn Error + Send + Sync>> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        roots.add(certificate?)?;
+    for (index, certificate) in CertificateDer::pem_slice_iter(pem).enumerate() {
+        let unreadable =
+            |error: &dyn Error| format!("certificate {} can't be read: {error}", index + 1);
+        let certificate = certificate.map_err(|error| unreadable(&error))?;
+        roots.add(certificate).map_err(|error| unreadable(&error))?;
     }
-    Ok(roots)
+    if roots.is_empty() { Err("the file has no certificate in PEM".into()) } else { Ok(roots) }
 }
 
 #[cfg(test)]

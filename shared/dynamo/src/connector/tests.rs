@@ -35,7 +35,7 @@ impl Server {
         let port = listener.local_addr().expect("an address").port();
         let heads = Arc::<Mutex<Vec<String>>>::default();
         let server = Self { port, heads: Arc::clone(&heads) };
-        let tls = has_tls.then(|| TlsAcceptor::from(Arc::new(server_config(SERVER))));
+        let tls = has_tls.then(|| TlsAcceptor::from(Arc::new(server_config(&[SERVER]))));
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let (tls, heads) = (tls.clone(), Arc::clone(&heads));

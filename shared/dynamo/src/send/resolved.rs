@@ -125,8 +125,8 @@ impl Resolved {
         let time = request.headers().get(DATE).unwrap_or_default();
         if resolved.authorization(&request, time) != known {
             // Perhaps the credentials were renewed meanwhile. Then the next attempt succeeds.
-            let differs = "a signature differs from the SDK's: the credentials change with each request, or the \
-                           endpoint's path has `//` or `..`";
+            let differs =
+                "a signature differs from the SDK's: the credentials change with each request";
             return Err(ConnectorError::other(differs.into(), None));
         }
         Ok(resolved)
@@ -245,14 +245,24 @@ impl Intercept for Question {
     }
 }
 
-/// A path as a signature has it: the one of the URL, encoded once more.
+/// The path of a URL, which ends with `/`, as a signature has it: without `.`, `..` and empty parts, and encoded once
+/// more.
 fn encoded(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
     let byte = |byte: u8| match byte {
-        b'/' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
         _ if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
         _ => format!("%{byte:02X}"),
     };
-    path.bytes().map(byte).collect()
+    let part = |part: &str| format!("/{}", part.bytes().map(byte).collect::<String>());
+    parts.into_iter().map(part).collect::<String>() + "/"
 }
 
 /// The id of the invocation that Lambda traces, with which AWS notices functions that invoke each other without end.
@@ -260,5 +270,5 @@ fn trace() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "Lambda's runtime sets it for each invocation")]
     let (function, trace) =
         (std::env::var("AWS_LAMBDA_FUNCTION_NAME"), std::env::var("_X_AMZN_TRACE_ID"));
-    function.and(trace).ok().filter(|trace| trace.bytes().all(|byte| byte.is_ascii_graphic()))
+    function.and(trace).ok().filter(|trace| trace.bytes().all(|byte| matches!(byte, b' '..=b'~')))
 }

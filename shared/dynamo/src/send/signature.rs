@@ -229,11 +229,14 @@ fn signatures_are_those_of_awss_test_suite() {
             format!("{ALGORITHM} Credential={scope}, SignedHeaders={names}, Signature={expected}");
         let signer = Signer::like(&known, credentials()).expect("a header of the form");
         let signed = Signed { method, path: "/", body: body.as_bytes() };
-        for _ in ["with a new key", "with the key of the day"] {
-            let authorization = signer.authorization(signed, time, |name| {
+        let authorization = |time| {
+            signer.authorization(signed, time, |name| {
                 headers.iter().find(|(other, _)| *other == name).expect("it is signed").1
-            });
-            assert_eq!(authorization, known, "{name}");
+            })
+        };
+        authorization("20150829T235959Z");
+        for _ in ["with the key of another day", "with the key of the day"] {
+            assert_eq!(authorization(time), known, "{name}");
         }
     }
 }

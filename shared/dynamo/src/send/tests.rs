@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use aws_credential_types::provider::error::CredentialsError;
 use aws_credential_types::provider::{ProvideCredentials, future};
-use aws_sdk_dynamodb::config::{AppName, BehaviorVersion, Builder, Config, Credentials, Region};
+use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_dynamodb::operation::get_item::GetItemInput;
 use aws_sdk_dynamodb::operation::get_item::builders::GetItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
@@ -16,19 +16,18 @@ use aws_sdk_dynamodb::types::{
     WriteRequest,
 };
 use aws_smithy_async::time::TimeSource;
-use aws_smithy_runtime_api::client::http::{
-    HttpConnectorFuture, SharedHttpConnector, http_client_fn,
-};
-use aws_types::endpoint_config::AccountIdEndpointMode;
 use futures::future::join_all;
 use server::{Arrived, Does, Server, Time, coded};
 
 use super::*;
 use crate::{Failure, Item};
 
+mod endpoints;
 mod server;
 
 const NOW_S: u64 = 1_719_100_800;
+/// An answer that breaks off.
+const TORN: &str = "HTTP/1.1 200 -\r\ncontent-length: 20\r\n\r\n{\"It";
 
 /// What a caller learns of an answer.
 fn learned<O: Debug, E>(answer: Result<O, SdkError<E, HttpResponse>>) -> String
@@ -62,9 +61,9 @@ fn raw(answer: &HttpResponse) -> String {
     format!("{} {:?} {:?}", answer.status(), answer.headers(), answer.body())
 }
 
-/// The request without its id, which is random.
-fn without_id(arrived: Vec<Arrived>) -> Vec<Arrived> {
-    let mut arrived = arrived;
+/// Takes the requests without their ids, which are random.
+fn without_ids(arrived: &Mutex<Vec<Arrived>>) -> Vec<Arrived> {
+    let mut arrived = std::mem::take(&mut *arrived.lock().expect("no panic"));
     for request in &mut arrived {
         request.connection = 0;
         let count = request.headers.len();
@@ -74,16 +73,17 @@ fn without_id(arrived: Vec<Arrived>) -> Vec<Arrived> {
     arrived
 }
 
-/// Sends the same request in both ways. They are the same on the wire, and callers learn the same.
+/// Sends the same request in both ways. They are the same on the wire, and callers learn the same. Returns what was sent.
 macro_rules! both {
-    ($server:expr, $sender:expr, $case:expr, $request:expr) => {{
+    ($arrived:expr, $sender:expr, $case:expr, $request:expr) => {{
         let request = $request;
         let input = request.as_input().clone().build();
         let theirs = learned(Box::pin(request.send()).await);
-        let sent = without_id($server.take());
+        let sent = without_ids($arrived);
         let ours = learned(Box::pin($sender.send(input)).await);
         assert_eq!(ours, theirs, "{}", $case);
-        assert_eq!(without_id($server.take()), sent, "{}", $case);
+        assert_eq!(without_ids($arrived), sent, "{}", $case);
+        sent
     }};
 }
 
@@ -91,34 +91,41 @@ fn item() -> Item {
     [("p".to_owned(), AttributeValue::S("ü\u{1f}\"".to_owned()))].into()
 }
 
-async fn all_operations(server: &Server, client: &Client, sender: &Sender, case: &str) {
-    let key = || Some(item());
-    let table = "t";
-    both!(server, sender, case, client.get_item().table_name(table).set_key(key()));
-    both!(server, sender, case, client.put_item().table_name(table).set_item(key()));
-    both!(server, sender, case, client.delete_item().table_name(table).set_key(key()));
+/// Sends each operation of a table in both ways. Returns what was sent in one of them.
+async fn all_operations(
+    arrived: &Mutex<Vec<Arrived>>,
+    client: &Client,
+    sender: &Sender,
+    case: &str,
+) -> Vec<Arrived> {
+    let mut sent = Vec::new();
+    macro_rules! send {
+        ($request:expr) => {
+            sent.extend(both!(arrived, sender, case, $request))
+        };
+    }
+    let (table, key) = (sender.table(), || Some(item()));
+    send!(client.get_item().table_name(table).set_key(key()));
+    send!(client.put_item().table_name(table).set_item(key()));
+    send!(client.delete_item().table_name(table).set_key(key()));
     let update = client.update_item().table_name(table).set_key(key());
-    both!(server, sender, case, update.update_expression("SET a = :a"));
+    send!(update.update_expression("SET a = :a"));
     let query = client.query().table_name(table).key_condition_expression("p = :p");
-    both!(
-        server,
-        sender,
-        case,
-        query.expression_attribute_values(":p", AttributeValue::N("1".into()))
-    );
-    both!(server, sender, case, client.scan().table_name(table).limit(3));
+    send!(query.expression_attribute_values(":p", AttributeValue::N("1".into())));
+    send!(client.scan().table_name(table).limit(3));
     let keys = KeysAndAttributes::builder().keys(item()).build().expect("keys are set");
-    both!(server, sender, case, client.batch_get_item().request_items(table, keys));
+    send!(client.batch_get_item().request_items(table, keys));
     let delete = DeleteRequest::builder().set_key(key()).build().expect("a key is set");
     let delete = WriteRequest::builder().delete_request(delete).build();
-    both!(server, sender, case, client.batch_write_item().request_items(table, vec![delete]));
+    send!(client.batch_write_item().request_items(table, vec![delete]));
     let get = Get::builder().table_name(table).set_key(key()).build().expect("both are set");
     let get = TransactGetItem::builder().get(get).build();
-    both!(server, sender, case, client.transact_get_items().transact_items(get));
+    send!(client.transact_get_items().transact_items(get));
     let put = Put::builder().table_name(table).set_item(key()).build().expect("both are set");
     let put = TransactWriteItem::builder().put(put).build();
     let transact = client.transact_write_items().transact_items(put);
-    both!(server, sender, case, transact.client_request_token("token-1"));
+    send!(transact.client_request_token("token-1"));
+    sent
 }
 
 #[tokio::test]
@@ -141,7 +148,12 @@ async fn every_operation_is_on_the_wire_and_to_callers_as_the_sdks_own() {
         "TransactionConflictException",
         "TransactionInProgressException",
     ];
-    let others = ["AccessDeniedException", "ValidationException", "NobodyKnowsThisException"];
+    let others = [
+        "AccessDeniedException",
+        "ExpiredTokenException",
+        "ValidationException",
+        "NobodyKnowsThisException",
+    ];
     let refused = modelled.into_iter().chain(others).map(|code| Does::Answer(400, coded(code)));
     let text = |status, body: &str| Does::Answer(status, body.to_owned());
     let mut does = vec![
@@ -156,26 +168,36 @@ async fn every_operation_is_on_the_wire_and_to_callers_as_the_sdks_own() {
             200,
             r#"{"Item":5,"Items":5,"Attributes":5,"Responses":5,"UnprocessedItems":5,"ItemCollectionMetrics":5}"#,
         ),
+        text(301, ""),
         text(400, ""),
         text(413, "<html>"),
         text(500, &coded("InternalServerError")),
         text(500, ""),
         text(502, "<html>"),
         text(503, &coded("ServiceUnavailable")),
-        Does::Tear,
-        Does::Close,
+        Does::Raw(TORN),
+        Does::Raw(
+            "HTTP/1.1 103 -\r\n\r\nHTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+        ),
+        Does::Raw("HTTP/1.1 200 -\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n"),
+        Does::Raw("HTTP/1.0 200 -\r\n\r\n{"),
+        Does::Raw("this is not HTTP\r\n\r\n"),
+        Does::Raw(""),
+        Does::Reset,
     ];
     does.extend(refused);
     for does in does {
         server.will(does.clone());
-        all_operations(&server, &client, &sender, &format!("{does:?}")).await;
+        let sent = all_operations(&server.arrived, &client, &sender, &format!("{does:?}")).await;
+        assert_eq!(sent.len(), 10, "{does:?}");
     }
     server.will(Does::Wait);
     let credentials = Credentials::new("AKID", "secret", None, None, "test");
     let client = server.client_with(&Time::at(NOW_S), credentials, Duration::from_millis(50));
     let sender = Sender::new(client.clone(), "t".to_owned());
-    both!(server, sender, "no answer", client.get_item().table_name("t").set_key(Some(item())));
-    both!(server, sender, "no key", client.get_item().table_name("t"));
+    let get = || client.get_item().table_name("t");
+    both!(&server.arrived, sender, "no answer", get().set_key(Some(item())));
+    both!(&server.arrived, sender, "no key", get());
 }
 
 fn get(client: &Client) -> GetItemFluentBuilder {
@@ -210,6 +232,20 @@ async fn a_wrong_clock_heals_with_the_first_answer() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_right_after_the_signature_heals_the_request() {
+    let (server, time) = (Server::start().await, Time::at(NOW_S));
+    let credentials = Credentials::new("AKID", "secret", None, None, "test");
+    let client = server.client_with(&time, credentials, Duration::from_secs(60));
+    let sender = Sender::new(client.clone(), "t".to_owned());
+    server.will(Does::Correct(time.clone()));
+    for wrong in [NOW_S - 3_600, NOW_S + 3_600] {
+        time.0.store(wrong, Ordering::SeqCst);
+        send(&sender, &client).await.expect("the second signature is on time");
+        assert_eq!(server.take().len(), 2, "{wrong}");
+    }
+}
+
+#[tokio::test]
 async fn a_connection_that_failed_is_not_used_again() {
     for (does, again) in [
         (Does::Answer(200, "{}".to_owned()), true),
@@ -218,7 +254,7 @@ async fn a_connection_that_failed_is_not_used_again() {
         (Does::Answer(503, String::new()), false),
         // It is not what was sent, but all of it came.
         (Does::Answer(200, "no".to_owned()), true),
-        (Does::Tear, false),
+        (Does::Raw(TORN), false),
     ] {
         let server = Server::start().await;
         let client = server.client();
@@ -234,6 +270,15 @@ async fn a_connection_that_failed_is_not_used_again() {
         send(&sender, &client).await.expect("the server is well again");
         let used_again = |arrived: &[Arrived]| arrived[0].connection == arrived[1].connection;
         assert_eq!([used_again(&sdks), used_again(&server.take())], [again; 2], "{does:?}");
+
+        server.will(Does::Wait);
+        tokio::select! {
+            _ = send(&sender, &client) => panic!("there is no answer"),
+            () = server.has_one() => {}
+        }
+        server.will(Does::Answer(200, "{}".to_owned()));
+        send(&sender, &client).await.expect("the server is well again");
+        assert!(!used_again(&server.take()), "a request was given up");
     }
 }
 
@@ -289,86 +334,4 @@ async fn credentials_are_renewed_once_and_before_they_end() {
     let error = learned(send(&sender, &client).await);
     assert!(error.contains("no more of them"), "{error}");
     assert_eq!(server.take(), [], "nothing is sent without credentials");
-}
-
-/// An HTTP client that keeps the requests, and answers each with nothing.
-#[derive(Clone, Debug, Default)]
-struct Kept(Arc<Mutex<Vec<HttpRequest>>>);
-
-impl HttpConnector for Kept {
-    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
-        self.0.lock().expect("no panic").push(request);
-        let status = 200.try_into().expect("a status");
-        HttpConnectorFuture::ready(Ok(HttpResponse::new(status, SdkBody::from("{}"))))
-    }
-}
-
-#[tokio::test]
-async fn requests_go_where_the_sdk_sends_them() {
-    let plain = || Credentials::new("AKID", "secret", None, None, "test");
-    let of_account = || {
-        let credentials = Credentials::builder().access_key_id("AKID").secret_access_key("secret");
-        credentials.account_id("123456789012").provider_name("test").build()
-    };
-    let arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/t";
-    type With = fn(Builder) -> Builder;
-    let rows: [(With, Credentials, &str, &str); 9] = [
-        (|it| it, plain(), "t", "https://dynamodb.eu-west-1.amazonaws.com/"),
-        (|it| it, of_account(), "t", "https://123456789012.ddb.eu-west-1.amazonaws.com/"),
-        (|it| it, plain(), arn, "https://123456789012.ddb.eu-west-1.amazonaws.com/"),
-        (
-            |it| it.account_id_endpoint_mode(AccountIdEndpointMode::Disabled),
-            of_account(),
-            "t",
-            "https://dynamodb.eu-west-1.amazonaws.com/",
-        ),
-        (|it| it.use_fips(true), plain(), "t", "https://dynamodb-fips.eu-west-1.amazonaws.com/"),
-        (|it| it.use_dual_stack(true), plain(), "t", "https://dynamodb.eu-west-1.api.aws/"),
-        (
-            |it| it.region(Region::from_static("cn-north-1")),
-            plain(),
-            "t",
-            "https://dynamodb.cn-north-1.amazonaws.com.cn/",
-        ),
-        (
-            |it| it.endpoint_url("http://localhost:80/a/%7e"),
-            plain(),
-            "t",
-            "http://localhost:80/a/%7e/",
-        ),
-        (
-            |it| it.endpoint_url("https://host.example:8443"),
-            plain(),
-            "t",
-            "https://host.example:8443/",
-        ),
-    ];
-    for (with, credentials, table, url) in rows {
-        let kept = Kept::default();
-        let connector = SharedHttpConnector::new(kept.clone());
-        let config = Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::from_static("eu-west-1"))
-            .credentials_provider(credentials)
-            .time_source(Time::at(NOW_S))
-            .app_name(AppName::new("shop").expect("a name"))
-            .http_client(http_client_fn(move |_, _| connector.clone()));
-        let client = Client::from_conf(with(config).build());
-        let sender = Sender::new(client.clone(), table.to_owned());
-        let request = client.get_item().table_name(table).set_key(Some(item()));
-        let input = request.as_input().clone().build();
-        let theirs = learned(request.send().await);
-        assert_eq!(learned(sender.send(input).await), theirs);
-        let sent = std::mem::take(&mut *kept.0.lock().expect("no panic"));
-        let [theirs, ours] = [0, 1].map(|index| {
-            let mut request = sent[index].try_clone().expect("it is in memory");
-            request.headers_mut().remove("amz-sdk-invocation-id");
-            let headers = request.headers().iter().map(|(name, value)| format!("{name}: {value}"));
-            let mut headers: Vec<_> = headers.collect();
-            headers.sort();
-            (request.method().to_owned(), request.uri().to_owned(), headers)
-        });
-        assert_eq!(ours, theirs);
-        assert_eq!(ours.1, url);
-    }
 }

@@ -41,21 +41,23 @@ impl TimeSource for Time {
 #[derive(Clone, Debug)]
 pub(super) enum Does {
     Answer(u16, String),
-    /// Sends a part of the body and closes the connection.
-    Tear,
-    /// Closes the connection.
-    Close,
+    /// Sends these bytes and closes the connection.
+    Raw(&'static str),
+    /// Resets the connection.
+    Reset,
     /// Says nothing.
     Wait,
+    /// Sets this clock right and answers with nothing.
+    Correct(Time),
 }
 
 /// A request as it arrived.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Arrived {
     pub(super) connection: usize,
-    line: String,
+    pub(super) line: String,
     pub(super) headers: Vec<String>,
-    body: String,
+    pub(super) body: String,
 }
 
 /// A server that does what it is asked to, and keeps what arrives.
@@ -65,7 +67,7 @@ pub(super) struct Server {
     does: Arc<Mutex<Does>>,
     /// By how many seconds its clock is ahead.
     pub(super) ahead_s: Arc<AtomicI64>,
-    arrived: Arc<Mutex<Vec<Arrived>>>,
+    pub(super) arrived: Arc<Mutex<Vec<Arrived>>>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -94,6 +96,13 @@ impl Server {
 
     pub(super) fn take(&self) -> Vec<Arrived> {
         std::mem::take(&mut self.arrived.lock().expect("no panic"))
+    }
+
+    /// Ends when a request has arrived.
+    pub(super) async fn has_one(&self) {
+        while self.arrived.lock().expect("no panic").is_empty() {
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn serve(self, mut stream: TcpStream) {
@@ -139,22 +148,26 @@ impl Server {
                 near[..13] == signed[..13]
             });
             let does = self.does.lock().expect("no panic").clone();
+            if let Does::Correct(time) = &does {
+                time.0.store(NOW_S, Ordering::SeqCst);
+            }
             let does =
                 if on_time { does } else { Does::Answer(400, coded("InvalidSignatureException")) };
-            let (status, body, length) = match does {
-                Does::Answer(status, body) => (status, body.clone(), body.len()),
-                Does::Tear => (200, "{\"It".to_owned(), 20),
-                Does::Close => return,
+            let (status, body) = match does {
+                Does::Answer(status, body) => (status, body),
+                Does::Raw(bytes) => {
+                    return stream.write_all(bytes.as_bytes()).await.expect("it is read");
+                }
+                Does::Reset => return stream.set_zero_linger().expect("an open connection"),
                 Does::Wait => std::future::pending().await,
+                Does::Correct(_) => (200, "{}".to_owned()),
             };
             let answer = format!(
-                "HTTP/1.1 {status} -\r\ncontent-length: {length}\r\ndate: {date}\r\n\
-                 x-amzn-requestid: request-1\r\n\r\n{body}"
+                "HTTP/1.1 {status} -\r\ncontent-length: {}\r\ndate: {date}\r\n\
+                 x-amzn-requestid: request-1\r\n\r\n{body}",
+                body.len()
             );
             stream.write_all(answer.as_bytes()).await.expect("it is read");
-            if length > body.len() {
-                return;
-            }
         }
     }
 
