@@ -24,9 +24,15 @@ const AMAZON: &[u8] = include_bytes!("trust/amazon.pem");
 /// The root certificates that a client trusts. Clones share the sessions of TLS that can be resumed.
 #[derive(Clone, Debug)]
 pub struct Trust {
-    /// As PEM; `None` are those of the machine.
-    pem: Option<Cow<'static, [u8]>>,
+    roots: Roots,
     tls: Arc<OnceLock<Arc<ClientConfig>>>,
+}
+
+#[derive(Clone, Debug)]
+enum Roots {
+    Pem(Cow<'static, [u8]>),
+    /// Reads them when they are needed. A program that never asks for those of the machine has no code for it.
+    Read(fn() -> RootCertStore),
 }
 
 /// The file of `AWS_CA_BUNDLE` can't be used.
@@ -41,13 +47,13 @@ impl Trust {
     /// Amazon's own roots. They are in the program, so nothing is read.
     #[must_use]
     pub fn of_amazon() -> Self {
-        Self::of(Some(AMAZON.into()))
+        Self::of(Roots::Pem(AMAZON.into()))
     }
 
     /// The roots that the machine trusts. All of them are read.
     #[must_use]
     pub fn of_machine() -> Self {
-        Self::of(None)
+        Self::of(Roots::Read(of_machine))
     }
 
     /// The certificates of the bundle alone, if there is one.
@@ -60,7 +66,7 @@ impl Trust {
         let wrong = |source| BundleError { path: path.to_owned(), source };
         let pem = std::fs::read(path).map_err(|error| wrong(error.into()))?;
         roots_of(&pem).map_err(wrong)?;
-        Ok(Self::of(Some(pem.into())))
+        Ok(Self::of(Roots::Pem(pem.into())))
     }
 
     /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
@@ -90,7 +96,10 @@ impl Trust {
     /// The roots as PEM, for clients of other protocols; `None` if they are those that the machine trusts.
     #[must_use]
     pub fn pem(&self) -> Option<&[u8]> {
-        self.pem.as_deref()
+        match &self.roots {
+            Roots::Pem(pem) => Some(pem),
+            Roots::Read(_) => None,
+        }
     }
 
     /// The settings of TLS. The first connection that needs them makes them.
@@ -107,23 +116,27 @@ impl Trust {
         Arc::clone(self.tls.get_or_init(make))
     }
 
-    fn of(pem: Option<Cow<'static, [u8]>>) -> Self {
-        Self { pem, tls: Arc::default() }
+    fn of(roots: Roots) -> Self {
+        Self { roots, tls: Arc::default() }
     }
 
     fn roots(&self) -> RootCertStore {
-        if let Some(pem) = &self.pem {
-            return roots_of(pem).expect("they were read once");
+        match &self.roots {
+            Roots::Pem(pem) => roots_of(pem).expect("they were read once"),
+            Roots::Read(read) => read(),
         }
-        let found = rustls_native_certs::load_native_certs();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(found.certs);
-        if roots.is_empty() {
-            let why = found.errors;
-            tracing::warn!(?why, "this machine has no root certificates, so no server is trusted");
-        }
-        roots
     }
+}
+
+fn of_machine() -> RootCertStore {
+    let found = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found.certs);
+    if roots.is_empty() {
+        let why = found.errors;
+        tracing::warn!(?why, "this machine has no root certificates, so no server is trusted");
+    }
+    roots
 }
 
 fn roots_of(pem: &[u8]) -> Result<RootCertStore, Box<dyn Error + Send + Sync>> {

@@ -55,9 +55,13 @@ impl Problem {
 
     /// 400: `field` is missing or wrong. A name that is empty is shown as it is written.
     pub fn malformed(field: &str, message: impl Display) -> Self {
+        Self::wrong(field, &message.to_string())
+    }
+
+    fn wrong(field: &str, message: &str) -> Self {
         let field = if field.is_empty() { r#""""# } else { field };
         let field = bounded(field, FIELD_BYTES_MAX);
-        let message = bounded(&message.to_string(), MESSAGE_BYTES_MAX);
+        let message = bounded(message, MESSAGE_BYTES_MAX);
         let title = "The request is malformed";
         let detail = format!("{field}: {message}");
         let extension = json!({ "errors": [{ "field": field, "message": message }] });

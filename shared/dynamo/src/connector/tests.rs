@@ -76,8 +76,7 @@ async fn serve(
     let head = String::from_utf8(bytes).expect("a head is a text");
     let mut lines = head.lines();
     let first = lines.next().expect("a request line").to_owned();
-    let shown =
-        lines.find_map(|line| line.to_ascii_lowercase().starts_with("proxy-auth").then_some(line));
+    let shown = lines.find(|line| line.to_ascii_lowercase().starts_with("proxy-authorization"));
     let shown = shown.and_then(|line| line.split_once(": ")).map_or("", |(_, shown)| shown);
     heads.lock().expect("no panic").push(format!("{first} {shown}").trim_end().to_owned());
     match does {
