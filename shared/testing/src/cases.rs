@@ -4,7 +4,7 @@ use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{BEGIN_MS, catalog, check_due, fail};
+use ringfence::kit::{BEGIN_MS, catalog, fail};
 use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice};
 use ringfence_document_log::TipLimits;
 use ringfence_dynamo::wire::Exchange;
