@@ -216,7 +216,7 @@ fn append_far_ahead(log: &MemoryLog, event: NewEvent) {
 /// In every order of events of others, one of them far ahead of the clocks, and commands of cold and warm handlers.
 #[test]
 fn a_command_knows_all_events_in_their_order_whatever_the_snapshot_holds() {
-    const STEPS: u32 = 4;
+    const STEPS: u32 = 3;
     for n in 0..8_u32.pow(STEPS) {
         let (log, warm) = (Watched::new([]), Decisions::new(1));
         for step in 0..STEPS {
@@ -231,6 +231,7 @@ fn a_command_knows_all_events_in_their_order_whatever_the_snapshot_holds() {
                 _ => assert_eq!(log.survey(&cold()).1, 1, "{n}"),
             }
         }
+        assert_eq!(log.survey(&cold()).1, 1, "{n}");
     }
 }
 

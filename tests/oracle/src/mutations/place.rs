@@ -33,7 +33,12 @@ impl Text {
 
     /// The place of the part that is replaced.
     pub fn find(&self, source: &str) -> Result<Range<usize>, String> {
-        let mut found = source.char_indices().filter_map(|(at, _)| {
+        let first = self.before.trim_start().chars().chain(self.replaced.chars()).next();
+        let begins: Vec<usize> = match first.filter(|c| !c.is_whitespace()) {
+            Some(first) => source.match_indices(first).map(|(at, _)| at).collect(),
+            None => source.char_indices().map(|(at, _)| at).collect(),
+        };
+        let mut found = begins.into_iter().filter_map(|at| {
             let replaced = follows(source, at, self.before.trim_start())?;
             let start = if self.before.is_empty() { at } else { replaced };
             let end = follows(source, start, &self.replaced)?;
