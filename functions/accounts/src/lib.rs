@@ -30,3 +30,8 @@ impl Members for Accounts {
             .slice::<register_account::RegisterAccount>();
     }
 }
+
+#[test]
+fn the_cases_of_accounts_hold() {
+    ringfence_stack::check_cases_in_memory::<Accounts>();
+}

@@ -35,3 +35,8 @@ impl Members for Carts {
             .slice::<remove_from_cart::RemoveFromCart>();
     }
 }
+
+#[test]
+fn the_cases_of_carts_hold() {
+    ringfence_stack::check_cases_in_memory::<Carts>();
+}

@@ -38,3 +38,8 @@ impl Members for ProductCatalog {
             .view::<views::product_demand::ProductDemand>();
     }
 }
+
+#[test]
+fn the_cases_of_catalog_hold() {
+    ringfence_stack::check_cases_in_memory::<ProductCatalog>();
+}

@@ -36,3 +36,8 @@ impl Members for Courses {
             .view::<views::course_rosters::CourseRosters>();
     }
 }
+
+#[test]
+fn the_cases_of_courses_hold() {
+    ringfence_stack::check_cases_in_memory::<Courses>();
+}

@@ -44,3 +44,8 @@ impl Members for Customers {
             .view::<views::customers::Customers>();
     }
 }
+
+#[test]
+fn the_cases_of_customers_hold() {
+    ringfence_stack::check_cases_in_memory::<Customers>();
+}

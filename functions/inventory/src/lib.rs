@@ -36,3 +36,8 @@ impl Members for Inventory {
             .slice::<reserve_stock::ReserveStock>();
     }
 }
+
+#[test]
+fn the_cases_of_inventory_hold() {
+    ringfence_stack::check_cases_in_memory::<Inventory>();
+}

@@ -24,3 +24,8 @@ impl Members for Invoices {
         list.slice::<create_invoice::CreateInvoice>();
     }
 }
+
+#[test]
+fn the_cases_of_invoices_hold() {
+    ringfence_stack::check_cases_in_memory::<Invoices>();
+}

@@ -44,3 +44,8 @@ impl Members for Ordering {
             .view::<views::customer_order_counts::CustomerOrderCounts>();
     }
 }
+
+#[test]
+fn the_cases_of_ordering_hold() {
+    ringfence_stack::check_cases_in_memory::<Ordering>();
+}

@@ -41,3 +41,8 @@ impl Members for Payments {
             .view::<views::open_payments::OpenPayments>();
     }
 }
+
+#[test]
+fn the_cases_of_payments_hold() {
+    ringfence_stack::check_cases_in_memory::<Payments>();
+}

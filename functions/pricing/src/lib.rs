@@ -25,3 +25,8 @@ impl Members for Pricing {
         list.reads::<ProductCatalog>().slice::<order_products::OrderProducts>();
     }
 }
+
+#[test]
+fn the_cases_of_pricing_hold() {
+    ringfence_stack::check_cases_in_memory::<Pricing>();
+}

@@ -29,3 +29,8 @@ impl Members for Signups {
             .due::<lapse_sign_up::LapseSignUp>();
     }
 }
+
+#[test]
+fn the_cases_of_signups_hold() {
+    ringfence_stack::check_cases_in_memory::<Signups>();
+}

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use futures::{StreamExt, stream};
 use projects::expire_claim::ExpireClaim;
+use projects::export_projects::Round;
 use projects::facts::*;
-use projects::{
-    ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, export_projects, ready_work,
-};
+use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{
     Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
@@ -15,7 +15,7 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
 use ringfence_dynamo::{Clock, Retry};
-use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition};
+use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition, Until};
 use ringfence_local::template::Template;
 use ringfence_testing::{Dynamo, check_role};
 use ringfence_views::{Definition, Projector, ViewReader, project_views};
@@ -172,12 +172,27 @@ async fn ready_work_names_the_edges_that_can_be_claimed_and_its_role_allows_only
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_export_reads_the_index_alone() {
+async fn an_export_reads_the_index_alone_and_holds_few_bytes_of_it() {
     let world = World::start();
     let partitions = world.append(events![initialized(multi()), created(AUTH)]).await;
     world.show(partitions).await;
     let index = Index::new(world.dynamo.client.clone(), "IndexTable");
-    let entries = export_projects::read(&index, Checkpoint::START).await.unwrap();
-    assert_eq!(entries.len(), 2);
+    let mut entries = index.read(Checkpoint::START, Until::Present).fuse();
+    let round = Round::read(&mut entries).await.unwrap().unwrap();
+    let lines: Vec<_> = round.segments.values().map(|it| it.text.lines().count()).collect();
+    assert_eq!((lines, i64::from(round.behind)), (vec![2], 2));
+    assert_eq!(Round::read(&mut entries).await.unwrap(), None);
     check_role("export-projects", world.dynamo.wire.take());
+
+    let large = |n: i64| {
+        let mut entry = entry(n, n.unsigned_abs());
+        entry.event.data["note"] = "x".repeat(3_000_000).into();
+        Ok(entry)
+    };
+    let mut entries = stream::iter((1..=5).map(large));
+    for behind in [3, 5] {
+        let round = Round::read(&mut entries).await.unwrap().unwrap();
+        assert_eq!(i64::from(round.behind), behind);
+    }
+    assert_eq!(Round::read(&mut entries).await.unwrap(), None);
 }

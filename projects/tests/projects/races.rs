@@ -30,7 +30,7 @@ const AGENTS: usize = 20;
 
 /// Rounds of a race on one table.
 fn rounds() -> usize {
-    bound(15, 100)
+    bound(6, 100)
 }
 
 fn claim(edge: &EdgeRef, agent: usize, after: &[FeatureRef]) -> ClaimEdge {
@@ -167,7 +167,7 @@ async fn race_to_a_circle(seed: u64) {
 
 /// Features of the race of workers.
 fn features() -> usize {
-    bound(10, 60)
+    bound(4, 60)
 }
 
 /// The edges of each.

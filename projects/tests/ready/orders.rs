@@ -10,6 +10,7 @@ use projects::views::project_status::ProjectStatus;
 use projects::views::project_trace::ProjectTrace;
 use proptest::prelude::*;
 use ringfence::SequencedEvent;
+use ringfence_local::bound;
 use ringfence_views::{View, fold};
 use serde_json::Value;
 
@@ -51,7 +52,7 @@ fn shuffled(events: &[SequencedEvent], picks: &[usize]) -> Vec<SequencedEvent> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(bound(60, 200)))]
 
     #[test]
     fn rows_are_the_same_in_every_order_that_keeps_partitions(

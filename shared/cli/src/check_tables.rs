@@ -14,7 +14,7 @@ use ringfence_tables::{StackTable, TableDefect, compare, properties_of, tables_o
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::layout::described;
+use crate::layout::{Layout, described};
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
 use crate::tables::{DynamoEndpoint, LogTables};
@@ -22,7 +22,8 @@ use crate::tables::{DynamoEndpoint, LogTables};
 #[derive(Args)]
 #[command(after_help = "\
 Only tables that are named are checked. A table may have more than is needed, such as other indexes. For each thing that
-it lacks, the lines below say how to mend it. It also prints the parameters with which a stack uses the tables.
+it lacks, the lines below say how to mend it. It also prints the parameters with which a stack uses the tables. If a table
+is one of another option, such as a table of documents under --index-table, the error says which one.
 
 Examples:
   ringfence tables check --table restored-events --index-table restored-index
@@ -57,8 +58,13 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     );
     let client = dynamo.client().await?;
     let mut checked = Vec::new();
-    for (table, name) in tables_of(&lists.stack.catalog).into_iter().zip(names) {
+    let layouts =
+        [Layout::Events, Layout::Aggregates, Layout::Documents, Layout::Index, Layout::Views];
+    for ((table, layout), name) in
+        tables_of(&lists.stack.catalog).into_iter().zip(layouts).zip(names)
+    {
         if let Some(name) = name {
+            layout.check_known(&client, name).await?;
             checked.push(Checked::of(&client, &table, name).await?);
         }
     }

@@ -69,7 +69,7 @@ pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
         ensure!(!readers.is_empty(), "reader {name} has no checkpoint");
     }
     readers.sort_by(|a, b| a.name.cmp(&b.name));
-    let index = index.index(client);
+    let index = index.index(client).await?;
     let end = index.end().await?;
     let mut shown = Shown { end, readers: Vec::with_capacity(readers.len()) };
     for reader in readers {
@@ -124,7 +124,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     }
     let client = tables.dynamo.client().await?;
     let checkpoints = Checkpoints::new(client.clone(), &tables.views.view_table);
-    let to = checkpoint.checkpoint(&tables.index.index(client)).await?;
+    let to = checkpoint.checkpoint(&tables.index.index(client).await?).await?;
     let from = checkpoints.load(reader).await?;
     checkpoints.set(reader, to).await?;
     Ok(output.end(&Moved { reader, from, to }, true))

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anyhow::{Context, Result, anyhow};
 use aws_config::SdkConfig;
-use aws_sdk_sqs::types::Message;
+use aws_sdk_sqs::types::{Message, QueueAttributeName as Attribute};
 use futures::{StreamExt, stream};
 
 use crate::letter::{Letter, To, Work};
@@ -151,6 +151,20 @@ impl LetterBox {
             let _ = change.receipt_handle(handle).visibility_timeout(0).send().await;
         };
         stream::iter(handles).map(show).buffer_unordered(SHOWN_AT_ONCE).collect::<()>().await;
+    }
+
+    /// How many messages it keeps in groups, hidden or not, as a FIFO queue does; about, and `None` if SQS does not say it.
+    /// As long as a message is hidden, SQS gives no later one of its group.
+    pub async fn in_groups(&self) -> Option<u64> {
+        let Kind::Queue { client, url, .. } = &self.0 else { return Some(0) };
+        let asked = client.get_queue_attributes().queue_url(url).attribute_names(Attribute::All);
+        let found = asked.send().await.ok()?.attributes.unwrap_or_default();
+        if found.get(&Attribute::FifoQueue).is_none_or(|is_fifo| is_fifo != "true") {
+            return Some(0);
+        }
+        let count = |name| found.get(&name)?.parse::<u64>().ok();
+        let hidden = count(Attribute::ApproximateNumberOfMessagesNotVisible)?;
+        Some(count(Attribute::ApproximateNumberOfMessages)? + hidden)
     }
 
     /// Deletes the message or object of this handle.

@@ -205,7 +205,7 @@ pub(crate) async fn replay(arguments: &Replay, lists: &Lists) -> Result<ExitCode
             "--again repeats every effect: give the name of the reactor, {reactor}"
         );
     }
-    let index = index.index(tables.dynamo.client().await?);
+    let index = index.index(tables.dynamo.client().await?).await?;
     let from = from.checkpoint(&index).await?;
     tables.table().await?.send_back(reactor, from, again.is_some()).await?;
     remark!("the next run of {reactor} begins after checkpoint {from}, within a minute");

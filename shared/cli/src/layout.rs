@@ -1,7 +1,7 @@
 //! What kind of table a table is. A check of the wrong table would call all of it damaged, or find nothing to
 //! check and call it in order.
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::TableDescription;
 use ringfence::{Consistency, Envelope};
@@ -30,16 +30,22 @@ pub(crate) enum Layout {
 impl Layout {
     fn describe(self) -> &'static str {
         match self {
-            Self::Events => "the table of a DCB log; see `ringfence verify`",
+            Self::Events => "the table of a DCB log, which --table names; see `ringfence verify`",
             Self::Reventless => "a table of Reventless' DCB log; see `ringfence import`",
-            Self::Aggregates => "the table of an aggregate log; see `ringfence aggregates verify`",
+            Self::Aggregates => {
+                "the table of an aggregate log, which --aggregate-table names; see `ringfence aggregates verify`"
+            }
             Self::AggregatesOfOneStore => {
                 "a table of Castore's older layout, which has one store a table; see `ringfence import`"
             }
-            Self::Documents => "the table of a document log; see `ringfence documents verify`",
-            Self::Index => "an index of all events; see `ringfence index verify`",
+            Self::Documents => {
+                "the table of a document log, which --document-table names; see `ringfence documents verify`"
+            }
+            Self::Index => {
+                "an index of all events, which --index-table names; see `ringfence index verify`"
+            }
             Self::PropulsionIndex => "an index of Propulsion; see `ringfence import`",
-            Self::Views => "a table of views",
+            Self::Views => "a table of views, which --view-table names",
         }
     }
 
@@ -62,12 +68,27 @@ impl Layout {
         Self::of(client, table).await?.is(self, table)
     }
 
+    /// Fails, and says what the table is, if it is not for an index.
+    pub(crate) async fn check_index(client: &Client, table: &str) -> Result<()> {
+        Self::of(client, table).await?.is_for_index(client, table).await
+    }
+
     /// Fails, and says what the table is, if it is not for an index. A new one has the keys of a document table, and no
     /// document.
-    pub(crate) async fn check_index(client: &Client, table: &str) -> Result<()> {
-        match Self::of(client, table).await? {
+    async fn is_for_index(self, client: &Client, table: &str) -> Result<()> {
+        match self {
             Self::Documents if !has_documents(client, table).await? => Ok(()),
             found => found.is(Self::Index, table),
+        }
+    }
+
+    /// Fails, and says what the table is, if it is of another layout that is known. What other tables lack,
+    /// [`ringfence_tables::compare`] says.
+    pub(crate) async fn check_known(self, client: &Client, table: &str) -> Result<()> {
+        match (self, Self::find(client, table).await?.0) {
+            (Self::Aggregates, Some(Self::AggregatesOfOneStore)) | (_, None) => Ok(()),
+            (Self::Index, Some(found)) => found.is_for_index(client, table).await,
+            (wanted, Some(found)) => found.is(wanted, table),
         }
     }
 
@@ -79,18 +100,24 @@ impl Layout {
 
     /// The layout of a table.
     pub(crate) async fn of(client: &Client, table: &str) -> Result<Self> {
+        let (found, keys) = Self::find(client, table).await?;
+        found.with_context(|| format!("{table} has the keys {keys}, which no log has"))
+    }
+
+    /// The layout of a table, if it is a known one, and the keys of the table.
+    async fn find(client: &Client, table: &str) -> Result<(Option<Self>, String)> {
         let properties = properties_of(&described(client, table).await?, None);
         let keys = keys_of(&properties, None);
         let found = Self::of_keys(&keys, &keys_of(&properties, Some(INITIAL_EVENTS)));
         // Both indexes have the keys of a document table.
-        match found {
+        let found = match found {
             Some(Self::Documents) if is_of_propulsion(client, table).await? => {
-                Ok(Self::PropulsionIndex)
+                Some(Self::PropulsionIndex)
             }
-            Some(Self::Documents) if has_index(client, table).await? => Ok(Self::Index),
-            Some(found) => Ok(found),
-            None => bail!("{table} has the keys {keys}, which no log has"),
-        }
+            Some(Self::Documents) if has_index(client, table).await? => Some(Self::Index),
+            found => found,
+        };
+        Ok((found, keys))
     }
 }
 

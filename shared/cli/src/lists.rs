@@ -77,9 +77,16 @@ impl Lists {
         context.with_context(|| {
             let contexts = self.stack.contexts.iter().filter(|context| context.log == log);
             let names: Vec<_> = contexts.map(|context| context.name).collect();
-            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let log = log_name(log);
-            format!("{name} is no context on the {log} log; its contexts are: {names}")
+            match names.is_empty() {
+                true => {
+                    format!("this build has no context on the {log} log, so {name} is not there")
+                }
+                false => format!(
+                    "this build has no context {name} on the {log} log: its contexts are {}",
+                    names.join(", ")
+                ),
+            }
         })
     }
 

@@ -41,7 +41,7 @@ pub(crate) struct Arguments {
 impl Arguments {
     async fn projector(&self, lists: &Lists) -> Result<Projector> {
         let client = self.dynamo.client().await?;
-        let index = self.index.index(client.clone());
+        let index = self.index.index(client.clone()).await?;
         let catalogs = lists.stack.catalogs.clone();
         Ok(Projector::new(client, index, &self.views.view_table, catalogs, Clock::system()))
     }

@@ -29,7 +29,9 @@ function. Without it, `--queue` takes a URL, and `--bucket` the name of the buck
 
 Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus
 again as they were, so every rule that takes them gets them. The function and the rule that failed are shown. While a
-redrive works, its messages are hidden from others; if it is broken off, for 30 seconds.
+redrive works, its messages are hidden from others; if it is broken off, for 30 seconds. Of a group of commands, SQS gives
+the first ten letters, and later ones only when these are gone. So `--dry-run` shows the first ones, in their order, and says
+how many follow.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
 project-views hold nothing that the next event would not bring: delete them.
@@ -98,13 +100,13 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         }
         progress::show(format_args!("{done} done, {sent} sent, {} stay", left.len()));
     };
-    each(&mut store, (!dry_run).then_some(&does), told).await?;
+    let more = each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
     if queue.is_some() && done + sent == 0 && left.is_empty() {
         remark!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
     }
     let is_well = left.is_empty() || *dry_run;
-    Ok(output.end(&Redriven { done, sent, left }, is_well))
+    Ok(output.end(&Redriven { done, sent, left, more }, is_well))
 }
 
 /// What became of the letters.
@@ -112,11 +114,13 @@ struct Redriven {
     done: u64,
     sent: u64,
     left: Vec<Tried>,
+    /// How many more there are in the groups of those that are left; `None` if that is not known.
+    more: Option<u64>,
 }
 
 impl Display for Redriven {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { done, sent, left } = self;
+        let Self { done, sent, left, more } = self;
         for Tried { name, whose, history, kept, fate } in left {
             let kept = kept.as_deref().unwrap_or("it does not say why");
             match fate.cause() {
@@ -125,6 +129,14 @@ impl Display for Redriven {
                 }
                 None => write_line!(f, "kept   {name}{whose}{history}: {kept}")?,
             }
+        }
+        if *more != Some(0) {
+            let some = more.map_or_else(|| "some".to_owned(), |more| more.to_string());
+            write_line!(
+                f,
+                "more   {some} may follow: SQS gives the later letters of a group only when the earlier ones are gone. A \
+                 redrive takes all, each group in its order"
+            )?;
         }
         let left = left.len();
         if *sent == 0 {
@@ -135,12 +147,13 @@ impl Display for Redriven {
     }
 }
 
-serialize_as!(Redriven, |Redriven { done, sent, left }| {
+serialize_as!(Redriven, |Redriven { done, sent, left, more }| {
     let tried = |Tried { name, whose, history, kept, fate }: &Tried| {
         json!({
             "name": name, "function": whose.function, "rule": whose.rule, "kept": kept,
             "cause": fate.cause(), "firstFailed": history.first_failed, "tries": history.tries,
         })
     };
-    json!({ "done": done, "sent": sent, "left": left.iter().map(tried).collect::<Value>() })
+    let left: Value = left.iter().map(tried).collect();
+    json!({ "done": done, "sent": sent, "left": left, "more": more })
 });

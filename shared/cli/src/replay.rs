@@ -99,7 +99,7 @@ struct Done {
 
 pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
-    let index = arguments.index.index(client.clone());
+    let index = arguments.index.index(client.clone()).await?;
     let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
     let reader = format!("replay.{}", arguments.name);
     let end = index.end().await?;

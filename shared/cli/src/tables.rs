@@ -9,7 +9,7 @@ use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_dynamo::{Clock, client_of};
-use ringfence_feed::{Index, Logs};
+use ringfence_feed::{Checkpoint, FeedError, Index, Logs};
 
 use crate::layout::Layout;
 use crate::machine::sdk_config;
@@ -237,10 +237,32 @@ pub struct IndexTable {
 
 impl IndexTable {
     /// The index in it.
-    #[must_use]
-    pub fn index(&self, client: Client) -> Index {
-        Index::new(client, &self.index_table)
+    ///
+    /// # Errors
+    /// It is another table, or can't be reached.
+    pub(crate) async fn index(&self, client: Client) -> Result<Index> {
+        index_of(client, &self.index_table).await
     }
+}
+
+/// The index in a table.
+///
+/// # Errors
+/// It is another table, or can't be reached.
+pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
+    let index = Index::new(client.clone(), table);
+    let end = index.end().await;
+    let may_be_another = match &end {
+        Ok(end) => *end == Checkpoint::START,
+        Err(FeedError::Failed { source, .. }) => source.is_of_content(),
+        Err(error) => !error.is_transient(),
+    };
+    // A table of documents has no entry, a table with other keys refuses the query, and Propulsion's index has other items.
+    if may_be_another {
+        Layout::check_index(&client, table).await?;
+    }
+    end?;
+    Ok(index)
 }
 
 /// The table of the views and of the readers' checkpoints.

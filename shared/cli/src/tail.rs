@@ -86,10 +86,9 @@ impl Display for Done {
 
 pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let client = arguments.dynamo.client().await?;
-    let index = arguments.index.index(client.clone());
     let mut reader = match (&arguments.reader, &arguments.view_table) {
         (Some(name), Some(table)) => {
-            let checkpoints = Checkpoints::new(client, table);
+            let checkpoints = Checkpoints::new(client.clone(), table);
             let at = checkpoints.load(name).await?;
             Some(Reader { name, checkpoints, at })
         }
@@ -99,6 +98,7 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         ),
         (None, _) => None,
     };
+    let index = arguments.index.index(client).await?;
     arguments.wanted.warn(&lists.stack);
     let from = match &reader {
         Some(reader) => reader.at.unwrap_or(Checkpoint::START),

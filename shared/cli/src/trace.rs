@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
 
 pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { correlation_id, index, dynamo, from, otlp, output } = arguments;
-    let index = index.index(dynamo.client().await?);
+    let index = index.index(dynamo.client().await?).await?;
     let entries = index.read(from.checkpoint(&index).await?, Until::Present);
     let of_flow = entries.try_filter(|Entry { event, .. }| {
         std::future::ready(event.metadata.text("correlationId") == Some(correlation_id))

@@ -119,7 +119,7 @@ pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let Arguments { index, views, dynamo, view, anew, output } = arguments;
     let view = definition(view, lists)?;
     let client = dynamo.client().await?;
-    let index = index.index(client.clone());
+    let index = index.index(client.clone()).await?;
     let end = index.end().await?;
     let catalogs = lists.stack.catalogs.clone();
     let projector = Projector::new(client, index, &views.view_table, catalogs, Clock::system());

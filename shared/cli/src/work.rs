@@ -64,19 +64,21 @@ pub fn look(letter: Result<Letter>, name: String) -> Tried {
 }
 
 /// Goes through the letters of a store, and passes each to `told`. Without `does` they are only looked at. The letters
-/// that stay are visible to the next run at once.
+/// that stay are visible to the next run at once. Says how many more wait behind those that stay, in their groups; about,
+/// and `None` if that is not known.
 pub async fn each(
     store: &mut LetterBox,
     does: Option<&Does>,
     mut told: impl FnMut(Tried),
-) -> Result<()> {
+) -> Result<Option<u64>> {
     let mut stay = Vec::new();
     let mut sent = BTreeMap::new();
     loop {
         let some = store.next().await?;
         if some.is_empty() {
+            let kept = if stay.is_empty() { Some(0) } else { store.in_groups().await };
             store.show(&stay).await;
-            return Ok(());
+            return Ok(kept.map(|kept| kept.saturating_sub(stay.len() as u64)));
         }
         for kept in some {
             let repeat = kept.repeats();

@@ -4,20 +4,20 @@
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
+    str::Utf8Error,
     sync::{Arc, OnceLock},
 };
 
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{
-        ConnectInfo, Query, RawPathParams, Request, State, rejection::RawPathParamsRejection,
-    },
+    extract::{ConnectInfo, Query, Request, State},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
-    routing::{MethodFilter, any, get, on},
+    routing::get,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,93 +27,60 @@ use crate::{
     gateway::message,
     invoke::{Invoke, InvokeError},
     notices::Notices,
-    template::{ACCOUNT, Route},
+    routes::{Variables, route_of},
+    template::{ACCOUNT, DEFAULT, Route},
 };
 
 /// The most bytes of a request's body, as for API Gateway: 10 MB.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
-struct Endpoint<I> {
-    route: Route,
+struct Api<I> {
+    routes: Vec<Route>,
     functions: Arc<I>,
     notices: Notices,
     authorizer: Authorizer,
 }
 
 /// A router with the API's routes; everything else is not found.
-///
-/// # Errors
-/// The method of a route is not an HTTP method.
 pub fn router<I: Invoke>(
     routes: &[Route],
     functions: &Arc<I>,
     notices: &Notices,
     authorizer: &Authorizer,
-) -> Result<Router, UnknownMethod> {
-    let mut router = Router::new();
-    for route in routes {
-        let endpoint = Arc::new(Endpoint {
-            route: route.clone(),
-            functions: functions.clone(),
-            notices: notices.clone(),
-            authorizer: authorizer.clone(),
-        });
-        let method = match route.method.as_str() {
-            "ANY" => any(handle::<I>),
-            method => on(filter(method)?, handle::<I>),
-        };
-        // `{name+}` takes the rest of the path, which is `{*name}` here.
-        let path = match route.path.strip_suffix("+}").and_then(|path| path.rsplit_once('{')) {
-            Some((before, name)) => format!("{before}{{*{name}}}"),
-            None => route.path.clone(),
-        };
-        router = router.route(&path, method.with_state(endpoint));
-    }
-    Ok(router.fallback(not_found).method_not_allowed_fallback(not_found))
-}
-
-/// A route whose method is not an HTTP method.
-#[derive(Debug, thiserror::Error)]
-#[error("{method} can't be the method of a route")]
-pub struct UnknownMethod {
-    /// The method.
-    pub method: String,
-}
-
-fn filter(method: &str) -> Result<MethodFilter, UnknownMethod> {
-    let unknown = || UnknownMethod { method: method.to_owned() };
-    let method: axum::http::Method = method.parse().map_err(|_| unknown())?;
-    MethodFilter::try_from(method).map_err(|_| unknown())
+) -> Router {
+    let api = Arc::new(Api {
+        routes: routes.to_vec(),
+        functions: functions.clone(),
+        notices: notices.clone(),
+        authorizer: authorizer.clone(),
+    });
+    Router::new().fallback(handle::<I>).with_state(api)
 }
 
 async fn handle<I: Invoke>(
-    State(endpoint): State<Arc<Endpoint<I>>>,
+    State(api): State<Arc<Api<I>>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
-    parameters: Result<RawPathParams, RawPathParamsRejection>,
     request: Request,
 ) -> Response {
-    let Ok(parameters) = parameters else { return not_utf8() };
     let (parts, body) = request.into_parts();
-    // Axum takes HEAD for GET. API Gateway doesn't.
-    if !["ANY", parts.method.as_str()].contains(&&*endpoint.route.method) {
-        return not_found().await;
-    }
-    let caller = match endpoint.authorizer.admit(&endpoint.route, &parts) {
+    let found = route_of(&api.routes, parts.method.as_str(), parts.uri.path());
+    let Some((route, variables)) = found else { return not_found().await };
+    let Ok(parameters) = decoded(&variables) else { return not_utf8() };
+    let caller = match api.authorizer.admit(route, &parts) {
         Ok(caller) => caller,
         Err(answer) => return *answer,
     };
     let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
         return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
     };
-    let parameters = parameters.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect();
-    let mut event = event(&endpoint.route, peer, &parameters, &parts, &body);
+    let mut event = event(route, peer, &parameters, &parts, &body);
     if let Some(caller) = caller {
         event["requestContext"]["authorizer"] = caller;
     }
-    match endpoint.functions.invoke(&endpoint.route.function, &event).await {
+    match api.functions.invoke(&route.function, &event).await {
         Ok(answer) => response(answer),
         Err(error) => {
-            endpoint.notices.trouble(&error);
+            api.notices.trouble(&error);
             match error {
                 InvokeError::TooLarge { .. } => {
                     message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large")
@@ -127,6 +94,15 @@ async fn handle<I: Invoke>(
     }
 }
 
+/// The variables of the path, as functions get them.
+fn decoded(variables: &Variables<'_, '_>) -> Result<BTreeMap<String, String>, Utf8Error> {
+    let decoded = variables.iter().map(|(name, sent)| {
+        let value = percent_decode_str(sent).decode_utf8()?;
+        Ok(((*name).to_owned(), value.into_owned()))
+    });
+    decoded.collect()
+}
+
 /// An API Gateway event.
 fn event(
     route: &Route,
@@ -138,7 +114,10 @@ fn event(
     let headers = joined_headers(&parts.headers);
     let path = parts.uri.path();
     let now = clock::now();
-    let route_key = format!("{} {}", route.method, route.path);
+    let route_key = match &*route.path {
+        DEFAULT => DEFAULT.to_owned(),
+        path => format!("{} {path}", route.method),
+    };
     let host = headers.get("host").cloned().unwrap_or_default();
     let mut event = json!({
         "version": "2.0",

@@ -39,7 +39,7 @@ async fn start_with(
         route("GET", "/{view}/{id+}"),
     ];
     let fake = Arc::new(Fake { answer, given: Mutex::default() });
-    let router = router(&routes, &fake, &Notices::default(), &authorizer).expect("a router");
+    let router = router(&routes, &fake, &Notices::default(), &authorizer);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     let service = router.into_make_service_with_connect_info::<SocketAddr>();

@@ -339,7 +339,8 @@ impl Changes {
     /// A number that every write by the engine changes; `None` if it can't be told.
     fn version(&self) -> Option<i64> {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        connection.pragma_query_value(None, "data_version", |row| row.get(0)).ok()
+        let mut version = connection.prepare_cached("PRAGMA data_version").ok()?;
+        version.query_row([], |row| row.get(0)).ok()
     }
 }
 

@@ -35,6 +35,7 @@ mod port;
 pub mod programs;
 pub mod queue_poller;
 pub mod queues;
+mod routes;
 mod run;
 mod runtime;
 pub mod s3;

@@ -261,6 +261,24 @@ impl Queues {
         })
     }
 
+    /// What a queue is, and about how many messages it has, by the names of SQS.
+    ///
+    /// # Errors
+    /// No queue has this name, URL or ARN.
+    pub fn attributes(&self, queue: &str) -> Result<BTreeMap<&'static str, String>, UnknownQueue> {
+        let now = Instant::now();
+        self.on(queue, |of| {
+            let hidden = of.waiting.iter().filter(|waiting| waiting.is_hidden(now)).count();
+            let counts = [
+                ("ApproximateNumberOfMessages", (of.waiting.len() - hidden).to_string()),
+                ("ApproximateNumberOfMessagesNotVisible", hidden.to_string()),
+            ];
+            // A queue without an order does not have this one.
+            let fifo = of.resource.is_fifo.then(|| ("FifoQueue", "true".to_owned()));
+            counts.into_iter().chain(fifo).collect()
+        })
+    }
+
     /// Deletes the message of this receipt. Returns false if it is not the latest receipt of a message.
     ///
     /// # Errors

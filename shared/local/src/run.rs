@@ -233,12 +233,18 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     println!(
         "start) and on its data, if you have cargo-lambda (pip install cargo-lambda==1.9.2); then invoke one:"
     );
-    let watch = word(&files.watch);
-    println!("  cargo lambda watch -A 127.0.0.1 --config {watch}");
+    println!("  {}", watch_line(&files.watch, &workspace_root()));
     if let Some((_, FunctionResource { binary, .. })) = stack.example() {
         println!("  cargo lambda invoke -A 127.0.0.1 {binary} \\");
         println!("    --data-file events/{binary}/direct.json");
     }
+}
+
+/// How to start the functions with cargo-lambda. It looks for the workspace in the working directory alone, and a stack may
+/// be in a folder below.
+fn watch_line(config: &Path, workspace: &Path) -> String {
+    let [config, manifest] = [config, &workspace.join("Cargo.toml")].map(word);
+    format!("cargo lambda watch -A 127.0.0.1 --config {config} --manifest-path {manifest}")
 }
 
 /// How to send the sample of a function to its route, with a token if the API asks for one.
@@ -319,4 +325,11 @@ fn the_command_that_is_shown_has_a_token_where_the_api_asks_for_one() {
     assert!(command_line("http://x", &route, "b", true).ends_with("--sub ada)\""));
     route.token_scopes = None;
     assert_eq!(command_line("http://x", &route, "b", true), plain);
+}
+
+#[test]
+fn the_command_of_cargo_lambda_works_in_every_folder_of_the_workspace() {
+    let line = watch_line(Path::new("/w/target/local/a b/watch.toml"), Path::new("/w"));
+    let expected = "--config '/w/target/local/a b/watch.toml' --manifest-path /w/Cargo.toml";
+    assert_eq!(line, format!("cargo lambda watch -A 127.0.0.1 {expected}"));
 }

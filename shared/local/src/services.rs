@@ -86,6 +86,7 @@ async fn call<I: Invoke>(
         Some("AmazonSQS.ReceiveMessage") => receive_message(&services, &body),
         Some("AmazonSQS.DeleteMessage") => delete_message(&services, &body),
         Some("AmazonSQS.ChangeMessageVisibility") => change_visibility(&services, &body),
+        Some("AmazonSQS.GetQueueAttributes") => queue_attributes(&services, &body),
         Some("AmazonSSM.GetParameter") => get_parameter(&services, &body),
         other => Err((
             "UnknownOperationException",
@@ -237,6 +238,21 @@ fn change_visibility<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         true => Ok(json!({})),
         false => Err(("ReceiptHandleIsInvalid", "no message has this receipt".to_owned())),
     }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct GetQueueAttributes {
+    queue_url: String,
+    #[serde(default)]
+    attribute_names: Vec<String>,
+}
+
+fn queue_attributes<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
+    let GetQueueAttributes { queue_url, attribute_names } = parse(body)?;
+    let mut attributes = services.queues.attributes(&queue_url).map_err(no_queue)?;
+    attributes.retain(|name, _| attribute_names.iter().any(|it| it == name || it == "All"));
+    Ok(json!({ "Attributes": attributes }))
 }
 
 #[derive(Deserialize)]

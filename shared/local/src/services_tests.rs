@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use aws_sdk_sqs::types::QueueAttributeName as Attribute;
+
 use super::*;
 use crate::{destinations::Destinations, invoke::InvokeError, notices::Notices, template::Model};
 
@@ -122,6 +124,12 @@ async fn the_sdk_receives_and_deletes_messages() {
     let bodies: Vec<_> = received.messages().iter().filter_map(|m| m.body()).collect();
     assert_eq!(bodies, ["{\"cause\":\"x\"}", "b"]);
     assert!(receive().send().await.expect("an answer").messages().is_empty(), "they are hidden");
+    let asked = sqs.get_queue_attributes().queue_url(&queue).attribute_names(Attribute::All);
+    let found = asked.send().await.expect("an answer").attributes.expect("attributes");
+    let counts =
+        [Attribute::ApproximateNumberOfMessages, Attribute::ApproximateNumberOfMessagesNotVisible];
+    assert_eq!(counts.map(|name| &*found[&name]), ["0", "2"]);
+    assert!(!found.contains_key(&Attribute::FifoQueue));
 
     let receipt = received.messages()[0].receipt_handle().expect("a receipt");
     sqs.delete_message().queue_url(&queue).receipt_handle(receipt).send().await.expect("deleted");

@@ -31,6 +31,7 @@ use crate::{
     port,
     queue_poller::QueuePoller,
     queues::{Message, Queues},
+    routes::route_of,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
@@ -130,14 +131,14 @@ impl RunningStack {
         let buckets = Buckets::new(buckets, model.buckets.clone());
         let destinations = Destinations { queues: queues.clone(), buckets: buckets.clone() };
         let mut tasks = JoinSet::new();
-        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint())?);
+        port::serve(&mut tasks, data_listener, forward::to(dynamo.endpoint()));
         let console = Arc::<OnceLock<String>>::default();
         let authorizer = if options.auth { Authorizer::of_tokens() } else { Authorizer::default() };
-        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer)?;
+        let mut routes = api::router(&model.routes, &functions, &notices, &authorizer);
         if options.auth {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
-        if model.routes.iter().all(|route| route.path != "/") {
+        if route_of(&model.routes, "GET", "/").is_none() {
             routes = routes.merge(api::to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));
@@ -362,7 +363,7 @@ impl RunningStack {
     pub fn serve_containers(&mut self, template: &Template, address: Ipv4Addr) -> Result<PathBuf> {
         let listener = port::listen_for_containers(address)?;
         let data = format!("http://{}", listener.local_addr()?);
-        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint())?);
+        port::serve(&mut self.tasks, listener, forward::to(self.dynamo.endpoint()));
         let listener = port::listen_for_containers(address)?;
         let services = format!("http://{}", listener.local_addr()?);
         port::serve(&mut self.tasks, listener, self.router.clone());

@@ -22,3 +22,8 @@ impl Context for __Context__ {
 impl Members for __Context__ {
     fn list(_list: &mut MemberList<impl Visitor>) {}
 }
+
+#[test]
+fn the_cases_of___snake___hold() {
+    ringfence_stack::check_cases_in_memory::<__Context__>();
+}

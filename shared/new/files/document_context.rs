@@ -45,3 +45,8 @@ impl Document for __Context__State {
 impl Members for __Context__ {
     fn list(_list: &mut MemberList<impl Visitor>) {}
 }
+
+#[test]
+fn the_cases_of___snake___hold() {
+    ringfence_stack::check_cases_in_memory::<__Context__>();
+}

@@ -1,5 +1,6 @@
 //! Adds a context: its crate, its line in the stack, its source on the EventTopic.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use anyhow::{Result, bail, ensure};
@@ -78,10 +79,11 @@ pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
     }
     let known = all(plan);
     let near = near(context, &known.iter().map(String::as_str).collect());
-    let to = if near.is_empty() { ": to" } else { " To" };
+    let known = if known.is_empty() { "none yet".to_owned() } else { known.join(", ") };
+    let end = if near.is_empty() { "." } else { "" };
     bail!(
-        "there is no context {context} in functions/{near}{to} make it, run \
-         `cargo ringfence new-context {context} --log dcb`, or with another log"
+        "functions/ has no context {context}: its contexts are {known}{near}{end} Name one of them, or make this \
+         one, for example by `cargo ringfence new-context {context} --log dcb`"
     )
 }
 
@@ -89,7 +91,8 @@ pub(crate) fn existing(plan: &Plan, context: &str) -> Result<Found> {
 pub(crate) fn all(plan: &Plan) -> Vec<String> {
     let folders = fs::read_dir(plan.root().join("functions")).into_iter().flatten().flatten();
     let names = folders.map(|folder| folder.file_name().to_string_lossy().into_owned());
-    names.filter(|name| matches!(find(plan, name), Ok(Some(_)))).collect()
+    let names: BTreeSet<_> = names.filter(|name| matches!(find(plan, name), Ok(Some(_)))).collect();
+    names.into_iter().collect()
 }
 
 /// Plans a context.
@@ -154,7 +157,8 @@ fn write_source(plan: &mut Plan, context: &str, log: Log) {
         name += "Context";
     }
     let events = format!("{name}Event");
-    let values = [("name", context), ("Context", &name), ("Events", &events)];
+    let snake = snake(context);
+    let values = [("name", context), ("snake", &snake), ("Context", &name), ("Events", &events)];
     let lib = match log {
         Log::Dcb => include_str!("../files/dcb_context.rs"),
         Log::Aggregate => include_str!("../files/aggregate_context.rs"),

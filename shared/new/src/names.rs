@@ -206,7 +206,9 @@ pub(crate) fn check_target(name: &str) -> Result<()> {
     );
     ensure!(
         !MODULES.contains(&name),
-        "{name} is no name for a module of slices in a context's crate: choose another name for the slice"
+        "a slice can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in kebab case, \
+         such as show-{name}",
+        snake(name)
     );
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -176,8 +177,22 @@ fn check_clean(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The source as rustfmt writes it, if there is a rustfmt and it understands the source.
+/// The source as rustfmt writes it, if there is a rustfmt and it understands the source. A command changes some files
+/// several times, and rustfmt takes long to start, so it is asked once for each text.
 fn formatted(source: &str) -> Option<String> {
+    static KNOWN: Mutex<BTreeMap<String, Option<String>>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(formatted) = known().get(source) {
+        return formatted.clone();
+    }
+    let formatted = rustfmt(source);
+    // What it has written stays as it is.
+    known().extend(formatted.iter().map(|text| (text.clone(), Some(text.clone()))));
+    known().insert(source.to_owned(), formatted.clone());
+    formatted
+}
+
+fn rustfmt(source: &str) -> Option<String> {
     // The one beside cargo, if this runs below cargo: that of rustup first looks for the toolchain, each time.
     let beside = env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustfmt"));
     let mut rustfmt = Command::new(beside.filter(|it| it.exists()).unwrap_or("rustfmt".into()));

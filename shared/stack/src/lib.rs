@@ -7,6 +7,7 @@
 
 mod catalog;
 mod images;
+mod in_memory;
 mod stack;
 #[cfg(test)]
 mod tests;
@@ -14,5 +15,6 @@ mod visit;
 
 pub use catalog::catalog;
 pub use images::{Images, ImagesError};
+pub use in_memory::check_cases_in_memory;
 pub use stack::{ContextInfo, FunctionInfo, ReactorInfo, SliceInfo, Stack};
 pub use visit::{Function, MemberList, Members, Visitor};

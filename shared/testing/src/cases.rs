@@ -1,18 +1,16 @@
-//! The cases of every slice, in memory and on DynamoDB.
+//! The cases of every slice on DynamoDB. In memory the tests of each context run them.
 
 use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{BEGIN_MS, catalog, check_due, fail};
+use ringfence::kit::{BEGIN_MS, catalog, fail};
 use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
 use ringfence_document_log::TipLimits;
-use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
 use ringfence_logs::{InTable, Log};
 use ringfence_queue::{AnswersError, CommandAnswer, CommandAnswers};
-use ringfence_reactors::{Reactor, kit::check_reactor};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
@@ -48,10 +46,10 @@ pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
 /// The requests of a slice: operations and requests, in their order. Tables are named by their logical ids.
 type Requests = Vec<(String, Value)>;
 
-/// Runs the cases of every slice and every due that `M` lists, in memory, and those of slices also on an embedded DynamoDB, and compares their requests
-/// with the roles in `template.yaml`. Panics with the place of a case that fails, with each request that a role does not
-/// allow, and with everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the
-/// statements that are missing into the template, and takes out what nothing needs.
+/// Runs the cases of every slice that `M` lists on an embedded DynamoDB, and compares their requests with the roles in
+/// `template.yaml`. Panics with the place of a case that fails, with each request that a role does not allow, and with
+/// everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the statements that are
+/// missing into the template, and takes out what nothing needs.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_tables(&stack.catalog);
@@ -112,7 +110,7 @@ async fn requests_of_answers() -> Requests {
     asked(&dynamo)
 }
 
-/// Runs the cases in memory on its walk, and has those on DynamoDB to be run after it.
+/// The cases that its walk has found.
 struct Cases<'t> {
     template: &'t Template,
     on_dynamo: Vec<(&'static str, LocalBoxFuture<'t, Requests>)>,
@@ -122,23 +120,11 @@ struct Cases<'t> {
 
 impl Visitor for Cases<'_> {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        LogOf::<S>::check_in_memory();
         self.on_dynamo.push((S::NAME, on_dynamo::<S>(self.template).boxed_local()));
     }
 
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
         self.dues.push(D::NAME);
-        let clock = Clock::fixed(BEGIN_MS);
-        let open = || {
-            let memory = <LogOf<D> as Log<D>>::memory();
-            let on = memory.and_then(|memory| LogOf::<D>::in_memory(memory, clock.clone(), 0));
-            on.unwrap_or_else(|error| fail(D::NAME, error as Box<dyn Error>))
-        };
-        check_due::<D, _>(open, |now_ms| clock.set(now_ms));
-    }
-
-    fn reactor<R: Reactor>(&mut self) {
-        check_reactor::<R>();
     }
 }
 

@@ -21,7 +21,7 @@ use crate::template::{check_none, differences, model};
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
-/// written in its context's. Every slice needs a file and a binary of its name, and every binary a function, which it
+/// written in its context's. Every context runs its cases in memory. Every slice needs a file and a binary of its name, and every binary a function, which it
 /// runs. No slice may use another. Says what to write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
@@ -30,6 +30,7 @@ pub fn check_rooms<M: Members>() {
     every_binary_runs_the_function_of_its_name::<M>(&stack);
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
+    every_context_runs_its_cases(&stack);
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
@@ -172,6 +173,19 @@ fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
         sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()
     };
     check_none(&stack.contexts.iter().flat_map(of).collect::<Vec<_>>());
+}
+
+/// The tests of a stack run the cases on DynamoDB alone.
+fn every_context_runs_its_cases(stack: &Stack) {
+    let lacks = |context: &ContextInfo| {
+        let path = format!("functions/{}/src/lib.rs", context.name);
+        let text = fs::read_to_string(stack_root().join(&path));
+        let text = text.unwrap_or_else(|error| fail(&path, error));
+        (!text.contains("ringfence_stack::check_cases_in_memory::<")).then(|| {
+            format!("{path}: no test runs its cases: add one that calls `ringfence_stack::check_cases_in_memory::<…>()`")
+        })
+    };
+    check_none(&stack.contexts.iter().filter_map(lacks).collect::<Vec<_>>());
 }
 
 /// A line for each slice, view, reactor and function of this file that its context does not list.

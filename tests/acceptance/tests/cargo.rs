@@ -18,11 +18,11 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The features of each package, with dependencies of these kinds.
-fn features(kinds: &str) -> BTreeMap<String, String> {
+/// The features of each package, with dependencies of these kinds, where some packages are excluded.
+fn features(kinds: &str, without: &[&str]) -> BTreeMap<String, String> {
     // `--no-dedupe` would print each path to a package, which never ends here. So repeats end with ` (*)`.
     let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
-    let tree = cargo(&[&["tree", "--edges", kinds][..], &form].concat());
+    let tree = cargo(&[&["tree", "--edges", kinds][..], &form, without].concat());
     let package = |line: &str| {
         let line = line.trim_end_matches(" (*)");
         line.split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()))
@@ -32,8 +32,8 @@ fn features(kinds: &str) -> BTreeMap<String, String> {
 
 #[test]
 fn dependencies_of_tests_add_no_features_to_other_builds() {
-    let without = features("normal,build");
-    let with = features("normal,build,dev");
+    let without = features("normal,build", &[]);
+    let with = features("normal,build,dev", &[]);
     for (package, features) in without {
         assert_eq!(
             with[&package], features,
@@ -52,6 +52,22 @@ fn nothing_here_speaks_http_2() {
         "a dependency asks for HTTP/2, which would add a fourteenth to the code of each function: leave out its \
          feature http2, and `cargo tree --invert h2` says whose it is"
     );
+}
+
+#[test]
+fn the_tests_of_slices_have_the_dependencies_of_all_tests() {
+    let config = fs::read_to_string(workspace_root().join(".cargo/config.toml")).unwrap();
+    let (_, alias) = config.split_once("test-slices = \"\"\"").unwrap();
+    let (alias, _) = alias.split_once("\"\"\"").unwrap();
+    let excluded: Vec<_> =
+        alias.split_whitespace().skip_while(|word| *word != "--exclude").collect();
+    let all = features("normal,build,dev", &[]);
+    for (package, features) in features("normal,build,dev", &excluded) {
+        assert_eq!(
+            features, all[&package],
+            "{package}: `cargo test-slices` builds it with other features (left) than `cargo test`"
+        );
+    }
 }
 
 #[test]

@@ -56,11 +56,12 @@ pub(crate) struct Explored {
     pub broken: BTreeMap<Property, Vec<String>>,
 }
 
-/// Explores everything that can happen, or until all of `enough` is broken. The states are kept whole:
-/// no two are taken for one. They are left in `states`, whose room the next exploration uses.
+/// Explores everything that can happen within so many steps, or until all of `enough` is broken. The states are kept
+/// whole: no two are taken for one. They are left in `states`, whose room the next exploration uses.
 pub(crate) fn explore<M: Machine>(
     machine: &M,
     enough: Broken,
+    within: usize,
     states: &mut States<M::State>,
 ) -> Explored {
     let mut explored = Explored::default();
@@ -69,9 +70,14 @@ pub(crate) fn explore<M: Machine>(
     states.clear();
     states.insert(start, 0);
     note(&mut explored, broken, &[]);
+    // The number of the step that comes next, and where the states begin that it leads to.
+    let (mut step, mut after_step) = (1, 1);
     let mut at = 0;
     while let Some((state, _)) = states.get_index(at) {
-        if enough != 0 && broken & enough == enough {
+        if at == after_step {
+            (step, after_step) = (step + 1, states.len());
+        }
+        if step > within || enough != 0 && broken & enough == enough {
             break;
         }
         let state = state.clone();

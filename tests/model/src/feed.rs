@@ -31,18 +31,13 @@ pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>
     let mut states = 0;
     let mut shortest: Option<Vec<String>> = None;
     for &scenario in scenarios {
-        let Explored { states: visited, mut broken, .. } = explore(
-            &Model { scenario, rules },
-            Property::Indexed.when(true),
-            &mut States::default(),
-        );
+        let (model, enough) = (Model { scenario, rules }, Property::Indexed.when(true));
+        // From then on only a shorter one counts.
+        let within = shortest.as_ref().map_or(usize::MAX, |found| found.len() - 1);
+        let Explored { states: visited, mut broken, .. } =
+            explore(&model, enough, within, &mut States::default());
         states += visited;
-        let trace = broken.remove(&Property::Indexed);
-        let is_shorter =
-            |trace: &Vec<String>| shortest.as_ref().is_none_or(|found| trace.len() < found.len());
-        if let Some(trace) = trace.filter(is_shorter) {
-            shortest = Some(trace);
-        }
+        shortest = broken.remove(&Property::Indexed).or(shortest);
     }
     (states, shortest.map(|trace| numbered(&trace)))
 }

@@ -152,7 +152,8 @@ pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>
     let (mut states, mut visited) = (0, States::default());
     for &scenario in scenarios {
         let model = Model { scenario, rules };
-        let mut explored = explore(&model, Property::RightFence.when(true), &mut visited);
+        let mut explored =
+            explore(&model, Property::RightFence.when(true), usize::MAX, &mut visited);
         states += explored.states;
         if let Some(trace) = explored.broken.remove(&Property::RightFence) {
             return (states, Some(format!("{scenario:?}\n{}", trace.join("\n"))));

@@ -137,8 +137,12 @@ impl Run {
             loop {
                 let number = taken.fetch_add(1, Ordering::Relaxed);
                 let Some(scenario) = self.scenarios.get(number) else { return };
-                let explored =
-                    explore(&Model::new(scenario, self.environment, protocol), 0, &mut states);
+                let explored = explore(
+                    &Model::new(scenario, self.environment, protocol),
+                    0,
+                    usize::MAX,
+                    &mut states,
+                );
                 let mut totals = totals.lock().expect("no thread panics while it adds up");
                 totals.states += explored.states;
                 totals.transitions += explored.transitions;

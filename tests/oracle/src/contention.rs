@@ -37,7 +37,7 @@ const READ_MS: (f64, f64) = (4.0, 10.0);
 /// The 99th percentile of a normal distribution, in standard deviations.
 const NORMAL_P99: f64 = 2.326;
 /// How long commands come to one product before the next one has its turn, which keeps the reads short.
-const TURN_SECONDS: u64 = 5;
+pub const TURN_SECONDS: u64 = 5;
 
 /// What comes to one product.
 #[derive(Clone, Copy, Debug)]
@@ -161,10 +161,10 @@ impl Director for Busy {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// Simulates the load on one product after the other, and returns what became of the orders and of the
-/// appends.
+/// Simulates the load on one product after the other, for so many seconds each, and returns what became of the orders
+/// and of the appends.
 #[must_use]
-pub fn simulate(load: Load, products: u64, seed: u64) -> [Ends; 2] {
+pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2] {
     seed_thread(seed);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -193,14 +193,15 @@ pub fn simulate(load: Load, products: u64, seed: u64) -> [Ends; 2] {
             let product_id: ProductId = ringfence::kit::id(&format!("p{product}"));
             let add = AddProduct { product_id: product_id.clone() };
             run(log(), &catalog, add).await.0.expect("nobody is in its way");
-            let orders =
-                arrivals(&mut random, load.orders).into_iter().zip(0..).map(|(start, n)| {
+            let orders = arrivals(&mut random, load.orders, seconds).into_iter().zip(0..).map(
+                |(start, n)| {
                     let order_id = ringfence::kit::id(&format!("o{product}-{n}"));
                     let order = PlaceOrder { order_id, product_ids: vec![product_id.clone()] };
                     after(start, run(log(), &catalog, order))
-                });
+                },
+            );
             let orders: Vec<_> = orders.collect();
-            let appends = arrivals(&mut random, load.appends).into_iter().map(|start| {
+            let appends = arrivals(&mut random, load.appends, seconds).into_iter().map(|start| {
                 let append = StockProduct { product_id: product_id.clone() };
                 after(start, run(log(), &catalog, append))
             });
@@ -216,9 +217,9 @@ pub fn simulate(load: Load, products: u64, seed: u64) -> [Ends; 2] {
 }
 
 /// When so many a second arrive, independently of each other, in one turn.
-fn arrivals(random: &mut Random, a_second: u64) -> Vec<Duration> {
+fn arrivals(random: &mut Random, a_second: u64, seconds: u64) -> Vec<Duration> {
     let mut at = 0.0;
-    let arrivals = (0..a_second * TURN_SECONDS).map(|_| {
+    let arrivals = (0..a_second * seconds).map(|_| {
         // Exponentially distributed, from a number above 0 and at most 1.
         at -= ((1 + random.below(1_000_000)) as f64 / 1_000_000.0).ln() / a_second as f64;
         Duration::from_secs_f64(at)
@@ -244,12 +245,13 @@ async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u3
     (end, took)
 }
 
-/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products.
+/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products, for
+/// so many seconds each.
 ///
 /// # Errors
 /// More gave up, or nothing was in the way of any.
-pub fn check(products: u64) -> Result<String, String> {
-    let simulated = |load| move || simulate(load, products, 1);
+pub fn check(products: u64, seconds: u64) -> Result<String, String> {
+    let simulated = |load| move || simulate(load, products, seconds, 1);
     let orders = |fenced| Load { orders: 10, appends: 40, fenced };
     let ([_, appends], [by_slot, _], [fenced, _]) = thread::scope(|scope| {
         let alone = scope.spawn(simulated(Load { orders: 0, appends: 20, fenced: false }));
@@ -290,12 +292,13 @@ const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 pub fn rows(products: u64, orders: &[u64]) -> Vec<String> {
     let checked = |orders, fenced| {
         move |appends| {
-            let [orders, _] = simulate(Load { orders, appends, fenced }, products, 1);
+            let [orders, _] = simulate(Load { orders, appends, fenced }, products, TURN_SECONDS, 1);
             orders
         }
     };
     let alone = move |appends| {
-        let [_, appends] = simulate(Load { orders: 0, appends, fenced: false }, products, 1);
+        let [_, appends] =
+            simulate(Load { orders: 0, appends, fenced: false }, products, TURN_SECONDS, 1);
         appends
     };
     thread::scope(|scope| {

@@ -63,20 +63,46 @@ impl std::fmt::Display for SegmentName {
 }
 
 /// The segments of entries that follow each other in the index: one for each project that they are of.
-#[must_use]
-pub fn segments(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<ProjectId, Segment> {
-    let mut texts: BTreeMap<ProjectId, (Checkpoint, Checkpoint, String)> = BTreeMap::new();
-    for line in entries.into_iter().filter_map(Line::of) {
-        let at = line.checkpoint;
-        let of = texts.entry(line.project.clone()).or_insert((at, at, String::new()));
-        of.1 = at;
-        of.2 += &to_text(&line);
+#[derive(Default)]
+pub struct Segments {
+    of: BTreeMap<ProjectId, Open>,
+    bytes: usize,
+}
+
+/// A segment that may get more lines.
+struct Open {
+    first: Checkpoint,
+    last: Checkpoint,
+    text: String,
+}
+
+impl Segments {
+    /// Adds the next entry, if it is of a project.
+    pub fn add(&mut self, entry: Entry) {
+        let Some(line) = Line::of(entry) else { return };
+        let (at, text) = (line.checkpoint, to_text(&line));
+        let new = || Open { first: at, last: at, text: String::new() };
+        let segment = self.of.entry(line.project).or_insert_with(new);
+        segment.last = at;
+        segment.text += &text;
+        self.bytes += text.len();
     }
-    let segment = |(first, last, text): (Checkpoint, Checkpoint, String)| {
-        let (last, first) = (last.into(), first.into());
-        Segment { name: SegmentName { last, first, sha256: Sha256::of(&text) }, text }
-    };
-    texts.into_iter().map(|(project, text)| (project, segment(text))).collect()
+
+    /// The bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The segments as they are to be kept.
+    #[must_use]
+    pub fn close(self) -> BTreeMap<ProjectId, Segment> {
+        let close = |Open { first, last, text }| {
+            let (last, first) = (last.into(), first.into());
+            Segment { name: SegmentName { last, first, sha256: Sha256::of(&text) }, text }
+        };
+        self.of.into_iter().map(|(project, open)| (project, close(open))).collect()
+    }
 }
 
 #[test]
@@ -90,7 +116,13 @@ fn entries_become_a_segment_of_each_project_whose_name_says_what_is_in_it() {
     };
     let mut foreign = entry(4, 9);
     foreign.event.context = "ordering".to_owned();
-    let found = segments([entry(2, 1), other(3, 1), foreign, entry(7, 2)]);
+    let mut all = Segments::default();
+    for entry in [entry(2, 1), other(3, 1), foreign, entry(7, 2)] {
+        all.add(entry);
+    }
+    let bytes = all.bytes();
+    let found = all.close();
+    assert_eq!(bytes, found.values().map(|segment| segment.text.len()).sum::<usize>());
     let names: Vec<_> = found.keys().map(ToString::to_string).collect();
     assert_eq!(names, ["other", "shop"]);
     let Segment { name, text } = &found[&"shop".parse().expect("a name")];

@@ -4,9 +4,10 @@
 //! object `cursor.json` says how far the index was read. It is written after the segments, so a run that breaks off loses
 //! nothing, and the next one writes the same segments again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{Stream, StreamExt, TryStreamExt};
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_dynamo::{Clock, Trust, sdk_config};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
@@ -16,10 +17,13 @@ use ringfence_stack::Function;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::exchange::{Segment, segments};
+use crate::ProjectId;
+use crate::exchange::{Segment, Segments};
 
-/// How many events are read before their segments are written.
+/// How many entries are read before the segments are written, even if none is of a project.
 const ROUND_ENTRIES: usize = 5_000;
+/// How many bytes of lines are held before their segments are written. The last line may add to them.
+const ROUND_BYTES: usize = 8 * 1_024 * 1_024;
 /// Where it is said how far the index was read.
 const CURSOR: &str = "cursor.json";
 /// The time for a request to the bucket and its whole answer.
@@ -109,38 +113,50 @@ impl ExportProjects {
     /// Exports what is new, until nothing is left or the time is over. Says how many lines and segments there were.
     async fn export(&self, end_ms: u64) -> Result<(usize, usize), ExportError> {
         let (mut lines, mut written) = (0, 0);
-        let mut behind = self.bucket.cursor().await?;
-        loop {
-            let entries = read(&self.index, behind).await.map_err(ExportError::Index)?;
-            let Some(last) = entries.last().map(|entry| entry.checkpoint) else {
-                return Ok((lines, written));
-            };
-            let is_whole = entries.len() == ROUND_ENTRIES;
-            for (project, Segment { name, text }) in segments(entries) {
+        let behind = self.bucket.cursor().await?;
+        let mut entries = self.index.read(behind, Until::Present).fuse();
+        while let Some(round) = Round::read(&mut entries).await.map_err(ExportError::Index)? {
+            for (project, Segment { name, text }) in round.segments {
                 self.bucket.put(&format!("{project}/{name}"), text.as_bytes()).await?;
                 (lines, written) = (lines + text.lines().count(), written + 1);
             }
-            behind = last;
-            let cursor = json!(Cursor { behind }).to_string();
+            let cursor = json!(Cursor { behind: round.behind }).to_string();
             self.bucket.put(CURSOR, cursor.as_bytes()).await?;
-            if !is_whole || self.clock.now_ms() >= end_ms {
-                return Ok((lines, written));
+            if self.clock.now_ms() >= end_ms {
+                break;
             }
         }
+        Ok((lines, written))
     }
 }
 
-/// The next events of all contexts.
-///
-/// # Errors
-/// The index can't be read.
-pub async fn read(index: &Index, behind: Checkpoint) -> Result<Vec<Entry>, FeedError> {
-    let mut entries = index.read(behind, Until::Present).take(ROUND_ENTRIES);
-    let mut read = Vec::new();
-    while let Some(entry) = entries.next().await {
-        read.push(entry?);
+/// What is written at once.
+#[derive(Debug, PartialEq)]
+pub struct Round {
+    /// The lines of each project.
+    pub segments: BTreeMap<ProjectId, Segment>,
+    /// The checkpoint after the last entry that was read.
+    pub behind: Checkpoint,
+}
+
+impl Round {
+    /// Reads the next entries, of all contexts. `None` if there are no more.
+    ///
+    /// # Errors
+    /// The index can't be read.
+    pub async fn read(
+        entries: &mut (impl Stream<Item = Result<Entry, FeedError>> + Unpin),
+    ) -> Result<Option<Self>, FeedError> {
+        let (mut segments, mut read, mut behind) = (Segments::default(), 0, None);
+        while read < ROUND_ENTRIES
+            && segments.bytes() < ROUND_BYTES
+            && let Some(entry) = entries.try_next().await?
+        {
+            (read, behind) = (read + 1, Some(entry.checkpoint));
+            segments.add(entry);
+        }
+        Ok(behind.map(|behind| Self { segments: segments.close(), behind }))
     }
-    Ok(read)
 }
 
 /// The bucket.

@@ -119,3 +119,8 @@ impl Members for Projects {
             .function::<ready_work::ReadyWork>();
     }
 }
+
+#[test]
+fn the_cases_of_projects_hold() {
+    ringfence_stack::check_cases_in_memory::<Projects>();
+}

@@ -63,15 +63,12 @@ pub(crate) async fn prune(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let origins = &context(&arguments.context, lists)?.origins;
     let client = arguments.dynamo.client().await?;
     Layout::Documents.check(&client, &arguments.document_table).await?;
-    Layout::check_index(&client, &arguments.index.index_table).await?;
+    let index = arguments.index.index(client.clone()).await?;
     let clock = Clock::system();
     let older_ms = u64::try_from(arguments.older_than.as_millis()).unwrap_or(u64::MAX);
     let pruning = Pruning {
-        log: DocumentLog::new(
-            DynamoStore::new(client.clone(), &arguments.document_table),
-            clock.clone(),
-        ),
-        index: arguments.index.index(client),
+        log: DocumentLog::new(DynamoStore::new(client, &arguments.document_table), clock.clone()),
+        index,
         origins,
         before_ms: clock.now_ms().saturating_sub(older_ms),
         is_dry_run: arguments.dry_run,

@@ -78,10 +78,10 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         lists.context(name)?;
     }
     let table = &index.index_table;
-    let index = index.index(dynamo.client().await?);
+    let index = index.index(dynamo.client().await?).await?;
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts);
-    // If the table is not an index, no folder is left behind.
+    // If the index can't be read, no folder is left behind.
     let end = index.end().await?;
     let mut written = Written::open(folder, subject, from.is_some())?;
     let before = written.folder.segments.len();

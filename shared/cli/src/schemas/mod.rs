@@ -7,12 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringfence_feed::Index;
 
 use crate::Lists;
 use crate::out::Output;
 use crate::stack::name;
-use crate::tables::DynamoEndpoint;
+use crate::tables::{DynamoEndpoint, index_of};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -53,7 +52,7 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let index = index_table.as_ref().context(
         "name the index with --index-table, INDEX_TABLE or --stack, or a commit with --base",
     )?;
-    let index = Index::new(dynamo.client().await?, index);
+    let index = index_of(dynamo.client().await?, index).await?;
     let decoded = decode::decode(&index, lists, *newest).await?;
     Ok(output.end(&decoded, decoded.in_order()))
 }

@@ -55,12 +55,12 @@ async fn a_repair_beside_writers_counts_every_older_event_of_a_new_boundary() {
     // The writers' times lie below those of the older events, between them and above them.
     for hours in [5, 3, 1] {
         let requests = repair_beside([REQUESTS_MAX; 2], hours).await;
-        for slot in 0..=requests + 3 {
+        for slot in (0..=requests + 3).step_by(bound(3, 1)) {
             repair_beside([slot, REQUESTS_MAX], hours).await;
         }
     }
-    for first in 0..14 {
-        for second in (first..14).step_by(bound(4, 1)) {
+    for first in (0..14).step_by(bound(2, 1)) {
+        for second in (first..14).step_by(bound(6, 1)) {
             repair_beside([first, second], 1).await;
         }
     }

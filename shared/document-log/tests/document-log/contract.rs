@@ -6,6 +6,7 @@ use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, NESTING_MAX, Payload, Store, StreamAppend,
     StreamAppended, TimelineEvent, TipLimits,
 };
+use ringfence_local::bound;
 use serde_json::{Value, json};
 
 use crate::stack::{command, events_max, log, name};
@@ -159,7 +160,7 @@ async fn events_come_back_from_either_end<S: Store>(store: S) {
         tip = Some(written(append(&log, tip.as_ref(), n..n + 1).await));
     }
     for from in 0..22 {
-        for to in from..23 {
+        for to in (from..23).step_by(bound(3, 1)) {
             let expected: Vec<u64> = (from..to.min(20)).collect();
             let found = read(&log, from..to, Direction::Forward).await.expect("whole");
             assert_eq!(found, expected, "{from}..{to}");

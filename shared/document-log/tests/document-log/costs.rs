@@ -10,11 +10,12 @@ use ringfence_document_log::{
     AccessStrategy, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot,
     Store, TipLimits,
 };
+use ringfence_dynamo::wire::Wire;
 use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::stack::{Stack, log};
+use crate::stack::{in_process, log};
 use crate::streams::image;
 
 /// JSON bytes of a payload.
@@ -66,6 +67,14 @@ fn snapshot() -> AccessStrategy<Note> {
     AccessStrategy::Snapshot(Snapshot::named("Snapshot"))
 }
 
+/// Appends an event.
+async fn note(category: &Category<Note, DynamoStore>, load: Load) {
+    let noted = || Noted { note_id: "n".to_owned(), text: text() };
+    let decide = |_: &Note| Ok::<_, ()>(events![noted()]);
+    let noted = category.transact("n", load, &Envelope::default(), decide).await;
+    assert_eq!(noted.expect("it is settled").attempts, 1);
+}
+
 /// Requests and units.
 #[derive(Debug, PartialEq)]
 struct Cost {
@@ -80,38 +89,33 @@ fn cost(reads: u32, read: f64, writes: u32, write: f64) -> Cost {
 
 /// A stream with some events, to find the cost of operations on it.
 struct Priced {
-    stack: Stack,
-    /// The same table, past the recorder.
-    beside: DynamoStore,
+    wire: Wire,
     category: Category<Note, DynamoStore>,
 }
 
 impl Priced {
-    async fn of(events: u32, limits: TipLimits, access: AccessStrategy<Note>, warm: bool) -> Self {
-        let stack = Stack::start().await;
-        let cache = || match warm {
-            true => Cache::of(std::num::NonZeroUsize::MIN),
-            false => Cache::none(),
+    async fn of(
+        events: u32,
+        limits: TipLimits,
+        access: fn() -> AccessStrategy<Note>,
+        warm: bool,
+    ) -> Self {
+        let (store, wire) = in_process();
+        let of = |access, cache| {
+            let log = log(store.clone()).with_limits(limits).with_encoding(Encoding::Raw);
+            Category::new::<Notes>(log, access, cache).expect("each names a note")
         };
-        let log = log(stack.store()).with_limits(limits).with_encoding(Encoding::Raw);
-        let category = Category::new::<Notes>(log, access, cache()).expect("each names a note");
-        let priced = Self { beside: stack.other_store(), stack, category };
+        // With what it knows, each event takes one write.
+        let category = of(access(), Cache::of(std::num::NonZeroUsize::MIN));
         for _ in 0..events {
-            priced.note(Load::Eventual).await;
+            note(&category, Load::Cached).await;
         }
-        priced
-    }
-
-    async fn note(&self, load: Load) {
-        let noted = || Noted { note_id: "n".to_owned(), text: text() };
-        let decide = |_: &Note| Ok::<_, ()>(events![noted()]);
-        let envelope = Envelope::default();
-        let noted = self.category.transact("n", load, &envelope, decide).await;
-        assert_eq!(noted.expect("it is settled").attempts, 1);
+        let category = if warm { category } else { of(access(), Cache::none()) };
+        Self { wire, category }
     }
 
     async fn append(&self, load: Load) -> Cost {
-        self.priced(self.note(load)).await.1
+        self.priced(note(&self.category, load)).await.1
     }
 
     async fn read(&self, load: Load) -> Cost {
@@ -124,21 +128,21 @@ impl Priced {
 
     async fn tip_bytes(&self) -> usize {
         let stream = self.category.stream("n").expect("a name");
-        let tip = self.beside.tip(&stream, Consistency::Strong).await;
+        let tip = self.category.log().store().tip(&stream, Consistency::Strong).await;
         tip.expect("an answer").map_or(0, |tip| item_bytes(&tip.to_item()))
     }
 
     /// The result of an operation and its cost, by the documented rules and by the emulator.
     async fn priced<T>(&self, operation: impl Future<Output = T>) -> (T, Cost) {
         let meter = self.category.log().store().meter();
-        let (before, tip_before) = (meter.snapshot(), self.tip_bytes().await);
-        self.stack.take();
+        let (tip_before, before) = (self.tip_bytes().await, meter.snapshot());
+        self.wire.forget();
         let given = operation.await;
+        let (used, sent) = (meter.snapshot().since(&before), self.wire.take());
         let tip = self.tip_bytes().await.max(tip_before);
-        let used = meter.snapshot().since(&before);
         let Units { read, write } = used.total();
         let mut computed = Cost { requests: (used.reads, used.writes), read: 0.0, write: 0.0 };
-        for exchange in self.stack.take() {
+        for exchange in sent {
             let request = &exchange.request;
             let bytes = |item: &Value| item_bytes(&image(item));
             let consistency = match request["ConsistentRead"].as_bool() {
@@ -166,15 +170,16 @@ impl Priced {
     }
 }
 
+const UNOPTIMIZED: fn() -> AccessStrategy<Note> = || AccessStrategy::Unoptimized;
 const RINGFENCE: fn() -> TipLimits = TipLimits::default;
 const EQUINOX: fn() -> TipLimits = || TipLimits::EQUINOX;
 
 #[tokio::test]
 async fn create() {
     for limits in [RINGFENCE(), EQUINOX()] {
-        let priced = Priced::of(0, limits, AccessStrategy::Unoptimized, false).await;
+        let priced = Priced::of(0, limits, UNOPTIMIZED, false).await;
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 0.5, 1, 1.0));
-        let priced = Priced::of(0, limits, snapshot(), false).await;
+        let priced = Priced::of(0, limits, snapshot, false).await;
         assert_eq!(priced.append(Load::Empty).await, cost(0, 0.0, 1, 2.0));
     }
 }
@@ -185,16 +190,16 @@ async fn a_hundred_events_are_read_and_appended_to() {
     for (limits, of_tip, write, with_snapshot) in
         [(RINGFENCE(), 0.5, 2.0, 2.0), (EQUINOX(), 3.0, 22.0, 23.0)]
     {
-        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, false).await;
+        let priced = Priced::of(100, limits, UNOPTIMIZED, false).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, 7.0, 0, 0.0));
         assert_eq!(priced.read(Load::Strong).await.read, 14.0);
         assert_eq!(priced.append(Load::Eventual).await, cost(1, 7.0, 1, write));
-        let priced = Priced::of(100, limits, snapshot(), false).await;
+        let priced = Priced::of(100, limits, snapshot, false).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, of_tip, 0, 0.0), "a snapshot");
         assert_eq!(priced.append(Load::Eventual).await, cost(1, of_tip, 1, with_snapshot));
-        let priced = Priced::of(100, limits, snapshot(), true).await;
+        let priced = Priced::of(100, limits, snapshot, true).await;
         assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, with_snapshot));
-        let priced = Priced::of(100, limits, AccessStrategy::Unoptimized, true).await;
+        let priced = Priced::of(100, limits, UNOPTIMIZED, true).await;
         assert_eq!(priced.read(Load::Eventual).await, cost(1, of_tip, 0, 0.0), "asked after");
         assert_eq!(priced.read(Load::Cached).await, cost(0, 0.0, 0, 0.0), "cached");
     }
@@ -203,7 +208,7 @@ async fn a_hundred_events_are_read_and_appended_to() {
 #[tokio::test]
 async fn calve() {
     // Three events of 545 bytes fit the default Tip.
-    let priced = Priced::of(3, RINGFENCE(), AccessStrategy::Unoptimized, true).await;
+    let priced = Priced::of(3, RINGFENCE(), UNOPTIMIZED, true).await;
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 8.0));
     // After that there is room again.
     assert_eq!(priced.append(Load::Cached).await, cost(0, 0.0, 1, 2.0));

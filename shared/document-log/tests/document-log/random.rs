@@ -3,15 +3,11 @@
 use ringfence::Envelope;
 use ringfence_document_log::{Direction, MemoryStore, TipLimits};
 use ringfence_dynamo::Random;
+use ringfence_local::bound;
 
 use crate::contract::{append, read, written};
-use crate::stack::{Stack, log, name};
+use crate::stack::{in_process, log, name};
 use ringfence_document_log::Store;
-
-/// In memory, where a history takes a millisecond.
-const SEEDS_IN_MEMORY: u64 = 150;
-/// On DynamoDB.
-const SEEDS_ON_DYNAMO: u64 = 6;
 
 async fn history<S: Store + Clone>(store: S, seed: u64) {
     let mut random = Random::new(&[seed]);
@@ -60,14 +56,14 @@ async fn history<S: Store + Clone>(store: S, seed: u64) {
 
 #[tokio::test]
 async fn what_is_written_is_read_again_in_memory() {
-    for seed in 0..SEEDS_IN_MEMORY {
+    for seed in 0..bound(40, 150) {
         history(MemoryStore::default(), seed).await;
     }
 }
 
 #[tokio::test]
 async fn what_is_written_is_read_again_on_dynamodb() {
-    for seed in 0..SEEDS_ON_DYNAMO {
-        history(Stack::start().await.store(), seed).await;
+    for seed in 0..bound(3, 6) {
+        history(in_process().0, seed).await;
     }
 }

@@ -8,7 +8,7 @@ use ringfence_dynamo::Clock;
 use serde::Serialize;
 
 use crate::basket::{Added, Basket, Closed, Event, State, accesses, added, baskets, of};
-use crate::stack::{NOW_MS, Stack, events_max};
+use crate::stack::{NOW_MS, events_max, in_process};
 
 /// Puts one more of a thing in, unless the basket is closed.
 #[derive(Command)]
@@ -105,8 +105,8 @@ async fn check<S: Slice<Context = Basket, State = State>>() {
     for limits in [events_max(1), TipLimits::default()] {
         for access in accesses() {
             for case in S::cases() {
-                let (stack, clock) = (Stack::start().await, Clock::fixed(NOW_MS));
-                let log = DocumentLog::new(stack.store(), clock.clone()).with_limits(limits);
+                let ((store, _), clock) = (in_process(), Clock::fixed(NOW_MS));
+                let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
                 let category = baskets(log, access(), Cache::none());
                 case.check(&category, |now_ms| clock.set(now_ms)).await;
             }

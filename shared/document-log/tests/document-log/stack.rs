@@ -1,5 +1,7 @@
 //! What every test uses: a table of its own, and the wire to it.
 
+use std::sync::Arc;
+
 use aws_sdk_dynamodb::Client;
 use ringfence::{Envelope, Metadata};
 use ringfence_document_log::{
@@ -8,6 +10,7 @@ use ringfence_document_log::{
 use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Exchange, Wire};
 use ringfence_local::embedded::{Embedded, StreamReader};
+use ringfence_local::engine::Engine;
 
 pub(crate) const TABLE: &str = "documents";
 /// The time of every fixed clock: 2024-06-23T00:00:00Z.
@@ -68,6 +71,15 @@ pub(crate) fn events_max(most: usize) -> TipLimits {
 
 pub(crate) fn name(id: &str) -> StreamName {
     StreamName::new("Basket", id).expect("a name")
+}
+
+/// A table whose requests are function calls, for one writer, and its recorder.
+pub(crate) fn in_process() -> (DynamoStore, Wire) {
+    let engine = Engine::memory().expect("an engine");
+    engine.create_table(&table_layout().properties(), TABLE).expect("the table");
+    let wire = Wire::default();
+    let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
+    (DynamoStore::new(wire.client_of(Arc::new(call)), TABLE), wire)
 }
 
 /// The metadata of a command `id`.

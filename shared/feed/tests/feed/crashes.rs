@@ -87,7 +87,7 @@ fn survive_all(worlds: impl Iterator<Item = u64>) {
 
 /// With 10,000 crash points in `cargo proof`.
 fn worlds() -> u64 {
-    bound(10, 200)
+    bound(4, 200)
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn no_crash_loses_or_repeats_an_event_in_other_worlds() {
 
 #[test]
 fn eight_indexers_of_the_same_partitions_agree() {
-    for seed in 0..bound(2, 6) {
+    for seed in 0..bound(1, 6) {
         run(seed, async move {
             let mut random = Random::new(&[seed, 2]);
             let mut world = World::new();

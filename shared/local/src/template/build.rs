@@ -10,8 +10,9 @@ use super::{
     intrinsics::{Place, Resolver},
     model::{
         DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
-        Retries, Route, Rule, Schedule, TableResource,
+        Retries, Rule, Schedule, TableResource,
     },
+    route::Route,
     shapes::{
         ApiAuth, DeduplicationScope, EventType, HttpApiEvent, InvokeConfig, LoggingConfig,
         QueueEvent, QueueProperties, RedrivePolicy, RetryPolicy, RuleEvent, RuleProperties,
@@ -99,13 +100,10 @@ impl Model {
             let kind: EventType = view.property(id, body, &event)?;
             match kind.kind.as_str() {
                 "HttpApi" => {
-                    let route: HttpApiEvent = view.property(id, body, &properties)?;
-                    self.routes.push(Route {
-                        method: route.method.to_uppercase(),
-                        path: route.path,
-                        function: binary.to_owned(),
-                        token_scopes: auth.token_scopes(route.auth),
-                    });
+                    let HttpApiEvent { path, method, auth: own, .. } =
+                        view.property(id, body, &properties)?;
+                    let (function, token_scopes) = (binary.to_owned(), auth.token_scopes(own));
+                    self.routes.push(Route { method, path, function, token_scopes });
                 }
                 "DynamoDB" => {
                     let stream: StreamEvent = view.property(id, body, &properties)?;

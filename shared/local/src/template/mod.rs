@@ -9,6 +9,7 @@ mod error;
 mod intrinsics;
 mod model;
 mod role;
+mod route;
 mod shapes;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,8 @@ pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
 pub use self::model::{
     DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
-    Retries, Route, Rule, Schedule, TableResource,
+    Retries, Rule, Schedule, TableResource,
 };
 pub use self::role::{Role, excess};
+pub use self::route::Route;
+pub(crate) use self::route::{ANY, DEFAULT};

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::Value;
 
+use super::route::Route;
 use crate::{pattern::Pattern, times::Times};
 
 /// The stack that a template describes.
@@ -98,19 +99,6 @@ pub struct Retries {
     pub attempts_max: Option<u32>,
     /// Age at which an event or record is given up; `None` without a limit.
     pub age_max: Option<Duration>,
-}
-
-/// A route of the HTTP API.
-#[derive(Clone, Debug)]
-pub struct Route {
-    /// The HTTP method, or `ANY`.
-    pub method: String,
-    /// The path, with `{parameters}`.
-    pub path: String,
-    /// The binary of its function.
-    pub function: String,
-    /// The scopes of which a token needs one, if there are any; `None` if the route takes no tokens.
-    pub token_scopes: Option<Vec<String>>,
 }
 
 /// An event source mapping: a table's stream to a function.

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::route;
+
 /// Where a new mapping starts to read its stream.
 #[derive(Deserialize)]
 pub(super) enum StartingPosition {
@@ -23,7 +25,9 @@ pub(super) struct EventType {
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub(super) struct HttpApiEvent {
+    #[serde(deserialize_with = "route::path")]
     pub(super) path: String,
+    #[serde(deserialize_with = "route::method")]
     pub(super) method: String,
     #[serde(default)]
     pub(super) auth: RouteAuth,

@@ -281,6 +281,10 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
         "Method: post, TimeoutInMillis: 9",
         "unknown field `TimeoutInMillis`",
     );
+    check_refused("Method: post", "Method: fetch", "the method FETCH: a route has one of DELETE,");
+    for path in ["orders", "/a/{b+}/c"] {
+        check_refused("Path: /own", &format!("Path: '{path}'"), &format!("the path {path}: "));
+    }
     let old = "Method: post, PayloadFormatVersion: '1.0'";
     check_refused("Method: post", old, "unknown variant `1.0`, expected `2.0`");
     check_refused(

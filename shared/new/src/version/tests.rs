@@ -185,7 +185,8 @@ fn a_version_that_can_not_begin_is_refused_with_the_way_out() {
     }
     let folder = stack(EVENT, 1);
     let error = add(&mut Plan::new(folder.path().to_owned()), "room", "RoomBooked").err().unwrap();
-    let said = "there is no context room in functions/; did you mean rooms? To make it, run `cargo";
+    let said =
+        "functions/ has no context room: its contexts are rooms; did you mean rooms? Name one";
     assert!(error.to_string().starts_with(said), "{error}");
     for (lock, expected) in [
         (

@@ -204,7 +204,7 @@ async fn run(number: u64) {
 
 #[test]
 fn nothing_is_lost_wherever_publishing_breaks_off() {
-    for number in 0..bound(2_000, 10_000) {
+    for number in 0..bound(500, 10_000) {
         ringfence_dynamo::seed_thread(number);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()

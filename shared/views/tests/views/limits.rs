@@ -172,7 +172,10 @@ async fn changes_that_do_not_fit_into_one_transaction_take_several() {
         .await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.rows, ran.batches), (7 * 33, 4));
-    world.publish((0..401).map(|_| noted("n3", &["one"]))).await;
+    for _ in 0..8 {
+        world.append(vec![noted("n3", &["one"]); 50]).await;
+    }
+    world.publish([noted("n3", &["one"])]).await;
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.events, ran.batches), (401, 3));
     let found = world.counts(FIRST).await;

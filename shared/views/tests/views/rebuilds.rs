@@ -111,7 +111,7 @@ async fn a_view_that_never_ran_can_be_rebuilt() {
 
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_goes_on_where_it_broke_off() {
-    for seed in 0..bound(8, 20) {
+    for seed in 0..bound(3, 20) {
         let world = World::new(seed, catalog());
         let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();
         world.publish(ids.iter().map(|id| noted("n1", &[id, "all"]))).await;
@@ -144,7 +144,7 @@ async fn a_rebuild_goes_on_where_it_broke_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_view_is_served_and_written_on_while_it_is_rebuilt() {
-    let (mut meanwhile, seeds) = (0, bound(3, 8));
+    let (mut meanwhile, seeds) = (0, bound(1, 8));
     for seed in 0..seeds {
         let world = World::new(seed, catalog());
         // Three events are a batch.
@@ -257,7 +257,7 @@ async fn a_view_is_still_served_after_its_rebuild_failed() {
 /// After a change of the fold, no rows of the earlier fold may stay.
 #[tokio::test(start_paused = true)]
 async fn a_rebuild_that_begins_again_keeps_nothing_of_the_one_before() {
-    for seed in 0..bound(8, 20) {
+    for seed in 0..bound(3, 20) {
         let world = World::new(seed, catalog());
         let ids: Vec<String> = (0..30).map(|n| format!("r{n}")).collect();
         world.publish(ids.iter().map(|id| noted("n1", &[id, "all"]))).await;

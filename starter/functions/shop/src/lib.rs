@@ -35,3 +35,8 @@ impl Members for Shop {
             .view::<views::orders::Orders>();
     }
 }
+
+#[test]
+fn the_cases_of_shop_hold() {
+    ringfence_stack::check_cases_in_memory::<Shop>();
+}

@@ -5,8 +5,6 @@ mod pages;
 mod site;
 mod slices;
 
-use futures::future::join;
-
 use self::browser::Browser;
 use self::site::Site;
 use crate::{PROJECTS, SHOP};
@@ -15,19 +13,7 @@ use crate::{PROJECTS, SHOP};
 #[tokio::test(flavor = "multi_thread")]
 async fn the_console_of_the_shop_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };
-    // A stack of its own, whose functions take a long time for that many events.
-    let crowded = async {
-        let site = Site::start(SHOP, tools::console()).await;
-        site.fill(pages::crowd()).await;
-        site
-    };
-    let (crowded, ()) = join(crowded, looks(&browser)).await;
-    pages::a_page_has_as_many_events_as_it_is_asked_for_and_no_more_stay(&browser, &crowded).await;
-}
-
-/// What holds of a shop with a few events.
-async fn looks(browser: &Browser) {
-    let site = Site::start(SHOP, tools::console()).await;
+    let (browser, site) = (&browser, Site::start(SHOP, tools::console()).await);
     pages::a_new_event_appears_by_itself(browser, &site).await;
     pages::only_events_that_the_filter_wants_appear(browser, &site).await;
     pages::the_flow_leads_from_each_event_to_each_other(browser, &site).await;
@@ -48,6 +34,7 @@ async fn looks(browser: &Browser) {
     pages::a_wide_row_has_columns_and_a_narrow_one_is_stacked(browser, &site).await;
     pages::the_keyboard_reaches_the_content_and_the_first_event(browser, &site).await;
     pages::print_leaves_out_what_is_for_the_screen(browser, &site).await;
+    pages::a_page_has_as_many_events_as_it_is_asked_for_and_no_more_stay(browser, &site).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures::future::join;
+use projects::LEASE_MS_MIN;
 use projects::exchange::SegmentName;
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -16,8 +18,7 @@ async fn the_walk_through_a_project_succeeds_leases_end_and_a_state_machine_shar
     let (stack, _folder) = start(PROJECTS).await;
     projects_tools::walk(&stack).await.unwrap();
     let api = Api::of(stack);
-    leases_end(&api).await;
-    a_state_machine_shares_work(&api).await;
+    join(leases_end(&api), a_state_machine_shares_work(&api)).await;
     each_project_is_exported_into_its_folder(&api).await;
 }
 
@@ -46,9 +47,9 @@ async fn begin(api: &Api, project: &str, lease_ms: u64, features: &[&str]) {
     }
 }
 
-/// A lease of two seconds: another agent takes the edge over, and the claim that nobody else wants ends by itself.
+/// The shortest lease: another agent takes the edge over, and the claim that nobody else wants ends by itself.
 async fn leases_end(api: &Api) {
-    begin(api, "lease", 2_000, &["REQ-F-TAKEN-001", "REQ-F-LEFT-001"]).await;
+    begin(api, "lease", LEASE_MS_MIN, &["REQ-F-TAKEN-001", "REQ-F-LEFT-001"]).await;
     let edge = |name: &str| format!("lease/REQ-F-{name}-001/design_code");
     let claim = |name: &str, agent: &str| json!({ "edge": edge(name), "agent": agent, "claim": format!("{agent}-1") });
     for name in ["TAKEN", "LEFT"] {

@@ -1,4 +1,4 @@
-//! The cases of every slice, in memory and on DynamoDB, and what the roles must allow for them and for the
+//! The cases of every slice on DynamoDB, and what the roles must allow for them and for the
 //! functions that read the logs and the index.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 

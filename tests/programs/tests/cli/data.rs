@@ -185,11 +185,6 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         error.contains("jsonl of index from 0, carts, customers, and this one would be"),
         "{error}"
     );
-    let nowhere = folder.path().join("nowhere");
-    let of_no_index =
-        ["export", "--to", "jsonl", nowhere.to_str().unwrap(), "--index-table", "none"];
-    assert!(world.error(&of_no_index).contains("finding the end of the index failed"));
-    assert!(!nowhere.exists());
     let error = world.error(&["export", "--to", "parquet", folder.path().to_str().unwrap()]);
     assert!(error.contains("build it with --features ringfence-cli/parquet"), "{error}");
 

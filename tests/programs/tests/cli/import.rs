@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use aws_sdk_dynamodb::types::{
@@ -289,28 +291,36 @@ pub(crate) fn store_that_goes_away(endpoint: &str, transactions: usize) -> Strin
     let to = endpoint.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
+    let come = Arc::new(AtomicUsize::new(0));
     thread::spawn(move || {
-        let mut left = transactions;
-        while let Ok((mut client, _)) = listener.accept() {
-            let mut store = TcpStream::connect(&to).unwrap();
-            let (mut answers, mut back) = (store.try_clone().unwrap(), client.try_clone().unwrap());
-            thread::spawn(move || std::io::copy(&mut answers, &mut back));
-            let mut bytes = [0; 65_536];
-            while let Ok(read @ 1..) = client.read(&mut bytes) {
-                let is_transaction =
-                    String::from_utf8_lossy(&bytes[..read]).contains("TransactWriteItems");
-                left -= usize::from(is_transaction);
-                if left == 0 {
-                    client.shutdown(Shutdown::Both).unwrap();
-                }
-                store.write_all(&bytes[..read]).unwrap();
-                if left == 0 {
-                    return;
-                }
-            }
+        // A connection that waited for another one would have no answer within the client's time.
+        while let Ok((client, _)) = listener.accept()
+            && come.load(Ordering::SeqCst) < transactions
+        {
+            let store = TcpStream::connect(&to).unwrap();
+            let come = come.clone();
+            thread::spawn(move || hand_on(client, store, &come, transactions));
         }
     });
     format!("http://{address}")
+}
+
+/// Hands on a connection, until this many transactions have come on all of them.
+fn hand_on(mut client: TcpStream, mut store: TcpStream, come: &AtomicUsize, transactions: usize) {
+    let (mut answers, mut back) = (store.try_clone().unwrap(), client.try_clone().unwrap());
+    thread::spawn(move || std::io::copy(&mut answers, &mut back));
+    let mut bytes = [0; 65_536];
+    while let Ok(read @ 1..) = client.read(&mut bytes) {
+        let is_transaction = String::from_utf8_lossy(&bytes[..read]).contains("TransactWriteItems");
+        let before = come.fetch_add(usize::from(is_transaction), Ordering::SeqCst);
+        if before + usize::from(is_transaction) >= transactions {
+            client.shutdown(Shutdown::Both).unwrap();
+        }
+        if before >= transactions {
+            return;
+        }
+        store.write_all(&bytes[..read]).unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -335,7 +345,10 @@ async fn an_import_that_was_broken_off_goes_on() {
 async fn another_table_is_not_imported_from_or_into() {
     let world = world().await;
     let said = world.error(&["import", "--from", "reventless", EVENTS]);
-    assert_eq!(said, "error: events is the table of a DCB log; see `ringfence verify`\n");
+    assert_eq!(
+        said,
+        "error: events is the table of a DCB log, which --table names; see `ringfence verify`\n"
+    );
     let said = world.error(&[&IMPORT[..], &["--table", SOURCE]].concat());
     let what = "a table of Reventless' DCB log; see `ringfence import`";
     assert_eq!(said, format!("error: {SOURCE} is {what}\n"));

@@ -1,4 +1,5 @@
-//! Tests that run the `ringfence` command.
+//! Tests that start programs: the `ringfence` command, and functions under the runtime API. They are one target, so that
+//! those that wait run beside those that compute.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod builds;
@@ -10,6 +11,7 @@ mod data;
 mod feed;
 mod fences;
 mod flags;
+mod functions;
 mod import;
 mod lanes;
 mod logs;

@@ -77,7 +77,8 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         assert_eq!(list(&[&table[..], &before].concat()), (0, format!("{ada}1 aggregates\n")));
     }
     let said = world.error(&["aggregates", "list", "--context", "customer"]);
-    let expected = "customer is no context on the aggregate log; its contexts are: customers";
+    let expected =
+        "this build has no context customer on the aggregate log: its contexts are customers";
     assert_eq!(said, format!("error: {expected}\n"));
     let said = world.error(&["aggregates", "list", "--context", "a", "--after", "yesterday"]);
     assert!(said.contains("must be a time of RFC 3339 since 1970, such as"), "{said}");
@@ -111,7 +112,8 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
         world.error(&["import", "--from", "castore-legacy", AGGREGATES, "--context", "customers"]);
     assert!(said.contains("is the table of an aggregate log"), "{said}");
     let said = world.error(&["import", "--from", "castore-legacy", LEGACY, "--context", "carts"]);
-    let expected = "carts is no context on the aggregate log; its contexts are: customers";
+    let expected =
+        "this build has no context carts on the aggregate log: its contexts are customers";
     assert_eq!(said, format!("error: {expected}\n"));
     let said = world.error(&["import", "--from", "castore-legacy", LEGACY]);
     assert!(said.contains("name the context whose events the table has: --context"), "{said}");

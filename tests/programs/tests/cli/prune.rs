@@ -121,7 +121,10 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     let said = world.error(&[&PRUNE[..], &["--id", "z"]].concat());
     assert!(said.starts_with("error: the table has no document carts-z: "), "{said}");
     let said = world.error(&[&PRUNE[..], &["--index-table", EVENTS]].concat());
-    assert_eq!(said, "error: events is the table of a DCB log; see `ringfence verify`\n");
+    assert_eq!(
+        said,
+        "error: events is the table of a DCB log, which --table names; see `ringfence verify`\n"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -129,6 +132,7 @@ async fn a_context_whose_documents_can_not_be_pruned_is_named() {
     let world = World::start().await;
     let prune = |context| ["documents", "prune", "--context", context, "--older-than", "30d"];
     let said = world.error(&prune("customers"));
-    let expected = "customers is no context on the document log; its contexts are: carts";
+    let expected =
+        "this build has no context customers on the document log: its contexts are carts";
     assert_eq!(said, format!("error: {expected}\n"));
 }

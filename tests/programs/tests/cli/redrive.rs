@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::routing::post;
 use ringfence_feed::{Index, Until};
+use ringfence_local::queues::MessageOrder;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -182,6 +183,24 @@ async fn a_dry_run_changes_nothing() {
     assert_eq!(world.queues.messages()[QUEUE].len(), 1);
     let (status, printed) = world.run(&["redrive", "--queue", &url]);
     assert_eq!((status, &*printed), (0, "1 done, 0 left\n"));
+
+    // Of a group it shows the first ones, in their order.
+    for n in 0..12 {
+        let id = format!("c-{n}");
+        let order =
+            MessageOrder { group: Some("roomId:r1".to_owned()), deduplication: Some(id.clone()) };
+        world.queues.put(COMMANDS, queued(&id).to_string(), [].into(), order).unwrap();
+    }
+    let of_commands = format!("{}/0/{COMMANDS}", world.services);
+    let ordered: Vec<_> =
+        world.queues.messages()[COMMANDS].iter().map(|it| it.message_id.clone()).collect();
+    let (_, shown) = world.json(&["redrive", "--dry-run", "--queue", &of_commands]);
+    let names = shown["left"].as_array().unwrap().iter().map(|left| left["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ordered[..10]);
+    assert_eq!(shown["more"], 2, "{shown}");
+    let (_, printed) = world.run(&["redrive", "--dry-run", "--queue", &of_commands]);
+    let more = "more   2 may follow: SQS gives the later letters of a group only when the earlier ones are";
+    assert!(printed.lines().nth(10).is_some_and(|line| line.starts_with(more)), "{printed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

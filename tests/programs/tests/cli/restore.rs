@@ -181,10 +181,10 @@ async fn tables_of_different_times_become_a_stack_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn tables_are_checked_by_name_and_printed_for_other_tools() {
     let world = World::start().await;
-    let check = ["tables", "check", "--table", AGGREGATES];
-    let (status, report) = world.json(&check);
-    let keys = "its keys are aggregateId (S), version (N), and id (S), position (N) are needed";
-    assert_eq!((status, &report[0]["lacking"][0]["what"]), (1, &json!(keys)), "{report}");
+    make(&world, "ViewTable", "bare-views", &[], &["TimeToLiveSpecification"]);
+    let (status, report) = world.json(&["tables", "check", "--view-table", "bare-views"]);
+    let lacks = "its items do not expire at expiresAt";
+    assert_eq!((status, &report[4]["lacking"][0]["what"]), (1, &json!(lacks)), "{report}");
     assert_eq!(report[1]["parameters"]["AggregateTableName"], AGGREGATES, "{report}");
     let mut none = world.command(&["tables", "check"]);
     for (variable, ..) in RESTORED {

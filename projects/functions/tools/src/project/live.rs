@@ -5,6 +5,7 @@
 //! copy is pulled again, and the line is taken once more. The condition follows from the copy, so nothing is read before an
 //! append.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
@@ -22,11 +23,23 @@ pub(super) struct Live<'a, L> {
     known: Vec<SequencedEvent>,
     /// Which of them each boundary has.
     of: BTreeMap<BoundaryId, Vec<usize>>,
+    /// What was seen for each set of tags that events rest on. Most lines rest on the same as an earlier one.
+    rests: BTreeMap<BTreeSet<Tag>, Rest>,
+}
+
+/// What events rest on.
+struct Rest {
+    plan: Plan,
+    /// What a read would have seen of a log that has the first events alone that are known.
+    seen: Seen,
+    /// How many these are.
+    first: usize,
 }
 
 impl<'a, L: EventLog> Live<'a, L> {
     pub(super) fn new(log: &'a L, catalog: &'a Catalog, known: Vec<SequencedEvent>) -> Self {
-        let mut live = Self { log, catalog, known: Vec::new(), of: BTreeMap::new() };
+        let (of, rests) = (BTreeMap::new(), BTreeMap::new());
+        let mut live = Self { log, catalog, known: Vec::new(), of, rests };
         known.into_iter().for_each(|event| live.know(event));
         live
     }
@@ -49,10 +62,10 @@ impl<'a, L: EventLog> Live<'a, L> {
         events: Vec<NewEvent>,
         envelope: &Envelope,
     ) -> Result<bool> {
-        let plan = Plan::new(&self.query(&events), self.catalog)?;
-        let seen = self.seen(&plan);
-        let append = Append { events, seen: Some(&seen), record: None, envelope };
-        match self.log.append(append).await {
+        let log = self.log;
+        let seen = self.seen(&events)?;
+        let append = Append { events, seen: Some(seen), record: None, envelope };
+        match log.append(append).await {
             Ok(Appended::Committed(events)) => {
                 events.into_iter().for_each(|event| self.know(event));
                 Ok(true)
@@ -65,34 +78,51 @@ impl<'a, L: EventLog> Live<'a, L> {
         }
     }
 
-    /// What a read would have seen of a log that has the known events alone.
-    fn seen(&self, plan: &Plan) -> Seen {
-        let of = plan.reads.iter().filter_map(|read| self.of.get(&read.boundary));
-        let places: BTreeSet<usize> = of.flatten().copied().collect();
-        let mut seen = Seen::nothing(plan);
+    /// What a read would have seen of a log that has the known events alone. Each of them is taken in once, so an import
+    /// takes time in proportion to its lines, however many are of one edge.
+    fn seen(&mut self, events: &[NewEvent]) -> Result<&Seen> {
+        let Self { catalog, known, of, rests, .. } = self;
+        let rest = match rests.entry(tags(events)) {
+            Entry::Occupied(there) => there.into_mut(),
+            Entry::Vacant(new) => {
+                let plan = Plan::new(&query(catalog, new.key()), catalog)?;
+                let seen = Seen::nothing(&plan);
+                new.insert(Rest { plan, seen, first: 0 })
+            }
+        };
+        let new = |places: &Vec<usize>| {
+            places[places.partition_point(|place| *place < rest.first)..].to_vec()
+        };
+        let boundaries = rest.plan.reads.iter().filter_map(|read| of.get(&read.boundary));
+        let places: BTreeSet<usize> = boundaries.flat_map(new).collect();
         for place in places {
-            seen.observe(plan, &self.known[place]);
+            rest.seen.observe(&rest.plan, &known[place]);
         }
-        seen
+        rest.first = known.len();
+        Ok(&rest.seen)
     }
+}
 
-    /// What the events rest on: what has one of their tags, or is of their edge, feature or project.
-    fn query(&self, events: &[NewEvent]) -> Query {
-        let of = |event: &NewEvent| {
-            let About { project, feature, edge } = About::of(&event.data);
-            let edge = edge.map(|edge| Tag::new("edge", edge.to_string()));
-            let feature = feature.map(|feature| Tag::new("feature", feature.to_string()));
-            let project = project.map(|project| Tag::new("project", project.to_string()));
-            let tags = event.tags.iter().cloned();
-            tags.chain(edge).chain(feature).chain(project).collect::<Vec<_>>()
-        };
-        let tags: BTreeSet<Tag> = events.iter().flat_map(of).collect();
-        let item = |tag: Tag| {
-            let has = |tags: &[ringfence::TagSchema]| tags.iter().any(|it| it.key == tag.key);
-            let types = self.catalog.schemas().filter(|schema| has(&schema.tags));
-            let types = types.map(|schema| schema.name.clone()).collect();
-            QueryItem { tags: vec![tag], types }
-        };
-        Query { items: tags.into_iter().map(item).collect() }
-    }
+/// The tags of what events rest on: their own, and those of their edge, feature and project.
+fn tags(events: &[NewEvent]) -> BTreeSet<Tag> {
+    let of = |event: &NewEvent| {
+        let About { project, feature, edge } = About::of(&event.data);
+        let edge = edge.map(|edge| Tag::new("edge", edge.to_string()));
+        let feature = feature.map(|feature| Tag::new("feature", feature.to_string()));
+        let project = project.map(|project| Tag::new("project", project.to_string()));
+        let tags = event.tags.iter().cloned();
+        tags.chain(edge).chain(feature).chain(project).collect::<Vec<_>>()
+    };
+    events.iter().flat_map(of).collect()
+}
+
+/// All events that have one of these tags.
+fn query(catalog: &Catalog, tags: &BTreeSet<Tag>) -> Query {
+    let item = |tag: &Tag| {
+        let has = |tags: &[ringfence::TagSchema]| tags.iter().any(|it| it.key == tag.key);
+        let types = catalog.schemas().filter(|schema| has(&schema.tags));
+        let types = types.map(|schema| schema.name.clone()).collect();
+        QueryItem { tags: vec![tag.clone()], types }
+    };
+    Query { items: tags.iter().map(item).collect() }
 }

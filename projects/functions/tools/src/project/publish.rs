@@ -17,6 +17,7 @@ use ringfence_cli::recorded::{ForeignEvent, Imports};
 use ringfence_cli::tables::{DynamoEndpoint, EventTable, IndexTable};
 use ringfence_cli::{Lists, say};
 use ringfence_dynamo::Clock;
+use ringfence_feed::Index;
 
 use super::folder::Folder;
 use super::pull::{Origin, reconstruct};
@@ -74,7 +75,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         say!("{imports}");
         return Ok(ExitCode::SUCCESS);
     }
-    let index = Origin::Index(arguments.index.index(client));
+    let index = Origin::Index(Index::new(client, &arguments.index.index_table));
     let copied = reconstruct(&index, &folder, None).await?;
     say!("{imports}");
     if copied < events.len() as u64 {

@@ -52,7 +52,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
         remark!("warning: {why}");
     }
     let (Pushed { accepted, rejected, behind }, left) = (pushed, outbox.len());
-    say!("{accepted} accepted, {rejected} refused, {behind} put aside with them, {left} wait");
+    say!("{accepted} accepted, {rejected} rejected, {behind} put aside with them, {left} wait");
     ended?;
     Ok(if rejected + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -91,7 +91,7 @@ async fn push(
             // What is wrong with the command stays wrong.
             400 | 413 | 422 if of_stack => {
                 let file = folder.path(&format!("conflicts/{}.json", key.as_str()));
-                say!("refused  {slice}: {detail} ({})", file.display());
+                say!("rejected  {slice}: {detail} ({})", file.display());
                 pushed.rejected += 1;
                 pushed.behind += outbox.rejected(&folder, first, answer.document)?;
             }

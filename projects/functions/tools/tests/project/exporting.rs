@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use projects::exchange::{Segment, segments};
-use projects::export_projects::read;
+use futures::StreamExt;
+use projects::exchange::Segment;
+use projects::export_projects::Round;
 use ringfence_dynamo::wire::Wire;
-use ringfence_feed::{Checkpoint, Index};
+use ringfence_feed::{Checkpoint, Index, Until};
 use serde_json::json;
 
 use crate::local::fails;
@@ -15,14 +16,14 @@ use crate::world::{Agent, INDEX, Ran, World, edge};
 /// Exports what the index has after a checkpoint, as the function does, and says where it ends.
 async fn exports(world: &World, folder: &Path, behind: Checkpoint) -> Checkpoint {
     let index = Index::new(Wire::default().client(world.dynamo()), INDEX);
-    let entries = read(&index, behind).await.unwrap();
-    let end = entries.last().map_or(behind, |entry| entry.checkpoint);
-    for (project, Segment { name, text }) in segments(entries) {
+    let mut entries = index.read(behind, Until::Present).fuse();
+    let Some(round) = Round::read(&mut entries).await.unwrap() else { return behind };
+    for (project, Segment { name, text }) in round.segments {
         let folder = folder.join(project.to_string());
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name.to_string()), text).unwrap();
     }
-    end
+    round.behind
 }
 
 /// Runs with an export in place of the index.

@@ -54,7 +54,7 @@ async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
 
     let pushed = primary.runs(&["push"]);
     pushed.ends(0);
-    assert_eq!(pushed.stdout, "3 accepted, 0 refused, 0 put aside with them, 0 wait\n");
+    assert_eq!(pushed.stdout, "3 accepted, 0 rejected, 0 put aside with them, 0 wait\n");
     assert_eq!(primary.text("outbox.jsonl"), "");
     older.pulls();
     let lines = older.lines("events.jsonl").split_off(3);
@@ -75,7 +75,7 @@ async fn a_push_that_ends_at_any_step_is_repeated_and_takes_effect_once() {
         world.fails([fault]);
         let pushed = primary.runs(&["push"]);
         pushed.ends(1);
-        assert_eq!(pushed.stdout, "0 accepted, 0 refused, 0 put aside with them, 3 wait\n");
+        assert_eq!(pushed.stdout, "0 accepted, 0 rejected, 0 put aside with them, 3 wait\n");
     }
     world.fails([Fault::Refuses(403)]);
     let denied = primary.runs(&["push"]);
@@ -118,7 +118,7 @@ async fn while_an_answer_is_on_its_way_others_work_in_the_folder_and_one_pushes(
     world.goes_on();
     let pushed = Ran::of(pushes.wait_with_output().unwrap());
     pushed.ends(0);
-    assert_eq!(pushed.stdout, "2 accepted, 0 refused, 0 put aside with them, 0 wait\n");
+    assert_eq!(pushed.stdout, "2 accepted, 0 rejected, 0 put aside with them, 0 wait\n");
     assert_eq!(primary.text("outbox.jsonl"), "");
     assert_eq!(worked(&world), WORK[..2]);
 }
@@ -166,11 +166,11 @@ async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() 
     let pushed = primary.runs(&["push"]);
     pushed.ends(1);
     assert!(
-        pushed.stdout.starts_with("refused  claim-edge: primary holds the edge"),
+        pushed.stdout.starts_with("rejected  claim-edge: primary holds the edge"),
         "{}",
         pushed.stdout
     );
-    let end = "2 accepted, 1 refused, 2 put aside with them, 0 wait\n";
+    let end = "2 accepted, 1 rejected, 2 put aside with them, 0 wait\n";
     assert!(pushed.stdout.ends_with(end), "{}", pushed.stdout);
     let conflicts = primary.conflicts();
     assert_eq!(conflicts.len(), 1);
@@ -186,7 +186,7 @@ async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edited_command_under_its_old_key_is_refused() {
+async fn an_edited_command_under_its_old_key_is_rejected() {
     let world = World::start().await;
     let primary = world.single_with_copy();
     let of = claims_offline(&primary, "AUTH");

@@ -162,13 +162,13 @@ async fn ends_at_requests(takes_effect: bool, step: usize) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publishing_that_ends_at_any_request_is_repeated_and_adds_each_event_once() {
-    ends_at_requests(false, bound(3, 1)).await;
+    ends_at_requests(false, bound(5, 1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publishing_that_ends_after_any_request_is_repeated_and_adds_each_event_once() {
     // The table is the same as if the next request had not arrived.
-    ends_at_requests(true, bound(8, 1)).await;
+    ends_at_requests(true, bound(12, 1)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

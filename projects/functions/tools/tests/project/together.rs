@@ -15,7 +15,7 @@ const RACERS: [&str; 16] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_edge_goes_to_one_of_sixteen_programs_that_take_the_next_one() {
-    let count = bound(10, 30);
+    let count = bound(5, 30);
     let world = World::start().await;
     let eve = world.agent("eve");
     let edges: Vec<Value> = (0..count).map(|n| json!({ "edge": format!("part_{n}") })).collect();
@@ -72,9 +72,9 @@ fn works(world: &World, name: &'static str) {
 async fn agents_that_take_what_is_next_do_each_edge_once_and_in_order() {
     let world = World::start().await;
     let eve = world.agent("eve");
-    let agents = ["ada", "bob", "carl"];
-    let roles = agents.map(|name| (format!("iam:{name}"), "coder".to_owned()));
-    let mut roles = std::collections::BTreeMap::from(roles);
+    let agents = &["ada", "bob", "carl"][..bound(2, 3)];
+    let roles = agents.iter().map(|name| (format!("iam:{name}"), "coder".to_owned()));
+    let mut roles: std::collections::BTreeMap<_, _> = roles.collect();
     roles.insert("iam:eve".to_owned(), "human".to_owned());
     let config = json!({
         "mode": "multi", "roles": roles, "authority": { "coder": { "edges": EDGES } },

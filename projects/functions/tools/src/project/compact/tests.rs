@@ -9,6 +9,7 @@ use projects::{EdgeConverged, FeatureCreated};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{Append, Envelope, EventLog, MemoryLog, NewEvent, events};
 use ringfence_feed::{Checkpoint, Entry};
+use ringfence_local::bound;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -151,7 +152,7 @@ fn wherever_a_compacted_copy_is_cut_it_is_damaged_or_empty() {
     compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
     let whole = folder.text(EVENTS).unwrap().unwrap();
     let first = whole.find('\n').unwrap();
-    for cut in 0..whole.len() {
+    for cut in (0..whole.len()).step_by(bound(7, 1)) {
         fs::write(folder.path(EVENTS), &whole[..cut]).unwrap();
         match folder.lines(|_| Ok(())) {
             Ok(end) => assert!(cut <= first && end.place().is_none(), "cut at {cut}"),
