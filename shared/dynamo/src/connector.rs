@@ -34,22 +34,39 @@ use crate::Trust;
 
 mod dial;
 
-use dial::Dial;
+use dial::{Dial, Late};
 
 /// How long the steps of a request may take: until there is a connection, with TLS, and until an answer begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct TimeLimits {
-    pub(crate) connect: Option<Duration>,
-    pub(crate) answer: Option<Duration>,
+struct TimeLimits {
+    connect: Option<Duration>,
+    answer: Option<Duration>,
 }
 
-/// A step took longer than its limit.
-#[derive(Debug, thiserror::Error)]
-enum Late {
-    #[error("no connection in {0:?}")]
-    Connection(Duration),
-    #[error("no answer in {0:?}")]
-    Answer(Duration),
+impl Trust {
+    /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
+    #[must_use]
+    pub fn http_client(self) -> SharedHttpClient {
+        http_client(self, Matcher::from_env())
+    }
+
+    /// Sends requests as they are, without a proxy.
+    #[must_use]
+    pub fn connector(&self) -> SharedHttpConnector {
+        connector(self, no_proxy(), TimeLimits::default(), None)
+    }
+
+    /// The same, with a resolver of names of its own.
+    #[must_use]
+    pub fn connector_by(&self, resolver: SharedDnsResolver) -> SharedHttpConnector {
+        connector(self, no_proxy(), TimeLimits::default(), Some(resolver))
+    }
+
+    /// The same through the proxy that the environment names.
+    #[must_use]
+    pub fn proxied(&self) -> SharedHttpConnector {
+        connector(self, Matcher::from_env(), TimeLimits::default(), None)
+    }
 }
 
 /// Every request goes where its URL says.
@@ -63,7 +80,7 @@ pub(crate) fn http_client(trust: Trust, proxies: Matcher) -> SharedHttpClient {
 }
 
 /// Sends requests to these proxies, or else to where they go.
-pub(crate) fn connector(
+fn connector(
     trust: &Trust,
     proxies: impl Into<Arc<Matcher>>,
     limits: TimeLimits,

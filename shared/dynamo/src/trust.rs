@@ -5,14 +5,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
-use aws_smithy_runtime_api::client::http::{SharedHttpClient, SharedHttpConnector};
-use hyper_util::client::proxy::matcher::Matcher;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-
-use crate::connector::{TimeLimits, connector, http_client, no_proxy};
 
 /// The variable with the path of a PEM file. Other SDKs of AWS read it too.
 pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
@@ -67,30 +62,6 @@ impl Trust {
         let pem = std::fs::read(path).map_err(|error| wrong(error.into()))?;
         roots_of(&pem).map_err(wrong)?;
         Ok(Self::of(Roots::Pem(pem.into())))
-    }
-
-    /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
-    #[must_use]
-    pub fn http_client(self) -> SharedHttpClient {
-        http_client(self, Matcher::from_env())
-    }
-
-    /// Sends requests as they are, without a proxy.
-    #[must_use]
-    pub fn connector(&self) -> SharedHttpConnector {
-        connector(self, no_proxy(), TimeLimits::default(), None)
-    }
-
-    /// The same, with a resolver of names of its own.
-    #[must_use]
-    pub fn connector_by(&self, resolver: SharedDnsResolver) -> SharedHttpConnector {
-        connector(self, no_proxy(), TimeLimits::default(), Some(resolver))
-    }
-
-    /// The same through the proxy that the environment names.
-    #[must_use]
-    pub fn proxied(&self) -> SharedHttpConnector {
-        connector(self, Matcher::from_env(), TimeLimits::default(), None)
     }
 
     /// The roots as PEM, for clients of other protocols; `None` if they are those that the machine trusts.

@@ -26,11 +26,19 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::{Service, service_fn};
 
-use super::Late;
 use crate::Trust;
 
 type Failed = Box<dyn Error + Send + Sync>;
 type Opening<T> = Pin<Box<dyn Future<Output = Result<T, Failed>> + Send>>;
+
+/// A step took longer than its limit.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Late {
+    #[error("no connection in {0:?}")]
+    Connection(Duration),
+    #[error("no answer in {0:?}")]
+    Answer(Duration),
+}
 
 #[derive(Clone)]
 pub(super) struct Dial {
