@@ -178,7 +178,7 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     let dynamo = Dynamo::with(template, &[name]);
     let (client, clock) = (dynamo.client.clone(), dynamo.clock.clone());
     let table = InTable { tips, ..InTable::new(client, name, clock) };
-    case.prepare(&open::<S>(&table, 0), |now_ms| table.clock.set(now_ms)).await;
+    case.prepare(&open::<S>(&table, 0), &|now_ms| table.clock.set(now_ms)).await;
     dynamo.wire.forget();
     (dynamo, table)
 }
