@@ -25,7 +25,7 @@ use crate::stack::{
 
 /// Ada and Bob are registered, and Ada has this many points.
 async fn filled(points: i64) -> (Stack, AggregateLog) {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.log();
     for customer in ["ada", "bob"] {
         run(&log, &register(customer), None).await;
@@ -181,7 +181,7 @@ async fn an_append_without_a_read_goes_on_when_the_end_has_moved() {
 
 #[tokio::test]
 async fn the_event_of_each_of_many_writers_is_stored_once() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let log = stack.log();
     run(&log, &register("ada"), None).await;
     // Some answers are lost after the effect, some requests before it.

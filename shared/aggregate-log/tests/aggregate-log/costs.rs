@@ -37,7 +37,7 @@ fn padded() -> NewAggregateEvent {
 
 /// A table with one aggregate that has this many events.
 async fn filled(events: u64) -> (Stack, AggregateTable) {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let seeder = stack.table();
     for version in 1..=events {
         let place = PushPlace::Forced(version);
@@ -124,7 +124,7 @@ async fn a_group_of_five() {
 
 #[tokio::test]
 async fn list_forty_aggregates() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     for n in 0..50 {
         let place = PushPlace::After(Version::NONE);
         let pushed = stack.table().push_event(&customer(&n.to_string()), place, padded()).await;

@@ -33,7 +33,7 @@ fn group(place: PushPlace) -> Vec<Push> {
 
 #[tokio::test]
 async fn a_push_whose_answer_is_lost_is_sent_again_and_recognised() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     stack.wire.inject("PutItem", 0, Fault::LostAfter);
     let pushed = push(&stack.table(), NEW).await.expect("it is there");
     assert_eq!(stack.operations(), ["PutItem", "PutItem"]);
@@ -42,7 +42,7 @@ async fn a_push_whose_answer_is_lost_is_sent_again_and_recognised() {
 
 #[tokio::test]
 async fn the_same_event_of_another_writer_is_not_taken_for_ones_own() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     // Same aggregate, version, type, payload and millisecond.
     push(&stack.table(), NEW).await.expect("pushed");
     stack.wire.inject("PutItem", 0, Fault::LostBefore);
@@ -52,7 +52,7 @@ async fn the_same_event_of_another_writer_is_not_taken_for_ones_own() {
 #[tokio::test]
 async fn a_group_whose_answer_is_lost_is_sent_again_and_recognised() {
     for forgotten in [false, true] {
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         stack.wire.inject("TransactWriteItems", 0, Fault::LostAfter);
         if forgotten {
             for send in 0..2 {
@@ -71,7 +71,7 @@ async fn a_group_whose_answer_is_lost_is_sent_again_and_recognised() {
 /// earlier send has put the event there.
 #[tokio::test]
 async fn a_check_that_fails_beside_an_own_put_that_is_held_does_not_judge_a_lost_send() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let (log, command, envelope) = (stack.log(), transfer("bob", 1), envelope(None));
     let query = Transfer::query(command.shape(), command.tags(), &catalog());
     let plan = Plan::new(&query, &catalog()).expect("a plan");
@@ -89,7 +89,7 @@ async fn a_check_that_fails_beside_an_own_put_that_is_held_does_not_judge_a_lost
 
 #[tokio::test]
 async fn what_is_refused_for_its_rate_is_sent_again_without_reading() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     for (send, code) in ["ThrottlingException", "TransactionConflictException"].iter().enumerate() {
         stack.wire.inject("PutItem", send, Fault::error(code));
     }
@@ -105,7 +105,7 @@ async fn what_is_refused_for_its_rate_is_sent_again_without_reading() {
 
 #[tokio::test]
 async fn an_outcome_that_stays_unknown_is_reported_as_unknown() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table().retrying(Retry::default().attempts_max(2));
     for send in 0..2 {
         stack.wire.inject("PutItem", send, Fault::LostBefore);
@@ -138,7 +138,7 @@ async fn an_outcome_that_stays_unknown_is_reported_as_unknown() {
 
 #[tokio::test]
 async fn reads_are_tried_again_and_say_when_they_give_up() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     push(&stack.table(), NEW).await.expect("pushed");
     stack.wire.inject("Query", 0, Fault::error("InternalServerError"));
     assert_eq!(versions(&stack.table(), &customer("1"), Range::default()).await, [1]);
@@ -153,7 +153,7 @@ async fn reads_are_tried_again_and_say_when_they_give_up() {
 
 #[tokio::test]
 async fn a_deadline_bounds_a_push() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table().retrying(Retry::default().within(Duration::from_millis(50)));
     stack.wire.inject("PutItem", 0, Fault::Late(Duration::from_secs(60)));
     let unknown = push(&log, NEW).await;
@@ -165,7 +165,7 @@ async fn a_deadline_bounds_a_push() {
 
 #[tokio::test]
 async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table();
     for place in [NEW, PushPlace::At(2)] {
         push(&log, place).await.expect("pushed");
@@ -183,7 +183,7 @@ async fn an_event_for_the_end_goes_on_when_the_end_has_moved() {
 
 #[tokio::test]
 async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table();
     for _ in 0..9 {
         push(&log, PushPlace::End).await.expect("pushed");
@@ -203,7 +203,7 @@ async fn pages_are_joined_and_a_limit_asks_for_no_more_than_is_missing() {
 
 #[tokio::test]
 async fn a_stream_image_is_the_event_that_was_pushed() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let mut stream = stack.stream();
     run(&stack.log(), &register("a#1"), None).await;
     let record = stream.read().expect("records").remove(0);
@@ -233,7 +233,7 @@ fn without(versions: &'static [&'static str]) -> Fault {
 #[tokio::test]
 async fn no_decision_misses_an_event_that_queries_do_not_show() {
     for command in [add("1", &[-5, 0]), add("1", &[0, -5, 0])] {
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         let log = stack.log();
         run(&log, &register("1"), None).await;
         run(&log, &add("1", &[5]), None).await;
@@ -260,7 +260,7 @@ async fn what_a_look_finds_is_read_in_its_place() {
         (tail, &all[3..6], 3),
         (Range { reverse: true, ..Range::default() }, &[9, 7, 3, 1], 1),
     ];
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     for version in all {
         push(&stack.table(), PushPlace::Forced(version)).await.expect("pushed");
     }
@@ -275,7 +275,7 @@ async fn what_a_look_finds_is_read_in_its_place() {
 
 #[tokio::test]
 async fn a_gap_that_another_writer_left_is_looked_at_once() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table();
     for version in [1, 3, 4, 7] {
         push(&log, PushPlace::Forced(version)).await.expect("pushed");
@@ -299,7 +299,7 @@ async fn a_gap_that_another_writer_left_is_looked_at_once() {
 
 #[tokio::test]
 async fn a_look_reads_at_most_100_versions_however_wide_the_gap_is() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table();
     let newest = VERSION_MAX;
     for (after, looked_at) in [(101, 2..=101), (102, 4..=102), (newest, newest - 98..=newest)] {
@@ -341,7 +341,7 @@ async fn a_look_reads_at_most_100_versions_however_wide_the_gap_is() {
 /// The look is not at one moment while the event is being written, and a role without `dynamodb:GetItem` gets none.
 #[tokio::test]
 async fn without_a_look_no_gap_is_believed() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.table();
     for version in [1, 3] {
         push(&log, PushPlace::Forced(version)).await.expect("pushed");
@@ -370,7 +370,7 @@ async fn without_a_look_no_gap_is_believed() {
 
 #[tokio::test]
 async fn every_send_of_a_group_has_the_token_of_its_push() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     for _ in 0..2 {
         stack.wire.inject("TransactWriteItems", 0, Fault::LostBefore);
     }

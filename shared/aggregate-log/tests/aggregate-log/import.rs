@@ -41,7 +41,7 @@ async fn legacy(stack: &Stack) -> AggregateTable {
 
 #[tokio::test]
 async fn a_legacy_table_is_read_and_listed() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let legacy = legacy(&stack).await;
     let newest = events(&legacy, &customer("c#d"), Range::NEWEST).await;
     assert_eq!((newest.len(), newest[0].version.number()), (1, 3));
@@ -67,7 +67,7 @@ async fn a_legacy_table_is_read_and_listed() {
 
 #[tokio::test]
 async fn an_import_copies_every_event_once_however_often_it_runs() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let (legacy, log) = (legacy(&stack).await, stack.table());
     stack.wire.inject("PutItem", 4, Fault::error("AccessDeniedException"));
     assert!(log.import(&legacy, &|_| ()).await.is_err());
@@ -98,7 +98,7 @@ async fn an_import_copies_every_event_once_however_often_it_runs() {
 
 #[tokio::test]
 async fn an_import_never_replaces_another_event() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let (legacy, log) = (legacy(&stack).await, stack.table());
     log.push_event(&customer("b"), PushPlace::End, added(7)).await.expect("pushed");
     assert_eq!(conflict(log.import(&legacy, &|_| ()).await), ("CUSTOMERS#b".to_owned(), 1));
@@ -106,7 +106,7 @@ async fn an_import_never_replaces_another_event() {
 
 #[tokio::test]
 async fn a_legacy_table_is_written_as_the_original_writes_it() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let legacy = legacy(&stack).await;
     let log = AggregateLog::new(legacy.clone(), catalog(), stack.clock.clone());
     for customer in ["ada", "bob"] {
@@ -139,7 +139,7 @@ async fn a_legacy_table_is_written_as_the_original_writes_it() {
 
 #[tokio::test]
 async fn a_group_over_tables_is_all_or_nothing() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let (log, other, legacy) = (stack.table(), stack.other_table(), legacy(&stack).await);
     let push = |store: &str, id: &str, place| Push {
         key: key(store, id),

@@ -74,7 +74,7 @@ fn pushed(store: &str, id: &str, version: u64, event_type: &str, payload: Value)
 
 #[tokio::test]
 async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     for id in ["ada", "b#c"] {
@@ -107,7 +107,7 @@ async fn what_the_original_writes_is_read_and_continued_and_read_there_again() {
 
 #[tokio::test]
 async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     let first = NewAggregateEvent {
@@ -148,7 +148,7 @@ async fn what_this_crate_writes_the_original_reads_continues_and_lists() {
 
 #[tokio::test]
 async fn lists_agree_and_either_continues_the_others_pages() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let log = stack.table();
     for n in 0..6_u64 {
@@ -202,7 +202,7 @@ async fn lists_agree_and_either_continues_the_others_pages() {
 
 #[tokio::test]
 async fn groups_of_either_are_read_by_the_other_also_over_two_tables() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let (log, other) = (stack.table(), stack.other_table());
     let group = json!({ "events": [
@@ -238,7 +238,7 @@ async fn groups_of_either_are_read_by_the_other_also_over_two_tables() {
 
 #[tokio::test]
 async fn of_two_writers_of_one_version_exactly_one_wins() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     for (store, log) in [("CUSTOMERS", stack.table()), ("LEGACY", stack.legacy_table())] {
         let mut wins = [0, 0];
@@ -281,7 +281,7 @@ async fn of_two_writers_of_one_version_exactly_one_wins() {
 
 #[tokio::test]
 async fn stream_images_mean_the_same_to_both() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     let mut stream = stack.stream();
     let first = pushed("CUSTOMERS", "a#b", 1, "CustomerRegistered", payload());
@@ -301,7 +301,7 @@ async fn stream_images_mean_the_same_to_both() {
 
 #[tokio::test]
 async fn a_legacy_table_of_the_original_is_read_written_listed_and_imported() {
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let Some(mut castore) = castore::start(&stack).await else { return };
     for id in ["ada", "b#c"] {
         for version in 1..=3 {

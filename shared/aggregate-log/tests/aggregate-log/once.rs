@@ -112,7 +112,7 @@ fn repeated(places: &str) -> (String, bool) {
 
 /// A table in which Ada has this many events.
 async fn filled(events: u64) -> (Stack, AggregateLog) {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.log();
     for _ in 0..events {
         log.table().push_event(&customer("ada"), PushPlace::End, added(1)).await.expect("pushed");

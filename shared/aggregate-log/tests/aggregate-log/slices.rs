@@ -39,7 +39,7 @@ async fn run<S: Slice>(stack: &Stack, log: &AggregateLog, command: &S, key: Opti
 #[tokio::test]
 async fn a_command_costs_a_strong_read_of_its_aggregate_and_a_put() {
     for key in [None, Some("k")] {
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         let log = stack.log();
         // The first event is in the index as well.
         let first = cost(&["Query", "PutItem"], 1.0, 2.0);
@@ -66,7 +66,7 @@ async fn a_command_costs_a_strong_read_of_its_aggregate_and_a_put() {
 #[tokio::test]
 async fn a_command_on_two_aggregates_costs_two_reads_and_a_transaction_of_two() {
     for key in [None, Some("k")] {
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         let log = stack.log();
         for customer in ["ada", "bob"] {
             run(&stack, &log, &register(customer), None).await;
@@ -86,7 +86,7 @@ async fn a_command_on_two_aggregates_costs_two_reads_and_a_transaction_of_two() 
 
 #[tokio::test]
 async fn a_warm_handler_appends_without_reading() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     let log = stack.log();
     run(&stack, &log, &register("ada"), None).await;
     run(&stack, &log, &register("bob"), None).await;

@@ -1,4 +1,6 @@
 //! A table of each layout in this process, and the wire to them.
+//!
+//! Requests are function calls. Where writers compete, a stream is read or the original is at work, they go to a server.
 
 use std::sync::Arc;
 
@@ -27,29 +29,44 @@ pub(crate) const NOW: &str = "2024-06-23T00:00:00.000Z";
 
 /// A DynamoDB with a table of each layout, and a recorder on the way to it.
 pub(crate) struct Stack {
-    dynamo: Embedded,
+    server: Option<Embedded>,
     pub(crate) wire: Wire,
     pub(crate) client: Client,
     pub(crate) clock: Clock,
 }
 
 impl Stack {
-    pub(crate) async fn start() -> Self {
-        let dynamo = Embedded::start().await.expect("an embedded DynamoDB");
-        dynamo.create_table(&table_layout().properties(), TABLE).expect("the table");
-        dynamo.create_table(&table_layout().properties(), OTHER).expect("the other table");
-        dynamo.create_table(&legacy_table_layout().properties(), LEGACY).expect("the legacy table");
+    pub(crate) fn start() -> Self {
+        let engine = Engine::memory().expect("an engine");
+        for (table, properties) in tables() {
+            engine.create_table(&properties, table).expect(table);
+        }
         let wire = Wire::default();
-        let client = wire.client(dynamo.endpoint());
-        Self { dynamo, wire, client, clock: Clock::fixed(NOW_MS) }
+        let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
+        let client = wire.client_of(Arc::new(call));
+        Self { server: None, wire, client, clock: Clock::fixed(NOW_MS) }
+    }
+
+    pub(crate) async fn serve() -> Self {
+        let server = Embedded::start().await.expect("an embedded DynamoDB");
+        for (table, properties) in tables() {
+            server.create_table(&properties, table).expect(table);
+        }
+        let wire = Wire::default();
+        let client = wire.client(server.endpoint());
+        Self { server: Some(server), wire, client, clock: Clock::fixed(NOW_MS) }
+    }
+
+    fn server(&self) -> &Embedded {
+        self.server.as_ref().expect("a stack with a server")
     }
 
     pub(crate) fn endpoint(&self) -> &str {
-        self.dynamo.endpoint()
+        self.server().endpoint()
     }
 
     pub(crate) fn stream(&self) -> StreamReader {
-        self.dynamo.stream(TABLE).expect("a stream")
+        self.server().stream(TABLE).expect("a stream")
     }
 
     pub(crate) fn table(&self) -> AggregateTable {
@@ -89,14 +106,16 @@ impl Stack {
     }
 }
 
-/// A table whose requests take no time, and its clock.
+/// The tables and their properties.
+fn tables() -> [(&'static str, Value); 3] {
+    let (new, legacy) = (table_layout().properties(), legacy_table_layout().properties());
+    [(TABLE, new.clone()), (OTHER, new), (LEGACY, legacy)]
+}
+
+/// A table and its clock.
 pub(crate) fn in_process() -> (AggregateTable, Clock) {
-    let engine = Engine::memory().expect("an engine");
-    engine.create_table(&table_layout().properties(), TABLE).expect("the table");
-    let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
-    let client = Wire::default().client_of(Arc::new(call));
-    let clock = Clock::fixed(NOW_MS);
-    (AggregateTable::new(client, TABLE, clock.clone()), clock)
+    let stack = Stack::start();
+    (stack.table(), stack.clock)
 }
 
 /// Runs a command on a handler that is not warm.

@@ -58,7 +58,7 @@ async fn ask(
 #[tokio::test]
 async fn transfers_of_many_writers_take_effect_once_and_keep_the_sum_of_points() {
     const SEED: u64 = 7;
-    let stack = Stack::start().await;
+    let stack = Stack::serve().await;
     let log = filled(&stack).await;
     let mut random = Random::new(&[SEED]);
     for pass in 0..20 {

@@ -77,7 +77,7 @@ async fn carry_out(table: &AggregateTable, step: &Step) -> String {
 async fn a_table_behind_faults_answers_as_one_without() {
     for seed in 0..bound(2, 6) {
         let mut random = Random::new(&[seed]);
-        let stack = Stack::start().await;
+        let stack = Stack::start();
         let ((twin, clock), table) = (in_process(), stack.table());
         for n in 0..STEPS {
             // Every first event has another time: the order of equal times in the index is undefined.

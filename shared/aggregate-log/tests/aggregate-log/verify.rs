@@ -34,7 +34,7 @@ fn text(value: &str) -> AttributeValue {
 
 #[tokio::test]
 async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     fill(&stack, "1", &[1, 2, 3]).await;
     fill(&stack, "2", &[1]).await;
     let other = stack.table().push_event(&key("CARDS", "1"), PushPlace::End, added(1)).await;
@@ -49,7 +49,7 @@ async fn nothing_is_wrong_in_a_log_that_this_crate_wrote() {
 
 #[tokio::test]
 async fn what_is_wrong_is_found_and_named() {
-    let stack = Stack::start().await;
+    let stack = Stack::start();
     fill(&stack, "gap", &[1, 2, 5, 6]).await;
     fill(&stack, "headless", &[2, 4]).await;
     fill(&stack, "unlisted", &[1, 2]).await;
