@@ -126,3 +126,29 @@ fn query(catalog: &Catalog, tags: &BTreeSet<Tag>) -> Query {
     };
     Query { items: tags.iter().map(item).collect() }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::executor::block_on;
+    use projects::Projects;
+    use projects::facts::{AUTH, created, started};
+    use ringfence::{Context, MemoryLog, events};
+
+    use super::*;
+
+    #[test]
+    fn lines_of_one_edge_follow_each_other_until_somebody_else_writes() {
+        let catalog = Projects::catalog().unwrap();
+        let (log, envelope) = (MemoryLog::new(catalog.clone()), Envelope::default());
+        let mut live = Live::new(&log, &catalog, Vec::new());
+        let mut appends = |events| block_on(live.append(events, &envelope)).unwrap();
+        assert!(appends(events![created(AUTH)]));
+        for epoch in 1..=4 {
+            assert!(appends(events![started("ada", "c1", epoch)]), "{epoch}");
+        }
+        let events = events![started("eve", "c2", 5)];
+        let other = Append { events, seen: None, record: None, envelope: &envelope };
+        block_on(log.append(other)).unwrap();
+        assert!(!appends(events![started("ada", "c1", 5)]));
+    }
+}
