@@ -187,10 +187,13 @@ impl Recalled {
     }
 }
 
+/// A state, and what was seen of the log.
+type Kept<S> = (<S as Slice>::State, Model);
+
 /// What a handler of a slice keeps: the states of its latest queries with their models, a limited number. The least
 /// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
 pub struct Decisions<S: Slice> {
-    models: Option<Mutex<LruCache<Query, (S::State, Model)>>>,
+    models: Option<Mutex<LruCache<Query, Kept<S>>>>,
     events_are_record: OnceLock<bool>,
 }
 
@@ -208,11 +211,7 @@ impl<S: Slice> Decisions<S> {
 
     /// The state and the model of a query, unless it has read events of the command with this key: they are the answer,
     /// and have to be read.
-    pub(crate) fn take(
-        &self,
-        query: &Query,
-        record: Option<&CommandRecord>,
-    ) -> Option<(S::State, Model)> {
+    pub(crate) fn take(&self, query: &Query, record: Option<&CommandRecord>) -> Option<Kept<S>> {
         let models = self.models.as_ref()?;
         let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
         (!kept.1.may_have(record)).then_some(kept)
