@@ -16,11 +16,12 @@ use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition, Until};
-use ringfence_local::template::Template;
 use ringfence_testing::{Dynamo, check_role};
 use ringfence_views::{Definition, Projector, ViewReader, project_views};
 use serde_json::{Value, json};
 use stack::SharedProjects;
+
+use super::stack::TEMPLATE;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
@@ -35,8 +36,7 @@ struct World {
 
 impl World {
     fn start() -> Self {
-        let template = Template::of_stack().unwrap();
-        let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
+        let dynamo = Dynamo::with(&TEMPLATE, &["EventTable", "IndexTable", "ViewTable"]);
         let client = dynamo.client.clone();
         let catalog = Projects::catalog().unwrap();
         let views: Vec<_> = [Definition::of_due::<ExpireClaim>()].into();

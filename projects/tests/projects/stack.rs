@@ -1,6 +1,6 @@
 //! A table of its own for each test, and its writers.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use projects::Projects;
 use ringfence::kit::BEGIN_MS;
@@ -15,6 +15,8 @@ use ringfence_testing::Dynamo;
 
 const TABLE: &str = "EventTable";
 
+pub(crate) static TEMPLATE: LazyLock<Template> = LazyLock::new(|| Template::of_stack().unwrap());
+
 #[derive(Clone)]
 pub(crate) struct Stack {
     dynamo: Arc<Dynamo>,
@@ -26,8 +28,7 @@ pub(crate) type Came = Result<Vec<String>, String>;
 
 impl Stack {
     pub(crate) fn start() -> Self {
-        let template = Template::of_stack().unwrap();
-        let dynamo = Arc::new(Dynamo::with(&template, &[TABLE]));
+        let dynamo = Arc::new(Dynamo::with(&TEMPLATE, &[TABLE]));
         Self { dynamo, catalog: Projects::catalog().unwrap() }
     }
 

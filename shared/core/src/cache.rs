@@ -7,15 +7,23 @@ use std::sync::{Mutex, OnceLock};
 use lru::LruCache;
 
 use crate::{
-    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Reads,
-    ReadsOf, Rejected, Seen, SequencedEvent, Slice, Snapshots, State, keys::Keys,
-    once::events_are_record,
+    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Rejected,
+    Seen, SequencedEvent, Slice, decision::Decision, keys::Keys, once::is_record, shapes::Declared,
 };
 
-/// A folded state with what was seen of the log: enough to append without reading. A wrong entry costs a
-/// conflict, never a wrong write, because the append is under the condition of what was seen.
-pub(crate) struct Model<S: Slice> {
-    pub(crate) state: S::State,
+/// The command under way.
+#[derive(Clone, Copy)]
+pub(crate) struct UnderWay<'a> {
+    pub(crate) slice: &'static str,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) plan: &'a Plan,
+    /// With a key: the record, if it is in the events.
+    pub(crate) marks: Option<&'a CommandRecord>,
+}
+
+/// What was seen of the log. With the state that a [`Decision`] has folded of it, it is enough to append without reading.
+/// A wrong one costs a conflict, never a wrong write, because the append is under the condition of what was seen.
+pub(crate) struct Model {
     pub(crate) seen: Seen,
     /// The last event that was folded, in fold order.
     last: Option<Place>,
@@ -34,36 +42,36 @@ pub(crate) struct Model<S: Slice> {
 /// An event that has to be folded before another one that was folded already.
 pub(crate) struct OutOfOrder;
 
-impl<S: Slice> Model<S> {
+impl Model {
+    /// The model of an empty log.
     pub(crate) fn empty(plan: &Plan) -> Self {
-        Self::of(S::State::default(), Seen::nothing(plan), None, Keys::default())
+        Self::of(Seen::nothing(plan), None, Keys::default())
     }
 
-    fn of(state: S::State, seen: Seen, last: Option<Place>, keys: Keys) -> Self {
+    fn of(seen: Seen, last: Option<Place>, keys: Keys) -> Self {
         let (first_run, rejected, taken, is_current) = (BTreeMap::new(), None, 0, false);
-        Self { state, seen, last, keys, first_run, rejected, taken, is_current }
+        Self { seen, last, keys, first_run, rejected, taken, is_current }
     }
 
     /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
-    /// query asks for it. `record` is that of the command under way.
+    /// query asks for it.
     ///
     /// # Errors
     /// The event can't be decoded, or is of another command under the same key.
     pub(crate) fn apply(
-        mut self,
-        plan: &Plan,
-        catalog: &Catalog,
-        record: Option<&CommandRecord>,
+        &mut self,
+        decision: &mut dyn Decision,
+        UnderWay { slice, catalog, plan, marks }: UnderWay<'_>,
         event: &SequencedEvent,
-    ) -> Result<Self, LogError> {
+    ) -> Result<(), LogError> {
         if !self.seen.observe(plan, event) {
-            return Ok(self);
+            return Ok(());
         }
         self.taken += 1;
         // An index may lack the metadata, so the events of other partitions are not a record.
         if self.seen.prefix(&event.partition).is_some() {
-            self.keys.note(S::NAME, event);
-            if let Some(record) = record
+            self.keys.note(slice, event);
+            if let Some(record) = marks
                 && record.wrote(|mark| event.metadata.text(mark))?
             {
                 self.first_run.insert(event.place(), event.into());
@@ -71,40 +79,36 @@ impl<S: Slice> Model<S> {
             }
         }
         if plan.matches(event) {
-            let read = ReadsOf::<S>::decode(&catalog.current(event)?);
-            let read = read.map_err(|source| LogError::Undecodable {
+            let folded = decision.fold(&catalog.current(event)?);
+            folded.map_err(|source| LogError::Undecodable {
                 event: event.id(),
                 source: source.into(),
             })?;
-            self.state = self.state.evolve(read);
             self.last = Some(event.place());
         }
-        Ok(self)
+        Ok(())
     }
 
     /// The text of the next snapshot, if it is due.
-    pub(crate) fn snapshot(&mut self, snapshots: &Snapshots<S::State>) -> Option<String> {
-        if !snapshots.is_due(self.taken) {
-            return None;
-        }
-        self.taken = 0;
-        let Self { state, seen, last, keys, .. } = self;
-        snapshots.text(state, seen, last.as_ref(), keys)
+    pub(crate) fn snapshot(&mut self, decision: &dyn Decision) -> Option<String> {
+        let Self { seen, last, keys, taken, .. } = self;
+        let text = decision.snapshot(*taken, seen, last.as_ref(), keys)?;
+        *taken = 0;
+        Some(text)
     }
 
     /// Takes in an event that was missed. Only one that follows on everything folded can be folded now.
     pub(crate) fn catch_up(
-        self,
-        plan: &Plan,
-        catalog: &Catalog,
-        record: Option<&CommandRecord>,
+        &mut self,
+        decision: &mut dyn Decision,
+        command: UnderWay<'_>,
         event: &SequencedEvent,
-    ) -> Result<Result<Self, OutOfOrder>, LogError> {
+    ) -> Result<Result<(), OutOfOrder>, LogError> {
         let late = self.last.as_ref().is_some_and(|last| event.place() < *last);
-        if late && plan.matches(event) {
+        if late && command.plan.matches(event) {
             return Ok(Err(OutOfOrder));
         }
-        self.apply(plan, catalog, record, event).map(Ok)
+        self.apply(decision, command, event).map(Ok)
     }
 
     /// Whether it may have taken in events of the command with this key.
@@ -134,23 +138,23 @@ fn rejection_of(event: &SequencedEvent) -> Result<Option<Rejected>, LogError> {
 }
 
 /// A model from a snapshot, while the events after it are read.
-pub(crate) struct Recalled<S: Slice> {
-    model: Model<S>,
+pub(crate) struct Recalled {
+    model: Model,
     /// The boundaries whose last event of the snapshot was not read yet, each with its time.
     missing: BTreeMap<BoundaryId, u64>,
 }
 
-impl<S: Slice> Recalled<S> {
+impl Recalled {
     /// The snapshot in `text`, if this version of the slice can read it, and no event of the command with this
     /// key is in it.
     pub(crate) fn of(
-        snapshots: &Snapshots<S::State>,
+        decision: &mut dyn Decision,
         text: &str,
         record: Option<&CommandRecord>,
     ) -> Option<Self> {
-        let (state, seen, last, keys) = snapshots.read(text)?;
+        let (seen, last, keys) = decision.recall(text)?;
         let missing = seen.lasts().into_iter().map(|(id, at)| (id.clone(), at)).collect();
-        let model = Model::of(state, seen, last, keys);
+        let model = Model::of(seen, last, keys);
         (!model.may_have(record)).then_some(Self { model, missing })
     }
 
@@ -161,33 +165,32 @@ impl<S: Slice> Recalled<S> {
 
     /// Takes in the next event of [`Seen::rest`].
     pub(crate) fn apply(
-        mut self,
-        plan: &Plan,
-        catalog: &Catalog,
-        record: Option<&CommandRecord>,
+        &mut self,
+        decision: &mut dyn Decision,
+        command: UnderWay<'_>,
         event: &SequencedEvent,
-    ) -> Result<Result<Self, OutOfOrder>, LogError> {
+    ) -> Result<Result<(), OutOfOrder>, LogError> {
+        let plan = command.plan;
         let holds = |boundary: &BoundaryId| {
             plan.reads.iter().any(|read| read.boundary == *boundary && read.holds(event))
         };
         self.missing.retain(|boundary, at| *at != event.at || !holds(boundary));
         if self.model.seen.holds(plan, event) {
-            return Ok(Ok(self));
+            return Ok(Ok(()));
         }
-        let Self { model, missing } = self;
-        Ok(model.catch_up(plan, catalog, record, event)?.map(|model| Self { model, missing }))
+        self.model.catch_up(decision, command, event)
     }
 
     /// The model, unless the log lacks an event of the snapshot: the read may be stale, or the table restored.
-    pub(crate) fn model(self) -> Option<Model<S>> {
+    pub(crate) fn model(self) -> Option<Model> {
         self.missing.is_empty().then_some(self.model)
     }
 }
 
-/// What a handler of a slice keeps: the models of its latest queries, a limited number. The least recently used
-/// goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
+/// What a handler of a slice keeps: the states of its latest queries with their models, a limited number. The least
+/// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
 pub struct Decisions<S: Slice> {
-    models: Option<Mutex<LruCache<Query, Model<S>>>>,
+    models: Option<Mutex<LruCache<Query, (S::State, Model)>>>,
     events_are_record: OnceLock<bool>,
 }
 
@@ -198,22 +201,27 @@ impl<S: Slice> Decisions<S> {
         Self { models, events_are_record: OnceLock::new() }
     }
 
-    /// As [`events_are_record`]; a handler has one catalog.
+    /// As [`events_are_record`](crate::events_are_record); a handler has one catalog.
     pub(crate) fn events_are_record(&self, catalog: &Catalog) -> bool {
-        *self.events_are_record.get_or_init(|| events_are_record::<S>(catalog))
+        *self.events_are_record.get_or_init(|| is_record(Declared::of::<S>(), catalog))
     }
 
-    /// The model of a query, unless it has read events of the command with this key: they are the answer, and
-    /// have to be read.
-    pub(crate) fn take(&self, query: &Query, record: Option<&CommandRecord>) -> Option<Model<S>> {
+    /// The state and the model of a query, unless it has read events of the command with this key: they are the answer,
+    /// and have to be read.
+    pub(crate) fn take(
+        &self,
+        query: &Query,
+        record: Option<&CommandRecord>,
+    ) -> Option<(S::State, Model)> {
         let models = self.models.as_ref()?;
-        let model = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
-        (!model.may_have(record)).then_some(model)
+        let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
+        (!kept.1.may_have(record)).then_some(kept)
     }
 
-    pub(crate) fn put(&self, query: Query, model: Model<S>) {
+    pub(crate) fn put(&self, query: Query, state: S::State, model: Model) {
         if let Some(models) = &self.models {
-            models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, model);
+            let kept = (state, model);
+            models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, kept);
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Whether a slice's command, its events and the catalog agree: what a function checks when it starts.
 
 use crate::{
-    Catalog, CatalogError, EventSchema, Name, Plan, PlanError, Reads, ReadsOf, Slice, TagSchema,
-    Writes,
-    once::events_are_record,
-    shapes::{made_up, omissions},
+    Catalog, CatalogError, EventSchema, Name, Plan, PlanError, Slice, TagSchema,
+    once::is_record,
+    shapes::{Declared, made_up, omissions},
 };
 
 /// Checks, when a function starts, that command, events and catalog agree and that every consumed type has a route.
@@ -12,15 +11,7 @@ use crate::{
 /// # Errors
 /// The first disagreement.
 pub fn check<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
-    check_writes::<S>(catalog)?;
-    if catalog.is_of_streams() && !events_are_record::<S>(catalog) {
-        return Err(SliceError::NoRecord { slice: S::NAME });
-    }
-    for shape in S::SHAPES {
-        check_scopes::<S>(shape, catalog)?;
-        check_routes::<S>(shape, catalog)?;
-    }
-    plans::<S>(catalog).map(drop)
+    Declared::of::<S>().check(catalog)
 }
 
 /// What a command of a slice can read: the plans of made-up commands, with and without a value for each of their
@@ -29,8 +20,7 @@ pub fn check<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
 /// # Errors
 /// A command has no plan.
 pub fn plans<S: Slice>(catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
-    let shapes = S::SHAPES.iter().map(|shape| plans_of::<S>(shape, catalog));
-    Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
+    Declared::of::<S>().plans(catalog)
 }
 
 /// A disagreement between a slice and its catalog.
@@ -135,104 +125,129 @@ pub enum SliceError {
 /// # Errors
 /// The first type that is otherwise.
 pub fn check_writes<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
-    for written in S::Writes::SCHEMAS {
-        let (slice, event_type) = (S::NAME, written.name.clone());
-        if catalog.schema(&written.name) != Some(written) {
-            return Err(SliceError::Undeclared { slice, event_type });
-        }
-        if written.retired {
-            return Err(SliceError::Retired { slice, event_type });
-        }
-    }
-    Ok(())
+    Declared::of::<S>().check_writes(catalog)
 }
 
-fn check_scopes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let error = |key: &Name, catalog, fix| SliceError::Scope {
-        slice: S::NAME,
-        key: key.clone(),
-        catalog,
-        fix,
-    };
-    for tag in shape {
-        match (tag.cross_partition, catalog.is_cross_partition(&tag.key)) {
-            (false, Some(true)) => {
-                let fix = "mark the field #[tag(cross_partition)]";
-                return Err(error(&tag.key, "cross-partition", fix));
-            }
-            (true, Some(false)) => {
-                let fix = "remove #[tag(cross_partition)] from the field";
-                return Err(error(&tag.key, "partition-scoped", fix));
-            }
-            (_, None) => {
-                let fix = "mark the field #[tag(skip)], or tag an event with it";
-                return Err(error(&tag.key, "no tag of any event", fix));
-            }
-            _ => {}
+impl Declared {
+    fn check(self, catalog: &Catalog) -> Result<(), SliceError> {
+        self.check_writes(catalog)?;
+        if catalog.is_of_streams() && !is_record(self, catalog) {
+            return Err(SliceError::NoRecord { slice: self.slice });
         }
-        let partitions =
-            |written: &EventSchema| written.tags.iter().any(|t| t.partition && t.key == tag.key);
-        if tag.partition && !S::Writes::SCHEMAS.iter().all(partitions) {
-            let fix = "mark the field that partitions the written events #[tag(partition)]";
-            return Err(error(&tag.key, "not the partition of what is written", fix));
+        for shape in self.shapes {
+            self.check_scopes(shape, catalog)?;
+            self.check_routes(shape, catalog)?;
         }
+        self.plans(catalog).map(drop)
     }
-    Ok(())
-}
 
-/// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without
-/// a value is not read by, but the tags that are left must have a route. No plan may ask for a type that the
-/// slice does not read.
-fn plans_of<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
-    let slice = S::NAME;
-    let mut plans = Vec::new();
-    for omitted in omissions(shape) {
-        let plan = match made_up::<S>(shape, &omitted, catalog) {
-            // The function refuses such a command.
-            Err(PlanError::Nothing) => continue,
-            planned => planned.map_err(|reason| {
-                let without: Vec<&str> = omitted.iter().map(|n| &*shape[*n].key).collect();
-                SliceError::Omitted { slice, without: without.join(" and no "), reason }
-            })?,
-        };
-        let mut asked = plan.reads.iter().flat_map(|read| &read.types);
-        if let Some(event_type) = asked.find(|asked| !ReadsOf::<S>::TYPES.contains(&&***asked)) {
-            return Err(SliceError::NotRead { slice, event_type: event_type.clone() });
+    fn check_writes(self, catalog: &Catalog) -> Result<(), SliceError> {
+        for written in self.writes {
+            let (slice, event_type) = (self.slice, written.name.clone());
+            if catalog.schema(&written.name) != Some(written) {
+                return Err(SliceError::Undeclared { slice, event_type });
+            }
+            if written.retired {
+                return Err(SliceError::Retired { slice, event_type });
+            }
         }
-        plans.push(plan);
+        Ok(())
     }
-    Ok(plans)
-}
 
-/// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
-/// reads.
-fn check_routes<S: Slice>(shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
-    let (slice, error) = (S::NAME, |source| SliceError::Route { slice: S::NAME, source });
-    let plan = made_up::<S>(shape, &[], catalog);
-    for &event_type in ReadsOf::<S>::TYPES {
-        let Some(schema) = catalog.schema(event_type) else {
-            return Err(error(PlanError::UnknownType(event_type.to_owned())));
-        };
-        let is_read = match &plan {
-            Ok(plan) => plan.reads_type(event_type),
-            // The query asks for nothing, and so not for this type.
-            Err(PlanError::Nothing) => false,
-            Err(reason) => return Err(error(reason.clone())),
-        };
-        if !is_read {
-            let has = |key: &Name| schema.tags.iter().any(|tag| tag.key == *key);
-            let lacking: Vec<&str> = shape
-                .iter()
-                .map(|tag| &tag.key)
-                .filter(|key| !has(key))
-                .map(|key| &**key)
-                .collect();
-            let event_type = event_type.into();
-            return Err(match &lacking[..] {
-                [] => SliceError::NotAsked { slice, event_type },
-                _ => SliceError::Lacks { slice, event_type, keys: lacking.join(" and no ") },
-            });
-        }
+    fn plans(self, catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+        let shapes = self.shapes.iter().map(|shape| self.plans_of(shape, catalog));
+        Ok(shapes.collect::<Result<Vec<_>, _>>()?.concat())
     }
-    plan.map(drop).map_err(error)
+
+    fn check_scopes(self, shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+        let error = |key: &Name, catalog, fix| SliceError::Scope {
+            slice: self.slice,
+            key: key.clone(),
+            catalog,
+            fix,
+        };
+        for tag in shape {
+            match (tag.cross_partition, catalog.is_cross_partition(&tag.key)) {
+                (false, Some(true)) => {
+                    let fix = "mark the field #[tag(cross_partition)]";
+                    return Err(error(&tag.key, "cross-partition", fix));
+                }
+                (true, Some(false)) => {
+                    let fix = "remove #[tag(cross_partition)] from the field";
+                    return Err(error(&tag.key, "partition-scoped", fix));
+                }
+                (_, None) => {
+                    let fix = "mark the field #[tag(skip)], or tag an event with it";
+                    return Err(error(&tag.key, "no tag of any event", fix));
+                }
+                _ => {}
+            }
+            let partitions = |written: &EventSchema| {
+                written.tags.iter().any(|t| t.partition && t.key == tag.key)
+            };
+            if tag.partition && !self.writes.iter().all(partitions) {
+                let fix = "mark the field that partitions the written events #[tag(partition)]";
+                return Err(error(&tag.key, "not the partition of what is written", fix));
+            }
+        }
+        Ok(())
+    }
+
+    /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without
+    /// a value is not read by, but the tags that are left must have a route. No plan may ask for a type that the
+    /// slice does not read.
+    fn plans_of(self, shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
+        let slice = self.slice;
+        let mut plans = Vec::new();
+        for omitted in omissions(shape) {
+            let plan = match made_up(self, shape, &omitted, catalog) {
+                // The function refuses such a command.
+                Err(PlanError::Nothing) => continue,
+                planned => planned.map_err(|reason| {
+                    let without: Vec<&str> = omitted.iter().map(|n| &*shape[*n].key).collect();
+                    SliceError::Omitted { slice, without: without.join(" and no "), reason }
+                })?,
+            };
+            let mut asked = plan.reads.iter().flat_map(|read| &read.types);
+            if let Some(event_type) = asked.find(|asked| !self.reads.contains(&&***asked)) {
+                return Err(SliceError::NotRead { slice, event_type: event_type.clone() });
+            }
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+
+    /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
+    /// reads.
+    fn check_routes(self, shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
+        let slice = self.slice;
+        let error = |source| SliceError::Route { slice, source };
+        let plan = made_up(self, shape, &[], catalog);
+        for &event_type in self.reads {
+            let Some(schema) = catalog.schema(event_type) else {
+                return Err(error(PlanError::UnknownType(event_type.to_owned())));
+            };
+            let is_read = match &plan {
+                Ok(plan) => plan.reads_type(event_type),
+                // The query asks for nothing, and so not for this type.
+                Err(PlanError::Nothing) => false,
+                Err(reason) => return Err(error(reason.clone())),
+            };
+            if !is_read {
+                let has = |key: &Name| schema.tags.iter().any(|tag| tag.key == *key);
+                let lacking: Vec<&str> = shape
+                    .iter()
+                    .map(|tag| &tag.key)
+                    .filter(|key| !has(key))
+                    .map(|key| &**key)
+                    .collect();
+                let event_type = event_type.into();
+                return Err(match &lacking[..] {
+                    [] => SliceError::NotAsked { slice, event_type },
+                    _ => SliceError::Lacks { slice, event_type, keys: lacking.join(" and no ") },
+                });
+            }
+        }
+        plan.map(drop).map_err(error)
+    }
 }

@@ -1,5 +1,6 @@
 //! The decide loop: read, fold, decide, append under the condition of what was read.
 
+mod error;
 mod size;
 
 use std::collections::BTreeSet;
@@ -8,13 +9,14 @@ use futures::{Stream, TryStreamExt, future::ready};
 
 use crate::{
     Append, Appended, BoundaryId, Catalog, Change, CommandContext, CommandRecord, Conflict,
-    Consistency, Context, Decisions, Envelope, EventError, EventLog, EventRef, LogError, Name,
-    NewEvent, Outcome, Plan, PlanError, Rejected, Seen, SequencedEvent, Slice, SliceError, State,
-    StoreError, Writes,
-    cache::{Model, OutOfOrder, Recalled},
-    shapes::plan,
+    Consistency, Context, Decisions, Envelope, EventLog, EventRef, LogError, NewEvent, Outcome,
+    Plan, Rejected, Seen, SequencedEvent, Slice, SliceError, StoreError,
+    cache::{Model, Recalled, UnderWay},
+    decision::{Decision, DecisionOf},
+    shapes::{Declared, plan},
 };
 
+pub use self::error::HandleError;
 pub use self::size::BOUNDARIES_MAX;
 use self::size::check_size;
 
@@ -36,66 +38,21 @@ pub struct Handled {
     pub written: Vec<NewEvent>,
 }
 
-/// Why a command is not settled.
-#[derive(Debug, thiserror::Error)]
-pub enum HandleError {
-    /// The command can't be planned.
-    #[error(transparent)]
-    Plan(#[from] PlanError),
-    /// The slice does not fit its log, as [`check`](crate::check) says; nothing is written.
-    #[error(transparent)]
-    Slice(#[from] SliceError),
-    /// The slice decided on an event that can't be read back; nothing is written.
-    #[error(transparent)]
-    Event(#[from] EventError),
-    /// With an idempotency key, the slice decided on an event that a repeat would not find; nothing is written.
-    #[error(
-        "{slice} writes {event_type} to {partition}, which it does not read, so a repeat under an idempotency \
-         key would not find it: give the command a tag that names the partition, or read it in `query`"
-    )]
-    Unread {
-        /// The slice.
-        slice: &'static str,
-        /// The event type.
-        event_type: Name,
-        /// The partition.
-        partition: BoundaryId,
-    },
-    /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
-    /// say that the command was rejected; nothing is written.
-    #[error(
-        "{slice} leaves events when it rejects a command, so a repeat under an idempotency key has to find them: give \
-         the command the tags of every partition that it writes, and read there what it writes"
-    )]
-    Leaves {
-        /// The slice.
-        slice: &'static str,
-    },
-    /// The log failed.
-    #[error(transparent)]
-    Log(#[from] LogError),
-}
-
-impl From<StoreError> for HandleError {
-    fn from(error: StoreError) -> Self {
-        Self::Log(error.into())
-    }
-}
-
 /// Runs `command` through its slice on `log`.
 ///
 /// An answer that appends nothing is given only after a look shows that nothing was added to what was seen
 /// (rule 6). With an idempotency key that is also the answer to a repeat: the events of the first run (rule
 /// 10). After a conflict the events that were missed are folded and the command is decided again: where they do
 /// not concern it, it decides the same, for `decide` is pure.
-pub async fn handle<S: Slice, L: EventLog + ?Sized>(
-    log: &L,
+pub async fn handle<S: Slice>(
+    log: &dyn EventLog,
     catalog: &Catalog,
     decisions: &Decisions<S>,
     command: &S,
     envelope: &Envelope,
 ) -> Result<Handled, HandleError> {
-    let (query, plan) = plan::<S>(command.shape(), command.tags(), catalog)?;
+    let declared = Declared::of::<S>();
+    let (query, plan) = plan(declared, command.shape(), command.tags(), catalog)?;
     let key = envelope.idempotency_key.as_deref();
     let record = key.map(|key| CommandRecord::new(S::NAME, key, command));
     let (marks, item) = match record.is_some() && decisions.events_are_record(catalog) {
@@ -111,78 +68,90 @@ pub async fn handle<S: Slice, L: EventLog + ?Sized>(
         Some(record) => envelope.marked(record),
         None => envelope.written_by(S::NAME),
     };
-    let attempt = Attempt { log, catalog, plan: &plan, command, envelope, marks, item };
-
-    let mut model = match decisions.take(&query, marks) {
-        Some(model) => model,
-        None => attempt.begin().await?,
-    };
-    let mut behind: Option<Conflict> = None;
-    let mut conflicts = Vec::new();
-    for attempts in 1..=ATTEMPTS_MAX {
-        let decided = match behind.take() {
-            // An index that does not show yet what its fence counts would only conflict again.
-            Some(conflict) if model.seen.lags(&conflict) => Err((conflict, model)),
-            _ => {
-                let decided = attempt.decide(model).await?;
-                if let Err((conflict, _)) = &decided {
-                    conflicts.extend(conflict.boundaries().cloned());
-                }
-                decided
-            }
-        };
-        let (conflict, stale) = match decided {
-            Ok(Decided { outcome, model, repeated, written }) => {
-                if let Some(mut model) = model {
-                    model.settle();
-                    attempt.keep(&mut model);
-                    decisions.put(query, model);
-                }
-                return Ok(Handled { outcome, attempts, repeated, conflicts, written });
-            }
-            Err(stale) => stale,
-        };
-        if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
-            let over = Some(conflict.into());
-            return Err(StoreError::Contention { attempts, over }.into());
-        }
-        model = attempt.catch_up(stale, &conflict).await?;
-        behind = Some(conflict);
+    let (state, model) = decisions.take(&query, marks).unzip();
+    let mut decision = DecisionOf { command, state: state.unwrap_or_default() };
+    let command = UnderWay { slice: S::NAME, catalog, plan: &plan, marks };
+    let (context, consistency) = (S::Context::NAME, S::CONSISTENCY);
+    let attempts = Attempts { log, context, consistency, command, envelope, item };
+    let (handled, model) = attempts.handle(&mut decision, model).await?;
+    if let Some(model) = model {
+        decisions.put(query, decision.state, model);
     }
-    unreachable!("the last attempt returns")
+    Ok(handled)
 }
 
-/// What stays the same over the attempts of one command.
-struct Attempt<'a, S, L: ?Sized> {
-    log: &'a L,
-    catalog: &'a Catalog,
-    plan: &'a Plan,
-    command: &'a S,
+/// What stays the same over the attempts of one command. It has no type parameter, so that the loop is compiled once,
+/// and not for each slice and log.
+struct Attempts<'a> {
+    log: &'a dyn EventLog,
+    /// The slice's context.
+    context: &'static str,
+    /// That of the first read.
+    consistency: Consistency,
+    command: UnderWay<'a>,
     envelope: &'a Envelope,
-    /// With a key: the record, if it is in the events.
-    marks: Option<&'a CommandRecord>,
     /// With a key: the record, if it is an item.
     item: Option<&'a CommandRecord>,
 }
 
-struct Decided<S: Slice> {
+struct Decided {
     outcome: Outcome,
     /// What the handler may keep: it holds as of the commit or the answer.
-    model: Option<Model<S>>,
+    model: Option<Model>,
     repeated: bool,
     written: Vec<NewEvent>,
 }
 
 /// What was added since, and the model that lacks it.
-type Stale<S> = (Conflict, Model<S>);
+type Stale = (Conflict, Model);
 
-/// Why missed events can't be folded on top of a model.
-enum Missed {
-    OutOfOrder,
-    Log(LogError),
-}
+impl Attempts<'_> {
+    /// Carries out the command, on the model of a warm handler if there is one. Returns also what the handler may keep.
+    async fn handle(
+        &self,
+        decision: &mut dyn Decision,
+        warm: Option<Model>,
+    ) -> Result<(Handled, Option<Model>), HandleError> {
+        let (log, envelope) = (self.log, self.envelope);
+        let mut model = match warm {
+            Some(model) => model,
+            None => self.begin(decision).await?,
+        };
+        let mut behind: Option<Conflict> = None;
+        let mut conflicts = Vec::new();
+        for attempts in 1..=ATTEMPTS_MAX {
+            let decided = match behind.take() {
+                // An index that does not show yet what its fence counts would only conflict again.
+                Some(conflict) if model.seen.lags(&conflict) => Err((conflict, model)),
+                _ => {
+                    let decided = self.decide(decision, model).await?;
+                    if let Err((conflict, _)) = &decided {
+                        conflicts.extend(conflict.boundaries().cloned());
+                    }
+                    decided
+                }
+            };
+            let (conflict, stale) = match decided {
+                Ok(Decided { outcome, mut model, repeated, written }) => {
+                    if let Some(model) = &mut model {
+                        model.settle();
+                        self.keep(decision, model);
+                    }
+                    let handled = Handled { outcome, attempts, repeated, conflicts, written };
+                    return Ok((handled, model));
+                }
+                Err(stale) => stale,
+            };
+            if attempts == ATTEMPTS_MAX || !log.pause(attempts, envelope).await {
+                let over = Some(conflict.into());
+                return Err(StoreError::Contention { attempts, over }.into());
+            }
+            model = self.catch_up(decision, stale, &conflict).await?;
+            behind = Some(conflict);
+        }
+        unreachable!("the last attempt returns")
+    }
 
-impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// Reads. It fails at an event whose type the catalog does not have, of the slice's own context or of one that the
     /// decision reads other events of, since nobody can say what it means for the decision. That is an event of a newer
     /// version of the program, or of a type that was renamed. Events of other contexts in a partition that all use do
@@ -205,65 +174,68 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     }
 
     fn is_known(&self, context: &str, event_type: &str) -> bool {
+        let UnderWay { catalog, plan, .. } = self.command;
         let is_read = || {
-            let mut types = self.plan.reads.iter().flat_map(|read| &read.types);
-            types.any(|name| self.catalog.context(name) == Some(context))
+            let mut types = plan.reads.iter().flat_map(|read| &read.types);
+            types.any(|name| catalog.context(name) == Some(context))
         };
-        self.catalog.schema(event_type).is_some() || (context != S::Context::NAME && !is_read())
+        catalog.schema(event_type).is_some() || (context != self.context && !is_read())
     }
 
     /// The model of a handler that is not warm.
-    async fn begin(&self) -> Result<Model<S>, LogError> {
-        match self.recall().await? {
+    async fn begin(&self, decision: &mut dyn Decision) -> Result<Model, LogError> {
+        match self.recall(decision).await? {
             Some(model) => Ok(model),
-            None => self.model(S::CONSISTENCY).await,
+            None => self.model(decision, self.consistency).await,
         }
     }
 
     /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or if the last
     /// one can't be used.
-    async fn recall(&self) -> Result<Option<Model<S>>, LogError> {
-        let Some(snapshots) = S::State::SNAPSHOTS else { return Ok(None) };
-        let id = snapshots.id(S::NAME, self.plan, self.catalog);
+    async fn recall(&self, decision: &mut dyn Decision) -> Result<Option<Model>, LogError> {
+        let UnderWay { catalog, plan, .. } = self.command;
+        let Some(id) = decision.snapshot_id(plan, catalog) else { return Ok(None) };
         let kept = self.log.snapshot(&id, self.envelope).await?;
-        let recalled = kept.and_then(|text| Recalled::<S>::of(&snapshots, &text, self.marks));
+        let recalled = kept.and_then(|text| Recalled::of(decision, &text, self.command.marks));
         // A newer version of the program may have kept it, with events that this one does not know.
-        let is_known = |recalled: &Recalled<S>| {
+        let is_known = |recalled: &Recalled| {
             recalled
                 .seen()
                 .unasked()
                 .all(|(context, event_type)| self.is_known(context, event_type))
         };
-        let Some(recalled) = recalled.filter(is_known) else { return Ok(None) };
-        let rest = recalled.seen().rest(self.plan);
-        let events = self.read(&rest, S::CONSISTENCY).map_err(Missed::Log);
-        let read = events.try_fold(recalled, async |recalled, event| {
-            let taken =
-                recalled.apply(self.plan, self.catalog, self.marks, &event).map_err(Missed::Log)?;
-            taken.map_err(|OutOfOrder| Missed::OutOfOrder)
-        });
-        match read.await {
-            Ok(recalled) => Ok(recalled.model()),
-            Err(Missed::OutOfOrder) => Ok(None),
-            Err(Missed::Log(error)) => Err(error),
+        let Some(mut recalled) = recalled.filter(is_known) else { return Ok(None) };
+        let rest = recalled.seen().rest(plan);
+        let mut events = self.read(&rest, self.consistency);
+        while let Some(event) = events.try_next().await? {
+            if recalled.apply(decision, self.command, &event)?.is_err() {
+                return Ok(None);
+            }
         }
+        Ok(recalled.model())
     }
 
     /// Keeps a snapshot of a model that holds as of its commit, or as of its answer, if one is due.
-    fn keep(&self, model: &mut Model<S>) {
-        if let Some(snapshots) = S::State::SNAPSHOTS
-            && let Some(text) = model.snapshot(&snapshots)
+    fn keep(&self, decision: &dyn Decision, model: &mut Model) {
+        let UnderWay { catalog, plan, .. } = self.command;
+        if let Some(text) = model.snapshot(decision)
+            && let Some(id) = decision.snapshot_id(plan, catalog)
         {
-            self.log.keep_snapshot(snapshots.id(S::NAME, self.plan, self.catalog), text);
+            self.log.keep_snapshot(id, text);
         }
     }
 
-    async fn model(&self, consistency: Consistency) -> Result<Model<S>, LogError> {
-        let events = self.read(self.plan, consistency);
-        let read = events.try_fold(Model::empty(self.plan), async |model, event| {
-            model.apply(self.plan, self.catalog, self.marks, &event)
-        });
-        let mut model = read.await?;
+    async fn model(
+        &self,
+        decision: &mut dyn Decision,
+        consistency: Consistency,
+    ) -> Result<Model, LogError> {
+        decision.begin();
+        let mut model = Model::empty(self.command.plan);
+        let mut events = self.read(self.command.plan, consistency);
+        while let Some(event) = events.try_next().await? {
+            model.apply(decision, self.command, &event)?;
+        }
         model.is_current = self.is_look(consistency, &model.seen);
         Ok(model)
     }
@@ -272,7 +244,7 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// partition, and not within an append, whose events may become visible one by one.
     fn is_look(&self, consistency: Consistency, seen: &Seen) -> bool {
         let is_strong = consistency == Consistency::Strong || self.log.reads_strongly();
-        match &self.plan.reads[..] {
+        match &self.command.plan.reads[..] {
             [read] if is_strong => seen.prefix(&read.boundary).is_some_and(|it| it.rest == 0),
             _ => false,
         }
@@ -281,30 +253,32 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
     /// The model with what it lacks. Where only partitions changed, their tails are read, and the rest of
     /// what was seen stays. A fence does not say which events are new, so after a conflict on a fence
     /// everything is read again. Everything is also read again if a missed event sorts before a folded one.
-    async fn catch_up(&self, model: Model<S>, conflict: &Conflict) -> Result<Model<S>, LogError> {
+    async fn catch_up(
+        &self,
+        decision: &mut dyn Decision,
+        mut model: Model,
+        conflict: &Conflict,
+    ) -> Result<Model, LogError> {
         let partition = |change: &Change| match change {
             Change::Slot { partition, .. } => Some(partition.clone()),
             Change::Count { boundary, .. } => model.seen.prefix(boundary).map(|_| boundary.clone()),
         };
-        if let Some(partitions) = conflict.0.iter().map(partition).collect::<Option<BTreeSet<_>>>()
-        {
-            let tails = model.seen.tails(self.plan, &partitions);
-            let missed = self.read(&tails, Consistency::Strong);
-            let caught_up = missed.map_err(Missed::Log).try_fold(model, async |model, event| {
-                let folded = model.catch_up(self.plan, self.catalog, self.marks, &event);
-                let folded = folded.map_err(Missed::Log)?;
-                folded.map_err(|OutOfOrder| Missed::OutOfOrder)
-            });
-            match caught_up.await {
-                Ok(mut model) => {
-                    model.is_current = self.is_look(Consistency::Strong, &model.seen);
-                    return Ok(model);
+        let partitions = conflict.0.iter().map(partition).collect::<Option<BTreeSet<_>>>();
+        if let Some(partitions) = partitions {
+            let tails = model.seen.tails(self.command.plan, &partitions);
+            let mut missed = self.read(&tails, Consistency::Strong);
+            let in_order = loop {
+                let Some(event) = missed.try_next().await? else { break true };
+                if model.catch_up(decision, self.command, &event)?.is_err() {
+                    break false;
                 }
-                Err(Missed::Log(error)) => return Err(error),
-                Err(Missed::OutOfOrder) => {}
+            };
+            if in_order {
+                model.is_current = self.is_look(Consistency::Strong, &model.seen);
+                return Ok(model);
             }
         }
-        self.model(Consistency::Strong).await
+        self.model(decision, Consistency::Strong).await
     }
 
     /// What the decision may know. An event that it has read, and whose time a fold can show, is not in its future,
@@ -314,16 +288,18 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         CommandContext { now_ms: seen.newest_ms(context.now_ms), ..context }
     }
 
-    async fn decide(&self, model: Model<S>) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
+    async fn decide(
+        &self,
+        decision: &mut dyn Decision,
+        model: Model,
+    ) -> Result<Result<Decided, Stale>, HandleError> {
         let mut before = model.first_run();
         let (rejected, events) = match &before {
             Some(_) => (None, Vec::new()),
-            None => self.decision(&model),
+            None => decision.decide(&self.context(&model.seen))?,
         };
         if !events.is_empty() {
-            let events = events.iter().map(Writes::to_event);
-            let events = events.collect::<Result<_, _>>()?;
-            return self.append(model, rejected, events).await;
+            return self.append(decision, model, rejected, events).await;
         }
         // A repeat's answer is complete only if everything was seen.
         if !model.is_current
@@ -339,28 +315,17 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
         Ok(Ok(Decided { outcome, model: Some(model), repeated, written: Vec::new() }))
     }
 
-    /// Why the command is rejected, if it is, and the events that follow.
-    fn decision(&self, model: &Model<S>) -> (Option<Rejected>, Vec<S::Writes>) {
-        let context = self.context(&model.seen);
-        match self.command.decide(&model.state, &context) {
-            Ok(events) => (None, events),
-            Err(rejection) => {
-                let left = self.command.leaves(&rejection, &model.state, &context);
-                (Some(Rejected::of(&rejection)), left)
-            }
-        }
-    }
-
     async fn append(
         &self,
-        model: Model<S>,
+        decision: &mut dyn Decision,
+        mut model: Model,
         rejected: Option<Rejected>,
         events: Vec<NewEvent>,
-    ) -> Result<Result<Decided<S>, Stale<S>>, HandleError> {
-        if self.marks.is_some() {
+    ) -> Result<Result<Decided, Stale>, HandleError> {
+        if self.command.marks.is_some() {
             events.iter().try_for_each(|event| self.check_read(event))?;
         } else if self.item.is_some() && rejected.is_some() {
-            return Err(HandleError::Leaves { slice: S::NAME });
+            return Err(HandleError::Leaves { slice: self.command.slice });
         }
         let of_rejection = rejected.as_ref().map(|rejected| self.envelope.rejected(rejected));
         let envelope = of_rejection.as_ref().unwrap_or(self.envelope);
@@ -371,11 +336,12 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
                 // Committed is committed. A slice that can't fold what it wrote loses its warm model here, and its
                 // next read fails. A slice that has folded an event far ahead of its clock also loses it, because
                 // its own events sort before that one.
-                let follow = |model: Model<S>, event| {
-                    model.catch_up(self.plan, self.catalog, None, event).ok()?.ok()
-                };
-                let model = events.iter().try_fold(model, follow);
+                let of_all = UnderWay { marks: None, ..self.command };
+                let mut follow =
+                    |event| matches!(model.catch_up(decision, of_all, event), Ok(Ok(())));
+                let is_whole = events.iter().all(&mut follow);
                 let written = events.into_iter().map(NewEvent::from).collect();
+                let model = is_whole.then_some(model);
                 Ok(Ok(Decided { outcome, model, repeated: false, written }))
             }
             Ok(Appended::Repeated(events)) => {
@@ -389,12 +355,13 @@ impl<S: Slice, L: EventLog + ?Sized> Attempt<'_, S, L> {
 
     /// Refuses an event that is to be a record where no repeat of the command looks.
     fn check_read(&self, event: &NewEvent) -> Result<(), HandleError> {
+        let UnderWay { slice, catalog, plan, .. } = self.command;
         let NewEvent { event_type, tags, .. } = event;
-        let partition = self.catalog.partition(event_type, tags).map_err(LogError::from)?;
-        if self.plan.shows(&partition, event_type) {
+        let partition = catalog.partition(event_type, tags).map_err(LogError::from)?;
+        if plan.shows(&partition, event_type) {
             return Ok(());
         }
         let event_type = event_type.clone();
-        Err(HandleError::Unread { slice: S::NAME, event_type, partition })
+        Err(HandleError::Unread { slice, event_type, partition })
     }
 }

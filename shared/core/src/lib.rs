@@ -109,6 +109,7 @@ mod check;
 mod command;
 mod current;
 mod decide;
+mod decision;
 mod due;
 mod effect;
 mod error;

@@ -5,8 +5,8 @@
 //! commands leave an item.
 
 use crate::{
-    Catalog, Slice, Writes,
-    shapes::{made_up, omissions, tags},
+    Catalog, Slice,
+    shapes::{Declared, made_up, omissions, tags},
 };
 
 /// Whether the events of a command of the slice are its record. They are if, for each command and each type that the
@@ -16,10 +16,14 @@ use crate::{
 /// Lists and options don't count. What a command is [about](crate::Slice::about) does not say which values a
 /// list has, so a reaction that makes another command under the same key could read other partitions.
 pub fn events_are_record<S: Slice>(catalog: &Catalog) -> bool {
-    S::SHAPES.iter().all(|shape| {
+    is_record(Declared::of::<S>(), catalog)
+}
+
+pub(crate) fn is_record(declared: Declared, catalog: &Catalog) -> bool {
+    declared.shapes.iter().all(|shape| {
         let required = tags(shape, |n| shape[n].required);
-        omissions(shape).iter().all(|omitted| match made_up::<S>(shape, omitted, catalog) {
-            Ok(plan) => S::Writes::SCHEMAS.iter().all(|written| {
+        omissions(shape).iter().all(|omitted| match made_up(declared, shape, omitted, catalog) {
+            Ok(plan) => declared.writes.iter().all(|written| {
                 let partition = catalog.partition(&written.name, &required);
                 partition.is_ok_and(|partition| plan.shows(&partition, &written.name))
             }),

@@ -1,6 +1,31 @@
 //! The commands of a slice by their shapes: the tags that they can have, and how they are planned.
 
-use crate::{Catalog, Plan, PlanError, Query, Slice, Tag, TagSchema};
+use crate::{
+    Catalog, EventSchema, Plan, PlanError, Query, Reads, ReadsOf, Slice, Tag, TagSchema, Writes,
+};
+
+/// What a slice declares, without its types. So what plans its commands and checks them is compiled once, and not for
+/// each slice.
+#[derive(Clone, Copy)]
+pub(crate) struct Declared {
+    pub(crate) slice: &'static str,
+    pub(crate) shapes: &'static [&'static [TagSchema]],
+    pub(crate) reads: &'static [&'static str],
+    pub(crate) writes: &'static [EventSchema],
+    query: fn(&[TagSchema], Vec<Tag>, &Catalog) -> Query,
+}
+
+impl Declared {
+    pub(crate) fn of<S: Slice>() -> Self {
+        Self {
+            slice: S::NAME,
+            shapes: S::SHAPES,
+            reads: ReadsOf::<S>::TYPES,
+            writes: S::Writes::SCHEMAS,
+            query: S::query,
+        }
+    }
+}
 
 /// With up to this many options and lists, a command is tried with each set of them left out. With more, it
 /// is tried with nothing left out, with each option or list alone left out, and with all left out.
@@ -25,13 +50,14 @@ pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
 /// # Errors
 /// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
 /// the tags that its types are read by.
-pub(crate) fn plan<S: Slice>(
+pub(crate) fn plan(
+    declared: Declared,
     shape: &[TagSchema],
     tags: Vec<Tag>,
     catalog: &Catalog,
 ) -> Result<(Query, Plan), PlanError> {
     let names_nothing = !shape.is_empty() && tags.is_empty();
-    let query = S::query(shape, tags, catalog);
+    let query = (declared.query)(shape, tags, catalog);
     match Plan::new(&query, catalog) {
         Ok(plan) if plan.reads.is_empty() => Err(PlanError::Nothing),
         Err(PlanError::TypeAlone(_)) if names_nothing => Err(PlanError::Nothing),
@@ -40,13 +66,14 @@ pub(crate) fn plan<S: Slice>(
 }
 
 /// The plan of a made-up command of this shape without some of its options and lists.
-pub(crate) fn made_up<S: Slice>(
+pub(crate) fn made_up(
+    declared: Declared,
     shape: &[TagSchema],
     omitted: &[usize],
     catalog: &Catalog,
 ) -> Result<Plan, PlanError> {
     let tags = tags(shape, |n| !omitted.contains(&n));
-    plan::<S>(shape, tags, catalog).map(|(_, plan)| plan)
+    plan(declared, shape, tags, catalog).map(|(_, plan)| plan)
 }
 
 /// The tags of a made-up command of this shape, for those places of the shape that it `has`. A route does not depend on

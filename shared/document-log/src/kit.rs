@@ -29,9 +29,9 @@ where
         let category = Category::of::<S>(log, Cache::none());
         category.unwrap_or_else(|error| fail(S::NAME, error)).with_limits(limits)
     };
-    case.check(&on(), |now_ms| clock.set(now_ms)).await;
+    case.check(&on(), &|now_ms| clock.set(now_ms)).await;
     // A state alone does not know a repeat.
     if D::ACCESS.keeps_events() {
-        case.check_once(&on(), |now_ms| clock.set(now_ms)).await;
+        case.check_once(&on(), &|now_ms| clock.set(now_ms)).await;
     }
 }

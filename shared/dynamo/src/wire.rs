@@ -1,7 +1,7 @@
 //! For tests: an HTTP client under the SDK that records every request and causes faults that no
 //! emulator causes.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
@@ -144,8 +144,13 @@ impl Wire {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records the request and picks its faults, each injected one once.
-    fn begin(&self, operation: &str, text: &[u8], request: &Value) -> (usize, Vec<Fault>) {
+    /// Records the request and picks its faults, each injected one once. `body` parses it.
+    fn begin<'b>(
+        &self,
+        operation: &str,
+        text: &[u8],
+        body: impl FnOnce() -> &'b Value,
+    ) -> (usize, Vec<Fault>) {
         let (index, injected, director) = self.with(|state| {
             state.exchanges.push(Recorded {
                 operation: operation.to_owned(),
@@ -163,7 +168,7 @@ impl Wire {
             let injected = due.map(|index| state.faults.remove(index).2);
             (state.exchanges.len() - 1, injected, state.director.clone())
         });
-        let directed = director.map(|director| director.faults(operation, request));
+        let directed = director.map(|director| director.faults(operation, body()));
         (index, injected.into_iter().chain(directed.into_iter().flatten()).collect())
     }
 
@@ -233,8 +238,9 @@ impl WireConnector {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let text = request.body().bytes().unwrap_or_default();
-        let mut body = json(text);
-        let (index, faults) = self.wire.begin(&operation, text, &body);
+        // Of most requests nobody looks at it.
+        let mut body = OnceLock::new();
+        let (index, faults) = self.wire.begin(&operation, text, || body.get_or_init(|| json(text)));
         for fault in &faults {
             match fault {
                 Fault::Answer(status, answer) => {
@@ -248,8 +254,11 @@ impl WireConnector {
                     barrier.wait().await;
                 }
                 Fault::Request(edit) => {
-                    edit.apply(&mut body);
-                    let text = body.to_string();
+                    let text = request.body().bytes().unwrap_or_default();
+                    let mut edited = body.take().unwrap_or_else(|| json(text));
+                    edit.apply(&mut edited);
+                    let text = edited.to_string();
+                    body = edited.into();
                     request.headers_mut().insert("content-length", text.len().to_string());
                     *request.body_mut() = SdkBody::from(text);
                 }
@@ -288,11 +297,14 @@ impl WireConnector {
         &self,
         index: usize,
         operation: &str,
-        body: &Value,
+        body: &OnceLock<Value>,
         request: HttpRequest,
     ) -> Result<(u16, Vec<u8>), ConnectorError> {
+        let director = self.wire.with(|state| state.director.clone());
+        let text = request.body().bytes().unwrap_or_default();
+        let body = director.as_ref().map(|_| body.get_or_init(|| json(text)));
         let (status, answer) = match &self.store {
-            Store::Engine(engine) => engine(operation, request.body().bytes().unwrap_or_default()),
+            Store::Engine(engine) => engine(operation, text),
             Store::Http(connector) => {
                 let mut response = connector.call(request).await?;
                 let body = std::mem::replace(response.body_mut(), SdkBody::taken());
@@ -302,7 +314,7 @@ impl WireConnector {
             }
         };
         self.wire.end(index, &answer);
-        if let Some(director) = self.wire.with(|state| state.director.clone()) {
+        if let (Some(director), Some(body)) = (director, body) {
             director.carried_out(operation, body, status);
         }
         Ok((status, answer))

@@ -173,7 +173,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         match command {
             Ok(command) => {
                 let parent = surroundings.traceparent;
-                let envelope = self.envelope(surroundings.envelope::<S>(&self.clock), lambda);
+                let envelope = self.envelope(surroundings.envelope(S::NAME, &self.clock), lambda);
                 self.command(&command, &envelope, parent, lambda, line).await
             }
             Err(problem) => {
@@ -197,37 +197,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         lambda: &Lambda,
         line: &mut Line,
     ) -> Result<Value, Problem> {
-        let text = |key| envelope.metadata.text(key).map(logged);
-        line.command_id = text("commandId");
-        line.correlation_id = text("correlationId");
-        line.causation_id = text("causationId");
-        line.principal = text(Metadata::PRINCIPAL);
-        line.by = text(Metadata::BY);
         let handled = self.handle(command, envelope).await;
-        let span = Traceparent::of_event(&envelope.metadata);
-        line.span = match left_nothing(&handled) {
-            true => span.map(|span| span.of_try(&lambda.request_id)),
-            false => span,
-        };
         line.parent = parent;
-        match handled {
-            Ok(handled) => {
-                line.attempts = handled.attempts;
-                line.repeated = handled.repeated;
-                line.met(&handled.conflicts);
-                let answer = answer::of_handled(handled);
-                line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
-                answer
-            }
-            Err(error) => {
-                let problem = unsettled::problem(&error, &lambda.request_id);
-                line.outcome = problem.kind;
-                line.attempts = unsettled::attempts(&error);
-                line.met(&unsettled::conflicts(&error));
-                line.cause = Some(chain(&error));
-                Err(problem)
-            }
-        }
+        answered(handled, envelope, &lambda.request_id, line)
     }
 
     /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda
@@ -259,7 +231,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             let before = self.meter.snapshot();
             let mut line = first.take().unwrap_or_else(|| self.line(lambda));
             let envelope =
-                self.envelope(Surroundings::of_event::<S>(event, key, &self.clock), lambda);
+                self.envelope(Surroundings::of_event(event, S::NAME, key, &self.clock), lambda);
             match self.command(&command, &envelope, parent, lambda, &mut line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
@@ -282,6 +254,45 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             .filter(|deadline| *deadline > envelope.context.now_ms)
             .map(|deadline| deadline.saturating_sub(ANSWER_MS));
         Envelope { deadline_ms, ..envelope }
+    }
+}
+
+/// The answer of a command, noted in `line`. It has no type parameter, so that it is compiled once, and not for each
+/// slice.
+fn answered(
+    handled: Result<Handled, HandleError>,
+    envelope: &Envelope,
+    request_id: &str,
+    line: &mut Line,
+) -> Result<Value, Problem> {
+    let text = |key| envelope.metadata.text(key).map(logged);
+    line.command_id = text("commandId");
+    line.correlation_id = text("correlationId");
+    line.causation_id = text("causationId");
+    line.principal = text(Metadata::PRINCIPAL);
+    line.by = text(Metadata::BY);
+    let span = Traceparent::of_event(&envelope.metadata);
+    line.span = match left_nothing(&handled) {
+        true => span.map(|span| span.of_try(request_id)),
+        false => span,
+    };
+    match handled {
+        Ok(handled) => {
+            line.attempts = handled.attempts;
+            line.repeated = handled.repeated;
+            line.met(&handled.conflicts);
+            let answer = answer::of_handled(handled);
+            line.outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "accepted");
+            answer
+        }
+        Err(error) => {
+            let problem = unsettled::problem(&error, request_id);
+            line.outcome = problem.kind;
+            line.attempts = unsettled::attempts(&error);
+            line.met(&unsettled::conflicts(&error));
+            line.cause = Some(chain(&error));
+            Err(problem)
+        }
     }
 }
 

@@ -283,9 +283,14 @@ impl Surroundings {
         }
     }
 
-    /// The envelope of a command of slice `S` that an event leads to, under the command's key. The command's span is a
+    /// The envelope of a command of this slice that an event leads to, under the command's key. The command's span is a
     /// child of that of the command that wrote the event.
-    pub(crate) fn of_event<S: Slice>(event: &TopicEvent, key: String, clock: &Clock) -> Envelope {
+    pub(crate) fn of_event(
+        event: &TopicEvent,
+        slice: &'static str,
+        key: String,
+        clock: &Clock,
+    ) -> Envelope {
         let of_cause = |name| event.meta.text(name).map(str::to_owned);
         let surroundings = Self {
             command_id: Some(key),
@@ -293,20 +298,20 @@ impl Surroundings {
             causation_id: Some(event.id.clone()),
             traceparent: Traceparent::of_event(&event.meta),
             principal: event.meta.text(Metadata::PRINCIPAL).map(Principal::from),
-            by: Some(S::NAME),
+            by: Some(slice),
             effective_at: None,
         };
         let cause_ms = ms_of_rfc3339(&event.recorded_at);
-        Envelope { cause_ms, ..surroundings.envelope::<S>(clock) }
+        Envelope { cause_ms, ..surroundings.envelope(slice, clock) }
     }
 
-    /// The envelope of a command of slice `S` that has all the time it needs. Its events get the span of the command.
-    pub(crate) fn envelope<S: Slice>(self, clock: &Clock) -> Envelope {
+    /// The envelope of a command of this slice that has all the time it needs. Its events get the span of the command.
+    pub(crate) fn envelope(self, slice: &str, clock: &Clock) -> Envelope {
         let Self { command_id, correlation_id, causation_id, traceparent, .. } = self;
         let Self { principal, by, effective_at, .. } = self;
         let idempotency_key = command_id.clone();
         let command_id = command_id.unwrap_or_else(|| clock.uuid().to_string());
-        let span = Traceparent::of_command(&command_id, S::NAME, traceparent);
+        let span = Traceparent::of_command(&command_id, slice, traceparent);
         let mut metadata = Metadata::default();
         let entries = [
             ("commandId", Some(command_id.clone())),

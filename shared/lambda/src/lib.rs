@@ -39,11 +39,11 @@ pub fn read<S: Slice>(
 ) -> Result<Vec<(S, Envelope)>, Problem> {
     Ok(match Invocation::parse(&Payload::of(payload), issuers)? {
         Invocation::Command(command, surroundings) => {
-            vec![(*command?, surroundings.envelope::<S>(clock))]
+            vec![(*command?, surroundings.envelope(S::NAME, clock))]
         }
         Invocation::Event(event, commands) => {
             let with_envelope =
-                |(key, command)| (command, Surroundings::of_event::<S>(&event, key, clock));
+                |(key, command)| (command, Surroundings::of_event(&event, S::NAME, key, clock));
             commands.into_iter().map(with_envelope).collect()
         }
         Invocation::Replay(_) => Vec::new(),

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use ringfence::{
     Access, Aggregates, Catalog, Consistency, Context, Counts, Current, Dcb, Decisions, Envelope,
-    Extent, MemoryLog, OnEvents, OnLog, Read, Reads, ReadsOf, SequencedEvent, Slice, handle,
+    Extent, HandleError, Handled, MemoryLog, OnEvents, OnLog, Plan, Read, Reads, ReadsOf,
+    SequencedEvent, Slice, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
-use ringfence_dynamo::{Clock, Meter};
+use ringfence_dynamo::{Clock, Meter, Usage};
 use serde::de::Error as _;
 use serde_json::Error;
 
-use crate::rehearsal::{ReadBoundary, Rehearsal, Rehearse, Rehearsed};
+use crate::rehearsal::{Notes, ReadBoundary, Rehearsal, Rehearse, Rehearsed};
 use crate::{BoundaryShape, BoxError, InTable, Log};
 
 fn dcb_log(table: &InTable, catalog: Catalog) -> DcbLog {
@@ -111,8 +112,11 @@ async fn verify_aggregates(log: AggregateLog) -> Result<Vec<String>, BoxError> {
 fn by_plans<S: Slice>() -> BTreeMap<BoundaryShape, String> {
     let catalog = S::Context::catalog().ok();
     let plans = catalog.and_then(|catalog| ringfence::plans::<S>(&catalog).ok());
-    let reads = plans.iter().flatten().flat_map(|plan| &plan.reads);
-    let strong = S::CONSISTENCY == Consistency::Strong;
+    shapes(&plans.unwrap_or_default(), S::CONSISTENCY == Consistency::Strong)
+}
+
+fn shapes(plans: &[Plan], strong: bool) -> BTreeMap<BoundaryShape, String> {
+    let reads = plans.iter().flat_map(|plan| &plan.reads);
     let shape = |read: &Read| Some((BoundaryShape::of(&read.boundary)?, by(&read.access, strong)));
     reads.filter_map(shape).collect()
 }
@@ -152,8 +156,18 @@ async fn rehearsed<S: Slice, L: Rehearse>(
     let before = log.meter().snapshot();
     let none = Decisions::new(0);
     let handled = handle(&rehearsal, catalog, &none, command, envelope).await;
-    let notes = rehearsal.end();
-    let strong = notes.strong || log.reads_strongly();
+    let usage = log.meter().snapshot().since(&before);
+    told(handled, rehearsal.end(), usage, log.reads_strongly())
+}
+
+/// What a rehearsal has noted, in words.
+fn told(
+    handled: Result<Handled, HandleError>,
+    notes: Notes,
+    usage: Usage,
+    reads_strongly: bool,
+) -> Rehearsed {
+    let strong = notes.strong || reads_strongly;
     let how = |read: &Read| {
         let extent = notes.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
         ReadBoundary {
@@ -170,7 +184,7 @@ async fn rehearsed<S: Slice, L: Rehearse>(
         events: notes.events.into_values().collect(),
         intent: notes.intent,
         conflicts: notes.conflicts.iter().map(ToString::to_string).collect(),
-        usage: log.meter().snapshot().since(&before),
+        usage,
         looks: notes.looks,
     }
 }

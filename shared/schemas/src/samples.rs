@@ -31,7 +31,7 @@ pub(crate) fn add_samples(
 
 /// Finds members that may be absent, by what is taken without them of a payload that is taken: asking a type alone, they are
 /// not always seen.
-pub(crate) fn see_optional(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Value) -> bool) {
+pub(crate) fn see_optional(shape: &mut Shape, payload: &Value, takes: &dyn Fn(&Value) -> bool) {
     see(shape, payload, "", &mut |shape, place| {
         let Shape::Object(members) = shape else { return };
         for (name, member) in members.iter_mut().filter(|(_, member)| !member.is_optional) {
@@ -46,7 +46,7 @@ pub(crate) fn see_optional(shape: &mut Shape, payload: &Value, takes: &impl Fn(&
 
 /// Finds how long lists may be whose items the payload has, if no limit is known: where items have a form that a type does
 /// not tell, it is not seen by asking the type alone.
-pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Value) -> bool) {
+pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &dyn Fn(&Value) -> bool) {
     see(shape, payload, "", &mut |shape, place| {
         let Shape::List { min, max: max @ None, .. } = shape else { return };
         let Some([item, ..]) = payload.pointer(place).and_then(Value::as_array).map(|all| &all[..])
@@ -67,7 +67,7 @@ pub(crate) fn see_limits(shape: &mut Shape, payload: &Value, takes: &impl Fn(&Va
 }
 
 /// Visits each part of the shape that the payload has, with its place: a JSON pointer.
-fn see(shape: &mut Shape, payload: &Value, place: &str, visit: &mut impl FnMut(&mut Shape, &str)) {
+fn see(shape: &mut Shape, payload: &Value, place: &str, visit: &mut dyn FnMut(&mut Shape, &str)) {
     visit(shape, place);
     let mut inside = |shape: &mut Shape, step: &str| {
         let step = step.replace('~', "~0").replace('/', "~1");

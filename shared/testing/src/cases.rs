@@ -5,7 +5,7 @@ use std::error::Error;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence::kit::{BEGIN_MS, catalog, fail};
-use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Slice};
+use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice};
 use ringfence_document_log::TipLimits;
 use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
@@ -144,7 +144,7 @@ async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template)
                 on.unwrap_or_else(|error| fail(S::NAME, error as Box<dyn Error>)).0
             };
             let on = open(usize::from(has_key));
-            case.prepare(&on, |now_ms| table.clock.set(now_ms)).await;
+            case.prepare(&on, &|now_ms| table.clock.set(now_ms)).await;
             dynamo.wire.forget();
             if has_key {
                 // A warm handler asks for what a handler that starts does not, and the other way round. A key that is new
@@ -181,6 +181,10 @@ fn planned<S: Slice>(log: LogKind) -> Requests {
     let catalog = catalog::<S::Context>();
     let plans = ringfence::plans::<S>(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
     assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
+    queries(&plans, log)
+}
+
+fn queries(plans: &[Plan], log: LogKind) -> Requests {
     let reads = plans.iter().flat_map(|plan| &plan.reads);
     let query = |read: &ringfence::Read| {
         let index = match &read.access {

@@ -33,21 +33,20 @@ const JARGON: [&str; 18] = [
     "`",
 ];
 
+/// What is wrong with the text of a slice's command, if it is refused.
+type Refused = fn(&str) -> Option<Problem>;
+
 /// The command of a slice's sample. Panics if it is not one.
-fn sample<S: Slice>() -> Value {
-    let path = format!("events/{}/direct.json", S::NAME);
+fn sample(slice: &str, refused: Refused) -> Value {
+    let path = format!("events/{slice}/direct.json");
     let sample = fs::read_to_string(stack_root().join(&path));
     let sample = sample.unwrap_or_else(|error| fail(&path, error));
     let mut sample: Value = serde_json::from_str(&sample).unwrap_or_else(|e| fail(&path, e));
     let sample = if sample.get("command").is_some() { sample["command"].take() } else { sample };
-    check_sample::<S>(&path, &sample);
-    sample
-}
-
-fn check_sample<S: Slice>(path: &str, command: &Value) {
-    if let Some(problem) = refused::<S>(&command.to_string()) {
-        panic!("{path} is not a command of {}: {}\n{command:#}", S::NAME, problem.detail());
+    if let Some(problem) = refused(&sample.to_string()) {
+        panic!("{path} is not a command of {slice}: {}\n{sample:#}", problem.detail());
     }
+    sample
 }
 
 /// The pointers of all values within `json`.
@@ -65,8 +64,8 @@ fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
 }
 
 /// Puts wrong values into each place of the sample, and leaves each field out.
-fn harass<S: Slice>() {
-    let sample = sample::<S>();
+fn harass(slice: &str, refused: Refused) {
+    let sample = sample(slice, refused);
     let mut at = vec![];
     pointers(&sample, "", &mut at);
     let wrong = [
@@ -87,9 +86,9 @@ fn harass<S: Slice>() {
     let mut tell = |command: &Value, pointer: &str| {
         let text = command.to_string();
         assert!(text.len() < 350 * 1_024, "the body is within the limit of its size");
-        let Some(problem) = refused::<S>(&text) else { return };
+        let Some(problem) = refused(&text) else { return };
         let document = problem.clone().document();
-        let context = format!("{} {pointer}: {document:#}", S::NAME);
+        let context = format!("{slice} {pointer}: {document:#}");
         assert_eq!(problem.status, 400, "{context}");
         let field = document["errors"][0]["field"].as_str().expect("a field");
         let step = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
@@ -117,13 +116,9 @@ fn harass<S: Slice>() {
     }
     let mut command = sample.clone();
     command["unheardOf"] = 1.into();
-    assert!(refused::<S>(&command.to_string()).is_some(), "{}", S::NAME);
+    assert!(refused(&command.to_string()).is_some(), "{slice}");
     tell(&command, "/unheardOf");
-    assert!(told > 1, "{}", S::NAME);
-}
-
-fn refused<S: Slice>(command: &str) -> Option<Problem> {
-    read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err()
+    assert!(told > 1, "{slice}");
 }
 
 /// Puts wrong values into each place of each slice's sample `events/<slice>/direct.json`, and leaves each
@@ -133,7 +128,9 @@ pub fn check_bad_input<M: Members>() {
 
     impl Visitor for Each {
         fn slice<S: Slice>(&mut self) {
-            harass::<S>();
+            harass(S::NAME, |command| {
+                read::<S>(command, &Issuers::default(), &Clock::fixed(0)).err()
+            });
         }
     }
 

@@ -151,7 +151,7 @@ struct Edge<'e> {
 ///
 /// # Errors
 /// The first event that breaks this.
-pub(crate) fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), String> {
+pub fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), String> {
     let mut in_order: Vec<&SequencedEvent> = events.values().collect();
     in_order.sort_by_key(|event| (event.partition.to_string(), event.slot));
     let mut edges: BTreeMap<&str, Edge> = BTreeMap::new();
@@ -191,45 +191,4 @@ pub(crate) fn check(events: &BTreeMap<String, SequencedEvent>) -> Result<(), Str
         }
     }
     Ok(())
-}
-
-#[test]
-fn claims_that_overlap_or_work_after_their_end_are_noticed() {
-    use ringfence::{Context, EventLog, MemoryLog, NewEvent, events};
-
-    use projects::Projects;
-    use projects::facts::{claim_expired, iterated, released, started};
-
-    let check = |given: Vec<NewEvent>| {
-        let log = MemoryLog::new(Projects::catalog().expect("free of contradictions"));
-        for event in given {
-            let envelope = ringfence::Envelope::default();
-            let append = ringfence::Append {
-                events: vec![event],
-                seen: None,
-                record: None,
-                envelope: &envelope,
-            };
-            futures::executor::block_on(log.append(append)).expect("appended");
-        }
-        check(&log.events().into_iter().map(|event| (event.id(), event)).collect())
-    };
-    let (one, two) = (|| started("ada", "c1", 1), || started("bob", "c2", 2));
-    let fine = events![one(), iterated("c1", 1, 1), claim_expired("ada", "c1", 1), two()];
-    assert_eq!(check(fine), Ok(()));
-    for wrong in [
-        // Two hold the edge.
-        events![one(), two()],
-        // The number begins again.
-        events![one(), released("ada", "c1"), started("bob", "c2", 1)],
-        events![two()],
-        events![one(), claim_expired("ada", "c1", 1), released("ada", "c1")],
-        // Work of a claim that is over, or of another one.
-        events![one(), released("ada", "c1"), iterated("c1", 1, 1)],
-        events![one(), claim_expired("ada", "c1", 1), two(), iterated("c1", 1, 1)],
-        events![one(), iterated("c2", 1, 1)],
-        events![one(), released("ada", "c1"), released("ada", "c1")],
-    ] {
-        assert!(check(wrong.clone()).is_err(), "{wrong:?}");
-    }
 }

@@ -11,7 +11,7 @@
 
 mod broken;
 mod check;
-mod claims;
+pub mod claims;
 mod commands;
 pub mod contention;
 mod gates;

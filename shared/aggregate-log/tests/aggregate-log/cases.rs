@@ -18,7 +18,7 @@ async fn check<S: Slice>() {
         let (table, clock) = in_process();
         let log = AggregateLog::new(table, catalog(), clock.clone());
         let on = OnEvents::new(log, catalog(), 0);
-        case.check(&on, |now_ms| clock.set(now_ms)).await;
+        case.check(&on, &|now_ms| clock.set(now_ms)).await;
         assert!(on.log().table().verify(&|_| {}).await.expect("a report").wrong.is_empty());
     }
 }

@@ -1,6 +1,7 @@
 //! The slices of the stack, each with the code that rehearses its commands.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
@@ -29,8 +30,8 @@ pub struct OfSlice {
     explain: Explain,
     /// What its command's JSON is.
     pub command: fn() -> Shape,
-    /// The kinds of boundaries on which its decisions can depend, and how each is read.
-    pub depends_on: BTreeMap<BoundaryShape, String>,
+    /// The kinds of boundaries on which its decisions can depend, and how each is read. Few commands ask for it.
+    pub depends_on: LazyLock<BTreeMap<BoundaryShape, String>>,
 }
 
 impl Slices {
@@ -80,7 +81,7 @@ impl Visitor for Slices {
             name: name::<S>(),
             explain: |logs, payload, issuers| explain::<S>(logs, payload, issuers).boxed(),
             command: Shape::of::<S>,
-            depends_on: LogOf::<S>::depends_on(),
+            depends_on: LazyLock::new(LogOf::<S>::depends_on),
         });
     }
 }

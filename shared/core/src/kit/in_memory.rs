@@ -16,9 +16,9 @@ impl<S: Slice> Case<S> {
         let on = || OnEvents::new(MemoryLog::new(catalog.clone()), catalog.clone(), 0);
         let first = on();
         // The log in memory takes the time from the envelope.
-        self.check(&first, |_| {}).await;
+        self.check(&first, &|_| {}).await;
         orders::check(self, &catalog, first.log().events());
-        self.check_once(&on(), |_| {}).await;
+        self.check_once(&on(), &|_| {}).await;
     }
 }
 

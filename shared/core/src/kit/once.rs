@@ -9,7 +9,7 @@ use crate::{Envelope, Handled, OnLog, Outcome, Slice, case::Case};
 impl<S: Slice> Case<S> {
     /// Runs the command twice under an idempotency key, on an empty log to which the case's facts are added. Panics if
     /// the repeat takes effect too, or if the command writes what a repeat would not find.
-    pub async fn check_once(&self, on: &impl OnLog<S>, set_clock: impl Fn(u64)) {
+    pub async fn check_once(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         self.prepare(on, set_clock).await;
         let (context, idempotency_key) = (self.context.clone(), Some("key".to_owned()));
         let envelope = Envelope { context, idempotency_key, ..Envelope::default() };

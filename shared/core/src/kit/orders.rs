@@ -18,7 +18,7 @@ use crate::{
     AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, EventError, Reads, ReadsOf, Seen,
     SequencedEvent, Slice, State,
     case::{Came, Case, Fact, written},
-    shapes::plan,
+    shapes::{Declared, plan},
 };
 
 /// How many orders of a case's facts are tried at most.
@@ -34,7 +34,8 @@ struct Folded {
 /// Decides the case's command on its facts in other orders. `events` are those of a log that the facts were
 /// added to first. Panics if a decision differs from the one on the facts as the case gives them.
 pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<SequencedEvent>) {
-    let (_, plan) = plan::<S>(case.command.shape(), case.command.tags(), catalog)
+    let (shape, tags) = (case.command.shape(), case.command.tags());
+    let (_, plan) = plan(Declared::of::<S>(), shape, tags, catalog)
         .expect("the command was planned when the case ran");
     let facts = case.given.iter().zip(events).map(|(fact, event)| folded(catalog, fact, event));
     let mut facts: Vec<_> = facts.collect();
@@ -46,9 +47,9 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
     let orders = orders(&facts);
     let now_ms = seen.newest_ms(case.context.now_ms);
     let decide = Decide { case, catalog, facts: &facts };
-    let first = decide.after(&orders[0], now_ms, |state| state);
+    let first = decide.after(&orders[0], now_ms, |_, state| state);
     for order in &orders[1..] {
-        let other = decide.after(order, now_ms, |state| state);
+        let other = decide.after(order, now_ms, |_, state| state);
         if let Some(difference) = difference(&first, &other) {
             panic!(
                 "case at {}: the decision depends on the order of events of different boundaries, which no \
@@ -62,19 +63,15 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
     }
     let earliest = facts.iter().map(|fact| fact.event.at).min().unwrap_or(now_ms);
     let before = earliest.saturating_sub(AHEAD_MAX_MS + 1);
-    let early = || decide.after(&orders[0], seen.newest_ms(before), |state| state);
+    let early = || decide.after(&orders[0], seen.newest_ms(before), |_, state| state);
     assert!(
         catch_unwind(AssertUnwindSafe(early)).is_ok(),
         "case at {}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
          clock of their writer was wrong. Take an age with `saturating_sub`.",
         case.at,
     );
-    if let Some(snapshots) = S::State::SNAPSHOTS {
-        let again = |state| {
-            let again = snapshots.again(&state);
-            again.unwrap_or_else(|error| case.fail("the state's JSON", error))
-        };
-        let other = decide.after(&orders[0], now_ms, again);
+    if S::State::SNAPSHOTS.is_some() {
+        let other = decide.after(&orders[0], now_ms, Decide::again);
         if let Some(difference) = difference(&first, &other) {
             panic!(
                 "case at {}: the state is another one after a snapshot. Write all of it with serde.\n  \
@@ -99,14 +96,21 @@ struct Decide<'a, S: Slice> {
 }
 
 impl<S: Slice> Decide<'_, S> {
+    /// The state as a snapshot gives it back.
+    fn again(&self, state: S::State) -> S::State {
+        let Some(snapshots) = S::State::SNAPSHOTS else { return state };
+        let again = snapshots.again(&state);
+        again.unwrap_or_else(|error| self.case.fail("the state's JSON", error))
+    }
+
     /// What is decided on the facts in this order, at the time `now_ms`. `kept` is done to the state before and
     /// after each fact.
-    fn after(&self, order: &[usize], now_ms: u64, kept: impl Fn(S::State) -> S::State) -> Came {
+    fn after(&self, order: &[usize], now_ms: u64, kept: fn(&Self, S::State) -> S::State) -> Came {
         let Self { case, catalog, facts } = self;
-        let state = order.iter().fold(kept(S::State::default()), |state, n| {
+        let state = order.iter().fold(kept(self, S::State::default()), |state, n| {
             let current = catalog.current(&facts[*n].event).expect("it was current in the case");
             let read = ReadsOf::<S>::decode(&current).expect("it was decoded when the case ran");
-            kept(state.evolve(read))
+            kept(self, state.evolve(read))
         });
         let context = CommandContext { now_ms, ..case.context.clone() };
         let wrote =

@@ -13,13 +13,13 @@ use crate::{
 impl<S: Slice> Case<S> {
     /// Runs the case on an empty log, whose clock `set_clock` sets to milliseconds since 1970. Panics with the place of
     /// the case if something else follows: with both as JSON and what differs, or with an error and its causes.
-    pub async fn check(&self, on: &impl OnLog<S>, set_clock: impl Fn(u64)) {
+    pub async fn check(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         self.prepare(on, set_clock).await;
         self.check_prepared(on).await;
     }
 
     /// Adds the facts to an empty log, whose clock `set_clock` sets to milliseconds since 1970.
-    pub async fn prepare(&self, on: &impl OnLog<S>, set_clock: impl Fn(u64)) {
+    pub async fn prepare(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         for Fact { at_ms, event } in &self.given {
             set_clock(*at_ms);
             let context = CommandContext { now_ms: *at_ms, ..CommandContext::default() };

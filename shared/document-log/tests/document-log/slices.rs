@@ -108,7 +108,7 @@ async fn check<S: Slice<Context = Basket, State = State>>() {
                 let ((store, _), clock) = (in_process(), Clock::fixed(NOW_MS));
                 let log = DocumentLog::new(store, clock.clone()).with_limits(limits);
                 let category = baskets(log, access(), Cache::none());
-                case.check(&category, |now_ms| clock.set(now_ms)).await;
+                case.check(&category, &|now_ms| clock.set(now_ms)).await;
             }
         }
     }

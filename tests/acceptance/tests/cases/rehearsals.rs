@@ -112,7 +112,7 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
         let (client, clock) = (dynamo.client.clone(), dynamo.clock.clone());
         let table = InTable { tips, ..InTable::new(client, table_of(log), clock) };
         let (real, meter) = LogOf::<S>::open(table.clone(), 0).expect(S::NAME);
-        case.prepare(&real, |now_ms| table.clock.set(now_ms)).await;
+        case.prepare(&real, &|now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {
             dynamo.wire.forget();
             let end = LogOf::<S>::rehearse(&table, case.command(), &envelope).await;

@@ -99,7 +99,7 @@ pub(super) fn with(root: &Path, mutations: &[Mutation]) -> Result<PathBuf, Strin
 }
 
 /// Builds the programs of the tests. What they depend on is the repository's own: the build folder is the same, and
-/// only the members, which have no debug information here, are built.
+/// only the members are built.
 pub(super) fn build(root: &Path, tree: &Path, runs: &[&Run]) -> Result<Programs, String> {
     let mut cargo = ringfence_local::programs::cargo();
     cargo.args(["test", "--no-run", "--message-format", "json-render-diagnostics", "--lib"]);
@@ -122,12 +122,8 @@ pub(super) fn build(root: &Path, tree: &Path, runs: &[&Run]) -> Result<Programs,
 }
 
 /// The variables with which cargo and the tests find what is built.
-pub(super) fn variables(tree: &Path) -> Result<[(&'static str, PathBuf); 3], String> {
-    Ok([
-        ("CARGO_BUILD_BUILD_DIR", target_folder()?),
-        ("CARGO_TARGET_DIR", tree.join("target")),
-        ("CARGO_PROFILE_DEV_DEBUG", "false".into()),
-    ])
+pub(super) fn variables(tree: &Path) -> Result<[(&'static str, PathBuf); 2], String> {
+    Ok([("CARGO_BUILD_BUILD_DIR", target_folder()?), ("CARGO_TARGET_DIR", tree.join("target"))])
 }
 
 /// The folder that this program was built in.
@@ -194,7 +190,7 @@ fn program(message: &Value) -> Option<(String, Program)> {
 }
 
 /// The source of a file with its mutations, each behind its switch.
-pub(super) fn mutated(source: &str, mutations: &[&Mutation]) -> Result<String, String> {
+pub fn mutated(source: &str, mutations: &[&Mutation]) -> Result<String, String> {
     let mut places: Vec<(Range<usize>, Vec<&Mutation>)> = Vec::new();
     for mutation in mutations {
         let place = mutation.text.find(source)?;

@@ -43,7 +43,7 @@ struct Unchanged {
 
 /// The tests that got to each switch. It is there without a test if others got to it: a program that a test has
 /// started, or a thread of several tests.
-pub(super) type Reached = BTreeMap<u64, BTreeSet<String>>;
+pub type Reached = BTreeMap<u64, BTreeSet<String>>;
 
 /// How far those tests go that grow with a bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -139,7 +139,7 @@ fn unchanged(
 }
 
 /// What got to each switch: of the files for switches and threads, those with the name of a test.
-pub(super) fn reached(files: &[String], said: &str) -> Reached {
+pub fn reached(files: &[String], said: &str) -> Reached {
     let passed: BTreeSet<&str> = said.lines().filter_map(passed).collect();
     let mut reached = Reached::new();
     for (switch, thread) in files.iter().filter_map(|file| file.split_once(' ')) {
@@ -251,7 +251,7 @@ fn groups() -> MutexGuard<'static, BTreeSet<u32>> {
 }
 
 /// From now on Ctrl-C ends the programs that run, and then this one.
-pub(super) fn end_with_ctrl_c() -> io::Result<()> {
+pub fn end_with_ctrl_c() -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut interrupt = runtime.block_on(async { signal(SignalKind::interrupt()) })?;
     thread::spawn(move || {
@@ -268,7 +268,7 @@ pub(super) fn end_with_ctrl_c() -> io::Result<()> {
 
 /// Runs a program until it ends. If it takes longer than it may, or if nothing more matters, it is ended, with all
 /// that it has started.
-pub(super) fn run(
+pub fn run(
     command: &mut Command,
     at_most: Duration,
     is_enough: impl Fn() -> bool,

@@ -24,27 +24,27 @@ use super::place::Text;
 
 /// One mistake.
 #[derive(Clone, Debug)]
-pub(super) struct Mutation {
+pub struct Mutation {
     /// The switch that turns it on. It stays the same as long as the mutation does, so that a change of the list makes
     /// cargo build little.
-    pub(super) switch: u64,
+    pub switch: u64,
     /// What went wrong, in words.
-    pub(super) title: String,
+    pub title: String,
     /// Below the root of the repository.
-    pub(super) file: PathBuf,
-    pub(super) line: usize,
-    pub(super) text: Text,
-    pub(super) replacement: String,
-    pub(super) tests: Vec<Run>,
+    pub file: PathBuf,
+    pub line: usize,
+    pub text: Text,
+    pub replacement: String,
+    pub tests: Vec<Run>,
 }
 
 /// Tests of one program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Run {
+pub struct Run {
     /// `feed`, or `feed.lib`.
-    pub(super) target: String,
+    pub target: String,
     /// Parts of the names of tests; without any, all tests run.
-    pub(super) names: Vec<String>,
+    pub names: Vec<String>,
 }
 
 impl fmt::Display for Mutation {
@@ -64,7 +64,7 @@ impl fmt::Display for Run {
 ///
 /// # Errors
 /// A list can't be read, or every mutation whose text is not once in its file.
-pub(super) fn read(root: &Path) -> Result<Vec<Mutation>, String> {
+pub fn read(root: &Path) -> Result<Vec<Mutation>, String> {
     let (mut all, mut troubles) = (Vec::new(), Vec::new());
     let folder = root.join("tests/oracle/mutations");
     let entries =

@@ -4,12 +4,10 @@
 //! mutations into the copy, each behind a switch, so that one build holds them all. `hunt.rs` runs, for each of
 //! them, the tests that are nearest to it. The code of the repository itself knows nothing of this.
 
-mod copy;
-mod hunt;
-mod list;
-mod place;
-#[cfg(test)]
-mod tests;
+pub mod copy;
+pub mod hunt;
+pub mod list;
+pub mod place;
 
 use std::path::Path;
 
@@ -75,7 +73,8 @@ pub fn run(arguments: &[String]) -> Result<String, String> {
 }
 
 /// The repository.
-fn root() -> &'static Path {
+#[must_use]
+pub fn root() -> &'static Path {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
     root.expect("the package is in tests/oracle")
 }

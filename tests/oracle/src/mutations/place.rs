@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// A text in a file. A part of it is replaced.
 #[derive(Clone, Debug)]
-pub(super) struct Text {
+pub struct Text {
     before: String,
     replaced: String,
     after: String,
@@ -12,7 +12,7 @@ pub(super) struct Text {
 
 impl Text {
     /// The text of a list, with the marks « and » around what is replaced.
-    pub(super) fn of(text: &str) -> Result<Self, String> {
+    pub fn of(text: &str) -> Result<Self, String> {
         let parts: Vec<&str> = text.split(['«', '»']).collect();
         let [before, replaced, after] = match parts[..] {
             [replaced] => ["", replaced, ""],
@@ -27,12 +27,12 @@ impl Text {
     }
 
     /// The part that is replaced.
-    pub(super) fn marked(&self) -> &str {
+    pub fn marked(&self) -> &str {
         &self.replaced
     }
 
     /// The place of the part that is replaced.
-    pub(super) fn find(&self, source: &str) -> Result<Range<usize>, String> {
+    pub fn find(&self, source: &str) -> Result<Range<usize>, String> {
         let mut found = source.char_indices().filter_map(|(at, _)| {
             let replaced = follows(source, at, self.before.trim_start())?;
             let start = if self.before.is_empty() { at } else { replaced };

@@ -12,7 +12,7 @@ async fn check<S: Slice<Context: Context<Log: Log<S>>>>() {
     for case in S::cases() {
         let stack = Stack::start().await;
         let (on, _) = LogOf::<S>::open(stack.table(LogOf::<S>::KIND), 0).expect(S::NAME);
-        case.check(&on, |now_ms| stack.clock.set(now_ms)).await;
+        case.check(&on, &|now_ms| stack.clock.set(now_ms)).await;
     }
 }
 

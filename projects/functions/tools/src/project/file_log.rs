@@ -168,7 +168,7 @@ mod tests {
                 let folder = folder.write().unwrap();
                 let mut log = open(&folder, &self.0);
                 let on = OnFile(OnEvents::new(&log.memory, self.0.catalog().clone(), 0));
-                block_on(case.check(&on, |_| {}));
+                block_on(case.check(&on, &|_| {}));
                 log.keep().unwrap();
                 // What is decided next rests on the file alone.
                 let events = log.memory.events().into_iter();

@@ -1,14 +1,16 @@
+//! The list of mutations, and how they are tried.
+
 use std::collections::BTreeSet;
 use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::copy::mutated;
-use super::hunt;
-use super::list::read;
-use super::place::Text;
-use super::root;
+use ringfence_oracle::mutations::copy::mutated;
+use ringfence_oracle::mutations::hunt;
+use ringfence_oracle::mutations::list::read;
+use ringfence_oracle::mutations::place::Text;
+use ringfence_oracle::mutations::root;
 
 #[test]
 fn the_text_of_every_mutation_occurs_once_in_its_file() {
@@ -53,7 +55,7 @@ fn ctrl_c_ends_the_tests_that_run() {
         panic!("it is not interrupted: {ended:?}");
     }
     let mut again = Command::new(env::current_exe().unwrap());
-    let name = "mutations::tests::ctrl_c_ends_the_tests_that_run";
+    let name = "mutations::ctrl_c_ends_the_tests_that_run";
     again.args([name, "--exact", "--nocapture"]).env(AGAIN, "1").stdout(Stdio::piped());
     let mut again = again.spawn().unwrap();
     let mut lines = BufReader::new(again.stdout.take().unwrap()).lines().map(Result::unwrap);

@@ -1,6 +1,9 @@
 //! The oracle agrees with the log, and with no log that is wrong.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod claims;
+mod mutations;
+
 use ringfence_oracle::{
     Difference, Kind, Mutant, Schedule, contention, each, import, names, queries, run,
 };
