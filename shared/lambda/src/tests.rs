@@ -11,6 +11,7 @@ mod reactions;
 mod shop;
 mod spans;
 
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use futures::executor::block_on;
 use lambda_runtime::Context;
 use ringfence::{
@@ -91,6 +92,22 @@ fn parts(invoked: &Invoked) -> (u64, Value, Value) {
     let answer = invoked.answer.as_ref().unwrap();
     let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
     (answer["statusCode"].as_u64().unwrap(), answer["headers"].clone(), body)
+}
+
+#[test]
+fn a_request_with_all_that_the_types_of_api_gateway_have_is_read_like_one_without() {
+    let headers = json!({ "Idempotency-Key": "key", "X-Correlation-Id": "flow" });
+    let plain = request(&order().to_string(), headers.clone());
+    let mut encoded = request(&aws_smithy_types::base64::encode(order().to_string()), headers);
+    encoded["isBase64Encoded"] = true.into();
+    for sent in [plain, encoded] {
+        let typed: ApiGatewayV2httpRequest = serde_json::from_value(sent.clone()).unwrap();
+        let whole = serde_json::to_value(typed).unwrap();
+        assert!(whole.as_object().unwrap().len() > sent.as_object().unwrap().len());
+        let (one, other) = (shop(), shop());
+        assert_eq!(http(&one, sent), http(&other, whole));
+        assert_eq!(events(&one), events(&other));
+    }
 }
 
 #[test]
