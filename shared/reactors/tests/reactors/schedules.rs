@@ -224,7 +224,7 @@ async fn two_runs_at_once_with_clocks_that_differ_lose_nothing_and_double_nothin
         met += u32::from(at_once::<true>(seed, 1).await);
         met += u32::from(at_once::<false>(seed, 2).await);
     }
-    assert!(met > 3, "only {met} pairs have met");
+    assert!(met > bound(3, 5), "only {met} pairs have met");
 }
 
 /// What a person asked last for an event, and whether it had happened then.
@@ -326,5 +326,5 @@ async fn whatever_happens_each_effect_happens_once_and_in_order_or_is_skipped() 
     for seed in 0..bound(5, 12) {
         broken += whatever::<true>(seed).await + whatever::<false>(seed).await;
     }
-    assert!(broken > 3, "only {broken} runs have broken off");
+    assert!(broken > bound(3, 6), "only {broken} runs have broken off");
 }
