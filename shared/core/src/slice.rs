@@ -242,8 +242,8 @@ pub trait Slice: Command + 'static {
         BoundaryId::composite(&tags).to_string()
     }
 
-    /// Its rules, as cases ([`crate::kit`]). The checks of a stack run them in memory and on DynamoDB,
-    /// and refuse a slice without cases.
+    /// Its rules, as cases ([`crate::kit`]). A test of its context runs them in memory, and refuses a slice without
+    /// cases. The checks of a stack run them on DynamoDB.
     #[must_use]
     fn cases() -> Vec<Case<Self>> {
         Vec::new()

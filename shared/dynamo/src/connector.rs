@@ -1,7 +1,7 @@
 //! The HTTP client of all services: requests over HTTP/1.1, on connections that are kept. hyper does all that is HTTP.
 //!
 //! The SDK's own client is hyper too, but always with HTTP/2. No service that is called here needs it, DynamoDB does
-//! not even offer it, and it is a fourteenth of a function's code. docs/decisions.md has the figures.
+//! not even offer it, and it is a twelfth of a function's code. docs/decisions.md has the figures.
 
 use std::collections::HashMap;
 use std::error::Error;

@@ -157,11 +157,11 @@ async fn rehearsed<S: Slice, L: Rehearse>(
     let none = Decisions::new(0);
     let handled = handle(&rehearsal, catalog, &none, command, envelope).await;
     let usage = log.meter().snapshot().since(&before);
-    told(handled, rehearsal.end(), usage, log.reads_strongly())
+    described(handled, rehearsal.end(), usage, log.reads_strongly())
 }
 
 /// What a rehearsal has noted, in words.
-fn told(
+fn described(
     handled: Result<Handled, HandleError>,
     notes: Notes,
     usage: Usage,

@@ -206,8 +206,8 @@ pub(crate) fn check_target(name: &str) -> Result<()> {
     );
     ensure!(
         !MODULES.contains(&name),
-        "a slice can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in kebab case, \
-         such as show-{name}",
+        "a slice can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in \
+         kebab case, such as show-{name}",
         snake(name)
     );
     Ok(())

@@ -49,7 +49,7 @@ fn nothing_here_speaks_http_2() {
     assert!(lock.contains("name = \"hyper\"\n"));
     assert!(
         !lock.contains("name = \"h2\"\n"),
-        "a dependency asks for HTTP/2, which would add a fourteenth to the code of each function: leave out its \
+        "a dependency asks for HTTP/2, which would add a tenth to the code of each function: leave out its \
          feature http2, and `cargo tree --invert h2` says whose it is"
     );
 }

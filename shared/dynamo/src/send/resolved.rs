@@ -43,7 +43,7 @@ const OF_A_REQUEST: [&str; 7] =
 /// What holds for all requests of a table, as long as the credentials are the same.
 #[derive(Debug)]
 pub(super) struct Resolved {
-    /// Where the requests go: the SDK's HTTP client with the time-outs to connect and to read.
+    /// Where the requests go: the client's connections, with the time-outs to connect and to read.
     pub(super) connector: SharedHttpConnector,
     /// A request without a body, with the address and the headers that all requests have.
     template: HttpRequest,
