@@ -257,7 +257,8 @@ pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
         Err(FeedError::Failed { source, .. }) => source.is_of_content(),
         Err(error) => !error.is_transient(),
     };
-    // A table of documents has no entry, a table with other keys refuses the query, and Propulsion's index has other items.
+    // A table of documents has no entry, a table with other keys refuses the query, and Propulsion's index has other
+    // items.
     if may_be_another {
         Layout::check_index(&client, table).await?;
     }

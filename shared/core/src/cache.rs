@@ -21,8 +21,9 @@ pub(crate) struct UnderWay<'a> {
     pub(crate) marks: Option<&'a CommandRecord>,
 }
 
-/// What was seen of the log. With the state that a [`Decision`] has folded of it, it is enough to append without reading.
-/// A wrong one costs a conflict, never a wrong write, because the append is under the condition of what was seen.
+/// What was seen of the log. With the state that a [`Decision`] has folded of it, it is enough to append without
+/// reading. A wrong one costs a conflict, never a wrong write, because the append is under the condition of what was
+/// seen.
 pub(crate) struct Model {
     pub(crate) seen: Seen,
     /// The last event that was folded, in fold order.
@@ -191,7 +192,8 @@ impl Recalled {
 type Kept<S> = (<S as Slice>::State, Model);
 
 /// What a handler of a slice keeps: the states of its latest queries with their models, a limited number. The least
-/// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops it.
+/// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops
+/// it.
 pub struct Decisions<S: Slice> {
     models: Option<Mutex<LruCache<Query, Kept<S>>>>,
     events_are_record: OnceLock<bool>,

@@ -73,9 +73,9 @@ impl Sender {
         &self.0.table
     }
 
-    /// Sends a request once. If it is refused because this machine's clock is wrong, or was when the request was signed,
-    /// it is signed for the service's time and sent once more. A refused request has no effect, and the meter does not
-    /// count it.
+    /// Sends a request once. If it is refused because this machine's clock is wrong, or was when the request was
+    /// signed, it is signed for the service's time and sent once more. A refused request has no effect, and the meter
+    /// does not count it.
     pub(crate) async fn send<I: Operation>(&self, input: Result<I, BuildError>) -> Answer<I> {
         let input = input.map_err(SdkError::construction_failure)?;
         let request = I::codec().request(Input::erase(input));

@@ -1,9 +1,9 @@
 //! Which route of the API takes a request: the rules of API Gateway.
 //!
 //! A route is possible if it takes the request's method, by its name or as `ANY`, and its path. Of those that are
-//! possible, API Gateway prefers one whose path is as long as the request's, then one that ends in a greedy variable, then
-//! `$default`. AWS calls the best of a kind "the most specific" and does not say more. Here it is the one that has a text
-//! where the other one has a variable, counted from the left, and after that the one that names the method.
+//! possible, API Gateway prefers one whose path is as long as the request's, then one that ends in a greedy variable,
+//! then `$default`. AWS calls the best of a kind "the most specific" and does not say more. Here it is the one that has
+//! a text where the other one has a variable, counted from the left, and after that the one that names the method.
 
 use crate::template::{ANY, DEFAULT, Route};
 

@@ -240,8 +240,8 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     }
 }
 
-/// How to start the functions with cargo-lambda. It looks for the workspace in the working directory alone, and a stack may
-/// be in a folder below.
+/// How to start the functions with cargo-lambda. It looks for the workspace in the working directory alone, and a stack
+/// may be in a folder below.
 fn watch_line(config: &Path, workspace: &Path) -> String {
     let [config, manifest] = [config, &workspace.join("Cargo.toml")].map(word);
     format!("cargo lambda watch -A 127.0.0.1 --config {config} --manifest-path {manifest}")

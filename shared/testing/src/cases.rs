@@ -129,7 +129,8 @@ impl Visitor for Cases<'_> {
 }
 
 /// Runs each case without a key and with one, each on a table of its own, which is found in order afterwards. Both have
-/// one table if the first run only reads. Returns the requests of the cases, and the queries of commands that no case has.
+/// one table if the first run only reads. Returns the requests of the cases, and the queries of commands that no case
+/// has.
 async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) -> Requests {
     let log = LogOf::<S>::KIND;
     let mut requests = planned::<S>(log);
@@ -183,8 +184,8 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     (dynamo, table)
 }
 
-/// Sends the command of a case under keys. A warm handler asks for what a handler that starts does not, and the other way
-/// round. A key that is new to a stream is looked for in all of it.
+/// Sends the command of a case under keys. A warm handler asks for what a handler that starts does not, and the other
+/// way round. A key that is new to a stream is looked for in all of it.
 async fn check_with_keys<S: Slice<Context: Context<Log: Log<S>>>>(table: &InTable, case: &Case<S>) {
     let warm = open::<S>(table, 1);
     for (key, on) in [("again", &warm), ("again", &warm), ("other", &open::<S>(table, 0))] {

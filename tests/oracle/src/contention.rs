@@ -245,8 +245,8 @@ async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u3
     (end, took)
 }
 
-/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products, for
-/// so many seconds each.
+/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products,
+/// for so many seconds each.
 ///
 /// # Errors
 /// More gave up, or nothing was in the way of any.

@@ -1,6 +1,7 @@
 //! A table of each layout in this process, and the wire to them.
 //!
-//! Requests are function calls. Where writers compete, a stream is read or the original is at work, they go to a server.
+//! Requests are function calls. Where writers compete, a stream is read or the original is at work, they go to a
+//! server.
 
 use std::sync::Arc;
 

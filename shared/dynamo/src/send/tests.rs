@@ -73,7 +73,8 @@ fn without_ids(arrived: &Mutex<Vec<Arrived>>) -> Vec<Arrived> {
     arrived
 }
 
-/// Sends the same request in both ways. They are the same on the wire, and callers learn the same. Returns what was sent.
+/// Sends the same request in both ways. They are the same on the wire, and callers learn the same. Returns what was
+/// sent.
 macro_rules! both {
     ($arrived:expr, $sender:expr, $case:expr, $request:expr) => {{
         let request = $request;

@@ -1,7 +1,7 @@
 //! Clients against a server of this machine, which shows a certificate of a private root for `127.0.0.1`.
 //!
-//! `openssl ca` has made the certificates: `expired.pem` was valid on 2020-01-01, the others are until 2120. `leaf.pem` is
-//! of `intermediate.pem`, and that of `other-root.pem`.
+//! `openssl ca` has made the certificates: `expired.pem` was valid on 2020-01-01, the others are until 2120. `leaf.pem`
+//! is of `intermediate.pem`, and that of `other-root.pem`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};

@@ -78,8 +78,8 @@ impl<'a, L: EventLog> Live<'a, L> {
         }
     }
 
-    /// What a read would have seen of a log that has the known events alone. Each of them is taken in once, so an import
-    /// takes time in proportion to its lines, however many are of one edge.
+    /// What a read would have seen of a log that has the known events alone. Each of them is taken in once, so an
+    /// import takes time in proportion to its lines, however many are of one edge.
     fn seen(&mut self, events: &[NewEvent]) -> Result<&Seen> {
         let Self { catalog, known, of, rests, .. } = self;
         let rest = match rests.entry(tags(events)) {
