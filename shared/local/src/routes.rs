@@ -24,6 +24,11 @@ pub(crate) fn route_of<'r, 'p>(
     possible.min_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, found)| found)
 }
 
+/// Whether a route takes requests of this path, by any method.
+pub(crate) fn takes_path(routes: &[Route], path: &str) -> bool {
+    routes.iter().any(|route| fit(&route.path, path).is_some())
+}
+
 /// How well the path of a route fits that of a request. The best comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
