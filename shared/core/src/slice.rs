@@ -242,8 +242,8 @@ pub trait Slice: Command + 'static {
         BoundaryId::composite(&tags).to_string()
     }
 
-    /// Its rules, as cases ([`crate::kit`]). The checks of a stack run them in memory and on DynamoDB,
-    /// and refuse a slice without cases.
+    /// Its rules, as cases ([`crate::kit`]). The test of its context runs them in memory. The checks of a stack run
+    /// them on DynamoDB, and refuse a slice without cases.
     #[must_use]
     fn cases() -> Vec<Case<Self>> {
         Vec::new()

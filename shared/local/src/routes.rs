@@ -78,7 +78,7 @@ fn fit<'r, 'p>(route: &'r str, path: &'p str) -> Option<(Fit, Variables<'r, 'p>)
 mod tests {
     use super::*;
 
-    /// Which of these routes takes each request: `GET /pets` is taken by the route behind the arrow.
+    /// Checks which of these routes takes each request. `None` stands for a request that no route takes.
     #[track_caller]
     fn check(routes: &[&str], taken: &[(&str, Option<&str>)]) {
         let route = |key: &&str| {

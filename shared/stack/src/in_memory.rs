@@ -10,9 +10,9 @@ use ringfence_reactors::{Reactor, kit::check_reactor};
 
 use crate::{MemberList, Members, Visitor};
 
-/// Runs the cases of every slice, due and reactor that `M` lists, in memory. Each context has a test that does: it is built
-/// in a second or two, and those of the stack, which run the cases on DynamoDB, with all contexts. Panics with the place of a
-/// case that fails.
+/// Runs the cases of every slice, due and reactor that `M` lists, in memory. Each context has a test that calls it,
+/// which is built in a second or two. The tests of the stack, which run the cases on DynamoDB, are built with all
+/// contexts. Panics with the place of a case that fails.
 pub fn check_cases_in_memory<M: Members>() {
     MemberList::walk::<M>(&mut InMemory);
 }

@@ -20,7 +20,7 @@ pub(crate) const DEFAULT: &str = "$default";
 /// The method of a route that takes all methods.
 pub(crate) const ANY: &str = "ANY";
 
-/// The methods that a route can have, besides.
+/// The other methods that a route can have.
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
 /// The method of a route in a template.
