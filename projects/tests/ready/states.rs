@@ -1,4 +1,4 @@
-//! Every state that few steps lead to, in `cargo proof` one more: what is ready is what a claim would get, and rows
+//! Every state that four steps lead to, and in `cargo proof` five: what is ready is what a claim would get, and rows
 //! know leases as slices do.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -153,8 +153,8 @@ impl LetterBox {
         stream::iter(handles).map(show).buffer_unordered(SHOWN_AT_ONCE).collect::<()>().await;
     }
 
-    /// How many messages it keeps in groups, hidden or not, as a FIFO queue does; about, and `None` if SQS does not say
-    /// it. As long as a message is hidden, SQS gives no later one of its group.
+    /// About how many messages it keeps in groups, hidden or not; only a FIFO queue has groups. `None` if SQS does not
+    /// say it. As long as a message is hidden, SQS gives no later one of its group.
     pub async fn in_groups(&self) -> Option<u64> {
         let Kind::Queue { client, url, .. } = &self.0 else { return Some(0) };
         let asked = client.get_queue_attributes().queue_url(url).attribute_names(Attribute::All);

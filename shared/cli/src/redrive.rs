@@ -29,9 +29,9 @@ function. Without it, `--queue` takes a URL, and `--bucket` the name of the buck
 
 Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus
 again as they were, so every rule that takes them gets them. The function and the rule that failed are shown. While a
-redrive works, its messages are hidden from others; if it is broken off, for 30 seconds. Of a group of commands, SQS gives
-the first ten letters, and later ones only when these are gone. So `--dry-run` shows the first ones, in their order, and says
-how many follow.
+redrive works, its messages are hidden from others; if it is broken off, for 30 seconds. Of a group of commands, SQS
+gives the first letters, at most ten, and later ones only when these are gone. So `--dry-run` shows the first ones, in
+their order, and says how many follow.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
 project-views hold nothing that the next event would not bring: delete them.

@@ -64,8 +64,8 @@ pub fn look(letter: Result<Letter>, name: String) -> Tried {
 }
 
 /// Goes through the letters of a store, and passes each to `told`. Without `does` they are only looked at. The letters
-/// that stay are visible to the next run at once. Says how many more wait behind those that stay, in their groups;
-/// about, and `None` if that is not known.
+/// that stay are visible to the next run at once. Says about how many more wait after those that stay, in their groups,
+/// and `None` if that is not known.
 pub async fn each(
     store: &mut LetterBox,
     does: Option<&Does>,

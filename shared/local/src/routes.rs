@@ -24,6 +24,11 @@ pub(crate) fn route_of<'r, 'p>(
     possible.min_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, found)| found)
 }
 
+/// Whether a route takes requests of this path, by any method.
+pub(crate) fn takes_path(routes: &[Route], path: &str) -> bool {
+    routes.iter().any(|route| fit(&route.path, path).is_some())
+}
+
 /// How well the path of a route fits that of a request. The best comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
@@ -73,7 +78,7 @@ fn fit<'r, 'p>(route: &'r str, path: &'p str) -> Option<(Fit, Variables<'r, 'p>)
 mod tests {
     use super::*;
 
-    /// Which of these routes takes each request: `GET /pets` is taken by the route behind the arrow.
+    /// Checks which of these routes takes each request. `None` stands for a request that no route takes.
     #[track_caller]
     fn check(routes: &[&str], taken: &[(&str, Option<&str>)]) {
         let route = |key: &&str| {

@@ -31,7 +31,7 @@ use crate::{
     port,
     queue_poller::QueuePoller,
     queues::{Message, Queues},
-    routes::route_of,
+    routes::takes_path,
     sam, schedule,
     services::{self, Services},
     stream::Poller,
@@ -138,7 +138,8 @@ impl RunningStack {
         if options.auth {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
-        if route_of(&model.routes, "GET", "/").is_none() {
+        // A path of its own in the router would hide the template's routes of that path, also those of other methods.
+        if !takes_path(&model.routes, "/") {
             routes = routes.merge(api::to_console(console.clone()));
         }
         port::serve(&mut tasks, api_listener, port::named(routes, &options.root));

@@ -10,8 +10,8 @@ use ringfence_reactors::{Reactor, kit::check_reactor};
 
 use crate::{MemberList, Members, Visitor};
 
-/// Runs the cases of every slice, due and reactor that `M` lists, in memory. Each context has a test that calls it.
-/// That test is built in a second or two. The tests of the stack, which run the cases on DynamoDB, are built with all
+/// Runs the cases of every slice, due and reactor that `M` lists, in memory. Each context has a test that calls it,
+/// which is built in a second or two. The tests of the stack, which run the cases on DynamoDB, are built with all
 /// contexts. Panics with the place of a case that fails.
 pub fn check_cases_in_memory<M: Members>() {
     MemberList::walk::<M>(&mut InMemory);

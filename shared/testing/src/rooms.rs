@@ -21,8 +21,9 @@ use crate::template::{check_none, differences, model};
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
-/// written in the list of its context. Every context runs its cases in memory. Every slice needs a file and a binary of
-/// its name, and every binary a function, which it runs. No slice may use another. Says what to write.
+/// written in the list of its context. Every context needs a test that runs its cases in memory. Every slice needs a
+/// file and a binary of its name, and every binary a function, which it runs. No slice may use another. Says what to
+/// write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);

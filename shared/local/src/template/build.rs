@@ -103,7 +103,8 @@ impl Model {
                     let HttpApiEvent { path, method, auth: own, .. } =
                         view.property(id, body, &properties)?;
                     let (function, token_scopes) = (binary.to_owned(), auth.token_scopes(own));
-                    self.routes.push(Route { method, path, function, token_scopes });
+                    let new = Route { method, path, function, token_scopes };
+                    new.add_to(&mut self.routes).map_err(|e| not_understood(id, &properties, &e))?;
                 }
                 "DynamoDB" => {
                     let stream: StreamEvent = view.property(id, body, &properties)?;

@@ -15,12 +15,27 @@ pub struct Route {
     pub token_scopes: Option<Vec<String>>,
 }
 
+impl Route {
+    /// Adds it to those of a template. SAM refuses a second route of a method and a path, and so does this.
+    pub(super) fn add_to(self, routes: &mut Vec<Self>) -> Result<(), String> {
+        let Self { method, path, .. } = &self;
+        if path == DEFAULT && method != ANY {
+            return Err(format!("{method} {DEFAULT}: it takes all methods, write Method: {ANY}"));
+        }
+        if routes.iter().any(|it| it.method == *method && it.path == *path) {
+            return Err(format!("a second route {method} {path}"));
+        }
+        routes.push(self);
+        Ok(())
+    }
+}
+
 /// The path of the route that takes what no other one takes.
 pub(crate) const DEFAULT: &str = "$default";
 /// The method of a route that takes all methods.
 pub(crate) const ANY: &str = "ANY";
 
-/// The methods that a route can have, besides.
+/// The other methods that a route can have.
 const METHODS: [&str; 7] = ["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"];
 
 /// The method of a route in a template.

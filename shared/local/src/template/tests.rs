@@ -285,6 +285,8 @@ fn a_part_that_is_not_understood_is_refused_by_name() {
     for path in ["orders", "/a/{b+}/c"] {
         check_refused("Path: /own", &format!("Path: '{path}'"), &format!("the path {path}: "));
     }
+    check_refused("Path: /own", "Path: /open", "a second route GET /open");
+    check_refused("Path: /own", "Path: $default", "it takes all methods, write Method: ANY");
     let old = "Method: post, PayloadFormatVersion: '1.0'";
     check_refused("Method: post", old, "unknown variant `1.0`, expected `2.0`");
     check_refused(

@@ -54,8 +54,8 @@ async fn a_rehearsal_of_projects_writes_nothing_and_has_outcome_reads_and_price(
     rehearse::<SharedProjects>("projects/template.yaml").await;
 }
 
-/// The command of each case of every slice, in `cargo test` of every third, is rehearsed and then carried out, twice
-/// with an idempotency key and once without.
+/// Rehearses the command of each case of every slice, and then carries it out, twice with an idempotency key and once
+/// without. In `cargo test` it takes every third case of a slice.
 async fn rehearse<M: Members>(template: &str) {
     let template = Template::load(&workspace_root().join(template)).unwrap();
     let mut checks = Checks { template: &template, all: Vec::new() };

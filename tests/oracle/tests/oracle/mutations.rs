@@ -24,6 +24,23 @@ fn the_text_of_every_mutation_occurs_once_in_its_file() {
     assert!(all.len() >= 150, "{} mutations", all.len());
 }
 
+/// `cargo proof mutants` builds all of them at once, so it would end if one did not exist.
+#[test]
+fn every_test_target_that_a_mutation_names_exists() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1"]);
+    let metadata = cargo.current_dir(root()).output().unwrap().stdout;
+    let metadata = String::from_utf8(metadata).unwrap();
+    for mutation in read(root()).unwrap() {
+        for run in &mutation.tests {
+            let target = &run.target;
+            let found = format!(r#""kind":["test"],"crate_types":["bin"],"name":"{target}""#);
+            let exists = target.ends_with(".lib") || metadata.contains(&found);
+            assert!(exists, "{mutation}: there is no test target {target}");
+        }
+    }
+}
+
 #[test]
 fn a_place_is_found_across_lines_and_only_if_it_is_the_only_one() {
     let source = "if a {\n    b\n        .c()\n}\nif b {\n    d;\n}\n";

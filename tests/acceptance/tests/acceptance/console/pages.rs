@@ -240,7 +240,7 @@ pub(crate) async fn a_page_has_as_many_events_as_it_is_asked_for_and_no_more_sta
     browser: &Browser,
     site: &Site,
 ) {
-    // More than on a page that is not asked for a number; 10,000 are the most.
+    // A page has 100 unless it is asked for another number, and 10,000 at most.
     let crowd = bound(150, 10_000);
     site.fill(crowd).await;
     browser.open(&site.url(&format!("/events?limit={crowd}"))).await;
