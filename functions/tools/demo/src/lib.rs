@@ -15,7 +15,7 @@ use std::{
 };
 
 /// What a first build takes on one processor, in seconds.
-const PROCESSOR_SECONDS: usize = 400;
+const PROCESSOR_SECONDS: usize = 350;
 /// What it takes at least, because libraries wait for each other.
 const SECONDS_MIN: usize = 120;
 /// The pause between two lines about the progress, where there is no terminal.
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_first_build_is_announced_for_the_processors_of_the_machine() {
-        for (processors, minutes) in [(1, 7), (2, 4), (4, 2), (64, 2)] {
+        for (processors, minutes) in [(1, 6), (2, 3), (4, 2), (64, 2)] {
             let announcement = announcement(processors);
             let expected = format!("about {minutes} minutes with the {processors} processors");
             assert!(announcement.contains(&expected), "{announcement}");

@@ -104,7 +104,8 @@ impl Model {
                         view.property(id, body, &properties)?;
                     let (function, token_scopes) = (binary.to_owned(), auth.token_scopes(own));
                     let new = Route { method, path, function, token_scopes };
-                    new.add_to(&mut self.routes).map_err(|e| not_understood(id, &properties, &e))?;
+                    new.add_to(&mut self.routes)
+                        .map_err(|e| not_understood(id, &properties, &e))?;
                 }
                 "DynamoDB" => {
                     let stream: StreamEvent = view.property(id, body, &properties)?;
