@@ -170,7 +170,7 @@ where
             SdkError::TimeoutError(_) | SdkError::ResponseError(_) => {
                 Self::Unknown { source: error.into() }
             }
-            // Nothing was sent. Without a Region there is no endpoint, or the endpoint is not a URL.
+            // Nothing was sent: the Region is missing, or the endpoint is not a URL.
             SdkError::DispatchFailure(ref failure)
                 if failure.is_user()
                     || failure

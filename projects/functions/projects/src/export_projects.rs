@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::ProjectId;
 use crate::exchange::{Segment, Segments};
 
-/// After so many entries the segments are written, even if no entry is of a project.
+/// The segments are written after this many entries of the index, although perhaps none of them is of a project.
 const ROUND_ENTRIES: usize = 5_000;
 /// How many bytes of lines are held before their segments are written. The last line may add to them.
 const ROUND_BYTES: usize = 8 * 1_024 * 1_024;

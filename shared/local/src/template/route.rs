@@ -11,7 +11,7 @@ pub struct Route {
     pub path: String,
     /// The binary of its function.
     pub function: String,
-    /// The scopes of which a token needs one, if there are any; `None` if the route takes no tokens.
+    /// A token needs one of these scopes, if there are any. `None` if the route takes no tokens.
     pub token_scopes: Option<Vec<String>>,
 }
 
