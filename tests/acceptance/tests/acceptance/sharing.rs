@@ -83,7 +83,8 @@ async fn leases_end(api: &Api) {
 
 /// An agent claims an edge, spawns three children, others do their work, and it folds them back.
 async fn a_state_machine_shares_work(api: &Api) {
-    begin(api, "shared", 3_600_000, &["REQ-F-WHOLE-001"]).await;
+    let features = ["REQ-F-WHOLE-001", "REQ-F-WHOLE-002", "REQ-F-PART-004"];
+    begin(api, "shared", 3_600_000, &features).await;
     let template = crate::template_of(PROJECTS).model("").unwrap();
     let functions = template.functions.iter().map(|it| (it.id.clone(), json!(it.binary)));
     let functions: Value = functions.collect::<serde_json::Map<_, _>>().into();
@@ -118,6 +119,19 @@ async fn a_state_machine_shares_work(api: &Api) {
     let again = json!({ "edge": whole, "agent": "eve", "claim": "late" });
     let (status, answer) = api.project("claim-edge", &again).await;
     assert_eq!((status, &answer["code"]), (422, &json!("AlreadyConverged")), "{answer}");
+    // Another agent has the edge of the only child. The parent's edge is free again.
+    let of_child =
+        json!({ "edge": "shared/REQ-F-PART-004/design_code", "agent": "bob", "claim": "b2" });
+    assert_eq!(types(api.project("claim-edge", &of_child).await), ["EdgeStarted"]);
+    let mut input = input;
+    input["feature"] = json!("REQ-F-WHOLE-002");
+    input["children"] = json!([child(4, "ada")]);
+    let (ended, tried) = run_machine(lambda, &functions, "run-3", &input).await.unwrap();
+    assert!(ended.as_str().unwrap().contains(r#""code":"EdgeHeld""#), "{ended}");
+    assert_eq!(tried, ["Claim", "SpawnChild", "ClaimChild", "Release"]);
+    let free = json!({ "edge": "shared/REQ-F-WHOLE-002/design_code", "agent": "carl", "claim": "c1" });
+    assert_eq!(types(api.project("claim-edge", &free).await), ["EdgeStarted"]);
+
     let release = json!({
         "project": "shared", "version": "1.0.0", "agent": "eve", "notes": "all of it",
         "features": ["shared/REQ-F-WHOLE-001", "shared/REQ-F-PART-001", "shared/REQ-F-PART-003"],

@@ -1,10 +1,11 @@
 //! project-events: what happened in a project, in the order in which it was recorded. One row for each feature,
 //! edge, agent and type of an event, named `<project>/feature/<feature>/<time>/<event>`, and so on with `edge`,
-//! `agent` and `type`.
+//! `agent` and `type`. Two more rows have the whole project, `<project>/time/<time>/<event>`, and what an agent did in
+//! all projects, `*/agent/<agent>/<time>/<event>`.
 //!
 //! The time is RFC 3339 with milliseconds, so ids sort as times do: the list with the prefix `shop/agent/ada/`, `from`
 //! and `to` days, and the order `desc` is what Ada did, the last first. A name of an edge is
-//! `<feature>/<edge>`. An event has about four rows, and each costs two write units.
+//! `<feature>/<edge>`, and no project is called `*`. An event has about six rows, and each costs two write units.
 
 use ringfence::{prelude::*, rfc3339};
 use ringfence_views::View;
@@ -118,15 +119,18 @@ impl View for ProjectEvents {
 
     fn rows(Recorded { id, at_ms, event_type, about, .. }: &Recorded) -> Vec<String> {
         let Some(project) = about.project() else { return vec![] };
-        let time = rfc3339(*at_ms);
-        let row = |key: &str, name: String| format!("{project}/{key}/{name}/{time}/{id}");
+        let event = format!("{}/{id}", rfc3339(*at_ms));
+        let row = |key: &str, name: String| format!("{project}/{key}/{name}/{event}");
         let features = about.features().map(|feature| row("feature", feature.to_string()));
         let edge = about.edge.as_ref().map(|edge| {
             let EdgeRef { feature, name } = edge;
             row("edge", format!("{}/{name}", feature.feature))
         });
-        let agent = about.agent.as_ref().map(|agent| row("agent", agent.to_string()));
-        features.chain(edge).chain(agent).chain([row("type", event_type.clone())]).collect()
+        let agent = about.agent.iter().flat_map(|agent| {
+            [row("agent", agent.to_string()), format!("*/agent/{agent}/{event}")]
+        });
+        let all = [row("type", event_type.clone()), format!("{project}/time/{event}")];
+        features.chain(edge).chain(agent).chain(all).collect()
     }
 
     fn evolve(_: Option<EventRow>, _id: &str, recorded: &Recorded) -> Option<EventRow> {
@@ -210,7 +214,7 @@ impl Said {
 }
 
 #[test]
-fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
+fn an_event_has_rows_for_each_feature_edge_agent_and_type_and_for_the_project() {
     use crate::ReleaseCreated;
     use crate::facts::*;
     use ringfence::kit::BEGIN_MS;
@@ -237,11 +241,15 @@ fn an_event_has_a_row_for_each_feature_edge_agent_and_type() {
         .wait(1_000)
         .and(events![release])
         .then::<ProjectEvents>([
+            ("*/agent/ada/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("*/agent/eve/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
             ("shop/agent/ada/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
             ("shop/agent/eve/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
             ("shop/edge/REQ-F-AUTH-001/design_code/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
             ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
             ("shop/feature/REQ-F-AUTH-001/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
+            ("shop/time/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
+            ("shop/time/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
             ("shop/type/EdgeStarted/2024-06-23T00:00:00.000Z/dcb/1", started_row()),
             ("shop/type/ReleaseCreated/2024-06-23T00:00:01.000Z/dcb/2", released_row()),
         ]);

@@ -1,5 +1,5 @@
 //! The file of another program: an event a line, as a JSON object with `event_type` and `timestamp`. What the event is
-//! about and what it says is beside them, or in `data`.
+//! about and what it says is beside them, or in `data` or `payload`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,6 +11,9 @@ use serde_json::{Map, Value};
 
 use super::json;
 use projects::line::snake_case;
+
+/// The members that name the feature of a line.
+pub(crate) const FEATURE: &[&str] = &["feature", "feature_id", "featureId"];
 
 /// A number that is larger counts milliseconds since 1970, and not seconds.
 const SECONDS_MAX: f64 = 1e11;
@@ -63,10 +66,11 @@ impl Foreign {
         snake_case(&self.event_type)
     }
 
-    /// The first of these members that the line or its `data` has.
+    /// The first of these members that the line, its `data` or its `payload` has.
     pub(crate) fn member(&self, names: &[&str]) -> Option<&Value> {
-        let data = self.members.get("data").and_then(Value::as_object);
-        let has = |name: &&str| of(&self.members, name).or_else(|| of(data?, name));
+        let within = |name| self.members.get(name).and_then(Value::as_object);
+        let places = [Some(&self.members), within("data"), within("payload")];
+        let has = |name: &&str| places.iter().flatten().find_map(|members| of(members, name));
         names.iter().find_map(has)
     }
 
@@ -92,12 +96,13 @@ impl Foreign {
 
     /// The edge that the line is about.
     pub(crate) fn edge(&self, project: &ProjectId) -> Option<EdgeRef> {
-        Some(self.feature(project, &["feature"])?.edge(&self.edge_name()?))
+        Some(self.feature(project, FEATURE)?.edge(&self.edge_name()?))
     }
 
     /// Whether the line tells of work, which the project's graph must have the edge for.
     pub(crate) fn is_work(&self) -> bool {
-        ["edge_started", "iteration_completed", "edge_converged"].contains(&&*self.kind())
+        ["edge_claim", "edge_started", "iteration_completed", "edge_converged"]
+            .contains(&&*self.kind())
     }
 
     /// The agent that it names.
@@ -121,7 +126,8 @@ impl Foreign {
     pub(crate) fn names(&self, names: &[&str]) -> Vec<String> {
         let name = |value: &Value| {
             let of = |name| value.get(name).and_then(Value::as_str);
-            let name = value.as_str().or_else(|| of("feature")).or_else(|| of("id"));
+            let of_feature = || FEATURE.iter().copied().find_map(of);
+            let name = value.as_str().or_else(of_feature).or_else(|| of("id"));
             name.map_or_else(|| value.to_string(), str::to_owned)
         };
         self.member(names).and_then(Value::as_array).into_iter().flatten().map(name).collect()
@@ -254,12 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_line_is_about_is_beside_its_type_or_in_its_data() {
+    fn what_a_line_is_about_is_beside_its_type_or_in_its_data_or_payload() {
         let project = "shop".parse().unwrap();
         let (feature, edge) = ("REQ-F-AUTH-001", "design → code");
         for value in [
             json!({ "event_type": "edge_started", "feature": feature, "edge": edge }),
             json!({ "type": "EdgeStarted", "feature": null, "data": { "feature": feature, "edge": edge } }),
+            json!({ "event_type": "edge_claim", "feature_id": feature, "payload": { "edge": edge } }),
         ] {
             let edge = line(&value).edge(&project).unwrap();
             assert_eq!(edge.to_string(), "shop/REQ-F-AUTH-001/design_code");

@@ -35,7 +35,7 @@ const IMPORT_ID: &str = "importId";
 The file has a JSON object a line, with `event_type` and `timestamp`. The project is a local one or begins with the
 import; `publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy of it. Then others can work
 on it meanwhile. A line becomes an event of the project if it is of one of these types:
-project_initialized, edge_started, iteration_completed, edge_converged, edge_released, claim_rejected, claim_expired,
+project_initialized, edge_claim, edge_started, iteration_completed, edge_converged, edge_released, claim_rejected, claim_expired,
 convergence_escalated, review_completed, spawn_created, spawn_folded_back, checkpoint_created, gaps_validated,
 intent_raised, release_created. All others are kept as they are, and so is a line that does not fit. The report says why. A
 line is imported once, by its `event_id` or else by what it says. So the file can grow and be imported again, and the

@@ -10,7 +10,7 @@ use projects::{
 };
 use ringfence::NewEvent;
 
-use super::foreign::Foreign;
+use super::foreign::{FEATURE, Foreign};
 use super::importer::{Importer, Why};
 
 const NO_FEATURE: &str = "it names no feature of a project, such as REQ-F-AUTH-001";
@@ -53,7 +53,7 @@ impl Importer<'_> {
         match &*line.kind() {
             "project_initialized" if begins => Ok(()),
             "project_initialized" => Err("the project has begun already".to_owned()),
-            "edge_started" => self.start(line),
+            "edge_claim" | "edge_started" => self.start(line),
             "iteration_completed" => self.iterate(line),
             "edge_converged" => self.converge(line),
             "edge_released" => self.release(line),
@@ -330,5 +330,5 @@ impl Importer<'_> {
 /// The feature that a line says is born or folded back.
 fn child(line: &Foreign, project: &ProjectId) -> Option<FeatureRef> {
     let child = line.feature(project, &["child", "child_vector"]);
-    child.or_else(|| line.feature(project, &["feature"]))
+    child.or_else(|| line.feature(project, FEATURE))
 }

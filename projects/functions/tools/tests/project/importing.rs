@@ -17,8 +17,8 @@ const FILE: &str = r#"{"event_type":"project_initialized","timestamp":"2026-02-1
 {"event_type":"iteration_completed","timestamp":"20260219T120003Z","feature":"REQ-F-AUTH-001","edge":"design→code","status":"converged","delta":0,"req_keys":["SIGN-IN"]}
 {"event_type":"feature_folded_back","timestamp":"2026-02-19T12:00:04Z","data":{"parent_vector":"REQ-F-AUTH-001","child_vector":"REQ-F-CHILD-001","outputs":["a.md"]}}
 {"event_type":"edge_converged","timestamp":"2026-02-19T12:00:05Z","feature":"REQ-F-AUTH-001","edge":"design→code"}
-{"event_type":"iteration_completed","timestamp":"2026-02-19T12:00:06Z","feature":"REQ-F-SEARCH-001","edge":"code↔tests","status":"blocked","delta":1}
-{"event_type":"edge_started","timestamp":"2026-02-19T12:00:07Z","feature":"REQ-F-AUTH-001","edge":"design→code"}
+{"event_type":"iteration_completed","timestamp":"2026-02-19T12:00:06Z","feature_id":"REQ-F-SEARCH-001","edge":"code↔tests","payload":{"status":"blocked","delta":1}}
+{"event_type":"edge_claim","timestamp":"2026-02-19T12:00:07Z","agent_id":"primary","payload":{"feature_id":"REQ-F-AUTH-001","edge":"design→code"}}
 {"event_type":"spawn_created","timestamp":"2026-02-19T12:00:08Z","feature":"REQ-F-PAY-001","title":"People pay"}
 {"event_type":"edge_started","timestamp":"2026-02-19T12:00:09Z","feature":"all","edge":"design→code"}
 "#;
