@@ -2,7 +2,8 @@
 
 use futures::future::join_all;
 use ringfence::kit::id;
-use ringfence::{Context, HandleError, Handled, Outcome, Slice, events};
+use ringfence::prelude::*;
+use ringfence::{HandleError, Handled, Outcome};
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, seed_thread};
 use ringfence_local::bound;
@@ -10,7 +11,10 @@ use serde_json::json;
 
 use crate::faults::renamed;
 use crate::seats::{COURSES_MAX, CourseDefined, Subscribe};
-use crate::shop::{AddProduct, OrderListed, PlaceOrder, ProductListed, ProductStocked};
+use crate::shop::{
+    AddProduct, ChangeProductName, OrderListed, PlaceOrder, ProductAdded, ProductId, ProductListed,
+    ProductStocked, Shop,
+};
 use crate::stack::{NOW_MS, Stack, append, code, envelope};
 use crate::weather::Slow;
 
@@ -150,4 +154,59 @@ async fn orders_of_a_product_pass_beside_its_other_events() {
     assert_eq!(stack.count("OrderPlaced").await, placed);
     assert!(names.iter().all(|appended| *appended));
     stack.check_fences().await;
+}
+
+/// Adds units of a product. It reads another type than [`ChangeProductName`], in the same partition.
+#[derive(Clone, Debug, PartialEq, Command)]
+struct Stock {
+    #[tag(partition)]
+    product_id: ProductId,
+}
+
+#[derive(Reads)]
+enum Stocked {
+    ProductStocked,
+}
+
+/// How often units were added.
+#[derive(Default)]
+struct Times(usize);
+
+impl State for Times {
+    type Reads = Stocked;
+
+    fn evolve(self, Stocked::ProductStocked: Stocked) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl Slice for Stock {
+    const NAME: &'static str = "stock";
+    type Context = Shop;
+    type State = Times;
+    type Writes = ProductStocked;
+    type Rejection = Never;
+
+    fn decide(&self, _: &Times, _: &CommandContext) -> Result<Vec<ProductStocked>, Never> {
+        Ok(vec![ProductStocked { product_id: self.product_id.clone() }])
+    }
+}
+
+/// docs/operations.md has the figures.
+#[tokio::test(start_paused = true)]
+async fn changes_of_two_types_of_one_product_meet_at_its_next_slot_and_all_are_accepted() {
+    let conflicts = async |of_each: usize, of_other: usize| {
+        let stack = stack::<AddProduct>().await;
+        stack.seed(events![ProductAdded { product_id: id("p1"), name: "Lamp".to_owned() }]).await;
+        let names = (0..of_each).map(async |n| {
+            let name = format!("Lamp {n}");
+            stack.accept(ChangeProductName { product_id: id("p1"), name }).await
+        });
+        let stocks = (0..of_other).map(async |_| stack.accept(Stock { product_id: id("p1") }).await);
+        let (names, stocks) = tokio::join!(join_all(names), join_all(stocks));
+        stack.check_fences().await;
+        names.iter().chain(&stocks).map(|it| it.conflicts.len()).sum::<usize>()
+    };
+    let alone = [conflicts(10, 0).await, conflicts(0, 10).await];
+    assert_eq!((alone, conflicts(10, 10).await), ([18, 18], 48));
 }
