@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeMap,
+    error::Error,
     net::SocketAddr,
     str::Utf8Error,
     sync::{Arc, OnceLock},
@@ -17,6 +18,7 @@ use axum::{
     routing::get,
 };
 use base64::{Engine, engine::general_purpose::STANDARD};
+use http_body_util::LengthLimitError;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -66,12 +68,21 @@ async fn handle<I: Invoke>(
     let found = route_of(&api.routes, parts.method.as_str(), parts.uri.path());
     let Some((route, variables)) = found else { return not_found().await };
     let Ok(parameters) = decoded(&variables) else { return not_utf8() };
+    // API Gateway would join them, and nobody could say which of them was meant.
+    if parts.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
+        return message(StatusCode::BAD_REQUEST, "Bad Request");
+    }
     let caller = match api.authorizer.admit(route, &parts) {
         Ok(caller) => caller,
         Err(answer) => return *answer,
     };
-    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MAX).await else {
-        return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    let body = match axum::body::to_bytes(body, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(error) if is_too_long(&error) => {
+            return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+        }
+        // The body broke off, or is not in chunks as its header says.
+        Err(_) => return message(StatusCode::BAD_REQUEST, "Bad Request"),
     };
     let mut event = event(route, peer, &parameters, &parts, &body);
     if let Some(caller) = caller {
@@ -92,6 +103,10 @@ async fn handle<I: Invoke>(
             }
         }
     }
+}
+
+fn is_too_long(error: &axum::Error) -> bool {
+    error.source().is_some_and(|cause| cause.is::<LengthLimitError>())
 }
 
 /// The variables of the path, as functions get them.
@@ -194,12 +209,12 @@ fn join(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, S
     joined
 }
 
-/// API Gateway passes on these content types as they are, and all others in base64.
+/// API Gateway passes on these content types as they are. All others come in base64, `…+json` too, and a body without
+/// one.
 fn is_text(headers: &BTreeMap<String, String>) -> bool {
-    let Some(content_type) = headers.get("content-type") else { return true };
+    let Some(content_type) = headers.get("content-type") else { return false };
     let kind = content_type.split(';').next().unwrap_or_default().trim();
     kind.starts_with("text/")
-        || kind.ends_with("+json")
         || ["application/json", "application/xml", "application/javascript"].contains(&kind)
 }
 

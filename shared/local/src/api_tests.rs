@@ -1,5 +1,7 @@
 use std::sync::Mutex;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
 use ringfence_token::{AUDIENCE, ISSUER, token_cases};
 
 use super::*;
@@ -103,10 +105,13 @@ async fn other_content_types_come_in_base64() {
     let (url, fake) = start(ok).await;
     let url = format!("{url}/ordering/place-order");
     post(url.clone(), "application/x-www-form-urlencoded", "a=1").await;
-    post(url, "application/json", vec![0xff]).await;
+    post(url.clone(), "application/json", vec![0xff]).await;
+    post(url.clone(), "application/merge-patch+json", "{}").await;
+    reqwest::Client::new().post(url).body("{}").send().await.expect("an answer");
     let given = fake.given.lock().expect("a lock");
     let bodies: Vec<_> = given.iter().map(|(_, e)| (&e["body"], &e["isBase64Encoded"])).collect();
-    assert_eq!(bodies, [(&json!("YT0x"), &json!(true)), (&json!("/w=="), &json!(true))]);
+    let expected = ["YT0x", "/w==", "e30=", "e30="].map(|body| (json!(body), json!(true)));
+    assert_eq!(bodies, expected.each_ref().map(|(body, is)| (body, is)));
 }
 
 #[tokio::test]
@@ -144,6 +149,16 @@ fn check_error(answer: (u16, String), status: u16, text: &str) {
     assert_eq!(answer, (status, format!("{{\"message\":\"{text}\"}}")));
 }
 
+/// Sends these bytes, and looks at the status of the answer.
+async fn check_sent(url: &str, bytes: &str, status: &str) {
+    let address = url.strip_prefix("http://").expect("a URL");
+    let mut to = tokio::net::TcpStream::connect(address).await.expect("a connection");
+    to.write_all(bytes.as_bytes()).await.expect("sent");
+    let mut answer = [0; 12];
+    to.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer[9..], status.as_bytes());
+}
+
 #[tokio::test]
 async fn failures_have_the_answers_of_api_gateway() {
     let function = || "place-order".to_owned();
@@ -172,6 +187,15 @@ async fn failures_have_the_answers_of_api_gateway() {
     let long = vec![b'x'; BODY_BYTES_MAX + 1];
     let answer = post(format!("{url}{path}"), "text/plain", long).await;
     check_error(answer, 413, "Request Entity Too Large");
+    let twice = reqwest::Client::new().post(format!("{url}{path}"));
+    let twice = twice.header("authorization", "Bearer a").header("authorization", "Bearer b");
+    assert_eq!(twice.send().await.expect("an answer").status(), 400);
+    check_sent(
+        &url,
+        &format!("POST {path} HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"),
+        "400",
+    )
+    .await;
     assert!(fake.given.lock().expect("a lock").is_empty());
 }
 

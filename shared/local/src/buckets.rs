@@ -34,6 +34,12 @@ pub enum BucketError {
         /// The key asked for.
         key: String,
     },
+    /// S3, or the folder of the bucket, takes no such key.
+    #[error("the key can't be used: {why}")]
+    Key {
+        /// What it has to be.
+        why: String,
+    },
     /// Its folder can't be read or written.
     #[error("the folder of bucket {bucket} can't be used")]
     Folder {
@@ -44,6 +50,9 @@ pub enum BucketError {
         source: io::Error,
     },
 }
+
+/// The most bytes of a key, as for S3.
+const KEY_BYTES_MAX: usize = 1_024;
 
 /// All buckets of the stack.
 #[derive(Clone, Debug)]
@@ -120,6 +129,10 @@ impl Buckets {
         if !self.names.iter().any(|name| name == bucket) {
             return Err(BucketError::NoBucket { bucket: bucket.to_owned() });
         }
+        if key.len() > KEY_BYTES_MAX {
+            let why = format!("it has {} bytes, and may have {KEY_BYTES_MAX}", key.len());
+            return Err(BucketError::Key { why });
+        }
         // A key such as `../x` is not a file of the bucket.
         if !Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(BucketError::NoKey { key: key.to_owned() });
@@ -129,7 +142,13 @@ impl Buckets {
 }
 
 fn failed(bucket: &str, source: io::Error) -> BucketError {
-    BucketError::Folder { bucket: bucket.to_owned(), source }
+    match source.kind() {
+        // A part of the key is longer than a file's name may be, or has a NUL.
+        io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {
+            BucketError::Key { why: format!("here it is the path of a file: {source}") }
+        }
+        _ => BucketError::Folder { bucket: bucket.to_owned(), source },
+    }
 }
 
 fn collect(root: &Path, folder: &Path, objects: &mut Vec<Object>) -> io::Result<()> {

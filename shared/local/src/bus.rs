@@ -16,6 +16,10 @@ use crate::{
     template::{ACCOUNT, Model, REGION, Rule, last_part},
 };
 
+/// The most characters of an entry's DetailType and Source.
+const DETAIL_TYPE_MAX: usize = 128;
+const SOURCE_MAX: usize = 256;
+
 /// An entry of PutEvents.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -51,19 +55,26 @@ impl BusEntry {
 
     /// The event that targets get, with its bus.
     fn event(self, now: DateTime<Utc>) -> Result<(String, Value), RefusedEntry> {
-        let required = |value: Option<String>, name| {
-            value.filter(|value| !value.is_empty()).ok_or_else(|| RefusedEntry {
+        let required = |value: Option<String>, name, max| {
+            let refused = |why: String| RefusedEntry {
                 code: "InvalidArgument",
-                message: format!("Parameter {name} is not valid. Reason: it is required."),
-            })
+                message: format!("Parameter {name} is not valid. Reason: {why}."),
+            };
+            match value.filter(|value| !value.is_empty()) {
+                None => Err(refused("it is required".to_owned())),
+                Some(value) if value.chars().count() > max => {
+                    Err(refused(format!("it has more than {max} characters")))
+                }
+                Some(value) => Ok(value),
+            }
         };
-        let source = required(self.source, "Source")?;
+        let source = required(self.source, "Source", SOURCE_MAX)?;
         if source.starts_with("aws.") {
             let message = format!("Not authorized for the source {source}.");
             return Err(RefusedEntry { code: "NotAuthorizedForSourceException", message });
         }
-        let detail_type = required(self.detail_type, "DetailType")?;
-        let detail = required(self.detail, "Detail")?;
+        let detail_type = required(self.detail_type, "DetailType", DETAIL_TYPE_MAX)?;
+        let detail = required(self.detail, "Detail", usize::MAX)?;
         let detail: Value =
             serde_json::from_str(&detail).ok().filter(Value::is_object).ok_or_else(|| {
                 RefusedEntry { code: "MalformedDetail", message: "Detail is malformed.".to_owned() }

@@ -56,6 +56,14 @@ pub enum SendError {
         /// The parameter that is missing.
         parameter: &'static str,
     },
+    /// A parameter has a value that SQS does not take.
+    #[error("{parameter}: {why}")]
+    Invalid {
+        /// The parameter.
+        parameter: &'static str,
+        /// What it has to be.
+        why: &'static str,
+    },
 }
 
 /// The group of a message, and what tells it from others.
@@ -65,6 +73,31 @@ pub struct MessageOrder {
     pub group: Option<String>,
     /// The deduplication id.
     pub deduplication: Option<String>,
+}
+
+/// The most characters of a group and of a deduplication id.
+const ID_MAX: usize = 128;
+
+impl MessageOrder {
+    fn check(&self, is_fifo: bool) -> Result<(), SendError> {
+        if !is_fifo && self.deduplication.is_some() {
+            let (parameter, why) = ("MessageDeduplicationId", "only a FIFO queue takes one");
+            return Err(SendError::Invalid { parameter, why });
+        }
+        let (group, deduplication) = (&self.group, &self.deduplication);
+        for (parameter, id) in
+            [("MessageGroupId", group), ("MessageDeduplicationId", deduplication)]
+        {
+            let is_id = |id: &String| {
+                (1..=ID_MAX).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+            };
+            if !id.as_ref().is_none_or(is_id) {
+                let why = "it has 1 to 128 letters, digits and punctuation marks of ASCII";
+                return Err(SendError::Invalid { parameter, why });
+            }
+        }
+        Ok(())
+    }
 }
 
 struct Waiting {
@@ -218,6 +251,7 @@ impl Queues {
         let message_id = clock::id();
         let message = |group| Message { message_id: message_id.clone(), body, attributes, group };
         self.change(queue, |to| {
+            order.check(to.resource.is_fifo)?;
             if !to.resource.is_fifo {
                 to.waiting.push(Waiting::new(message(None)));
                 return Ok(message_id.clone());

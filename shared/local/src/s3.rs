@@ -122,6 +122,7 @@ fn refused(failed: &BucketError) -> Response {
     let (status, code) = match failed {
         BucketError::NoBucket { .. } => (StatusCode::NOT_FOUND, "NoSuchBucket"),
         BucketError::NoKey { .. } => (StatusCode::NOT_FOUND, "NoSuchKey"),
+        BucketError::Key { .. } => (StatusCode::BAD_REQUEST, "KeyTooLongError"),
         BucketError::Folder { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "InternalError"),
     };
     error(status, code, &chain(failed))

@@ -32,6 +32,8 @@ const ENTRIES_BYTES_MAX: usize = 1024 * 1024;
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 /// The most messages of one ReceiveMessage call.
 const MESSAGES_MAX: usize = 10;
+/// The longest time for which a message is hidden: twelve hours.
+const VISIBILITY_MAX_S: u64 = 12 * 3600;
 /// The code for a queue that does not exist, and its name in SQS's older protocol.
 const NO_QUEUE: &str = "QueueDoesNotExist";
 const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
@@ -157,6 +159,10 @@ fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         let message = format!("{bytes} bytes: a message has 1 to {MESSAGE_BYTES_MAX}");
         return Err(("InvalidParameterValue", message));
     }
+    if let Some(wrong) = request.message_body.chars().find(|c| !is_of_xml(*c)) {
+        let message = format!("a message can't have the character {wrong:?}");
+        return Err(("InvalidMessageContents", message));
+    }
     let SendMessage { queue_url, message_body, message_group_id, message_deduplication_id } =
         request;
     let order = MessageOrder { group: message_group_id, deduplication: message_deduplication_id };
@@ -164,8 +170,23 @@ fn send_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let id = sent.map_err(|error| match error {
         SendError::Unknown(error) => no_queue(error),
         SendError::Lacks { .. } => ("MissingParameter", error.to_string()),
+        SendError::Invalid { .. } => ("InvalidParameterValue", error.to_string()),
     })?;
     Ok(json!({ "MessageId": id }))
+}
+
+/// The characters of XML 1.0, which SQS takes.
+fn is_of_xml(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// How long a message is hidden, in seconds.
+fn visibility(seconds: u64) -> Result<Duration, (&'static str, String)> {
+    if seconds > VISIBILITY_MAX_S {
+        let message = format!("VisibilityTimeout {seconds}: it is 0 to {VISIBILITY_MAX_S} seconds");
+        return Err(("InvalidParameterValue", message));
+    }
+    Ok(Duration::from_secs(seconds))
 }
 
 fn no_queue(error: UnknownQueue) -> (&'static str, String) {
@@ -195,7 +216,7 @@ fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
         let message = format!("MaxNumberOfMessages {max}: a call takes 1 to {MESSAGES_MAX}");
         return Err(("InvalidParameterValue", message));
     }
-    let visibility = request.visibility_timeout.map(Duration::from_secs);
+    let visibility = request.visibility_timeout.map(visibility).transpose()?;
     let received = services.queues.receive(&request.queue_url, max, visibility);
     let mut received = received.map_err(no_queue)?;
     let is_asked =
@@ -232,7 +253,7 @@ struct ChangeMessageVisibility {
 
 fn change_visibility<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: ChangeMessageVisibility = parse(body)?;
-    let visibility = Duration::from_secs(request.visibility_timeout);
+    let visibility = visibility(request.visibility_timeout)?;
     let ChangeMessageVisibility { queue_url, receipt_handle, .. } = request;
     match services.queues.hide(&queue_url, &receipt_handle, visibility).map_err(no_queue)? {
         true => Ok(json!({})),

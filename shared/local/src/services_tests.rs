@@ -57,9 +57,12 @@ fn entry(bus: &str, detail: &str) -> Value {
 #[tokio::test]
 async fn entries_succeed_and_fail_one_by_one() {
     let url = start().await;
-    let entries = json!([entry("topic", "{}"), entry("topic", "{"), entry("other", "{}")]);
+    let mut long = entry("topic", "{}");
+    long["DetailType"] = json!("é".repeat(129));
+    let entries = json!([entry("topic", "{}"), entry("topic", "{"), entry("other", "{}"), long]);
     let (status, answer) = call(&url, "AWSEvents.PutEvents", json!({ "Entries": entries })).await;
-    assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(2)));
+    assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(3)));
+    assert_eq!(answer["Entries"][3]["ErrorCode"], "InvalidArgument");
     assert!(answer["Entries"][0]["EventId"].is_string());
     assert_eq!(answer["Entries"][1]["ErrorCode"], "MalformedDetail");
     assert_eq!(answer["Entries"][2]["ErrorCode"], "InvalidArgument");
@@ -84,6 +87,19 @@ async fn limits_of_a_call() {
     let message = |queue: &str, body: &str| json!({ "QueueUrl": queue, "MessageBody": body });
     check_refused(send, message("http://x/0/other", "a"), "QueueDoesNotExist").await;
     check_refused(send, message("http://x/0/dead", ""), "InvalidParameterValue").await;
+    check_refused(send, message("http://x/0/dead", "\u{1}"), "InvalidMessageContents").await;
+    for (name, id) in [
+        ("MessageDeduplicationId", "x".to_owned()),
+        ("MessageGroupId", String::new()),
+        ("MessageGroupId", "a b".to_owned()),
+        ("MessageGroupId", "x".repeat(129)),
+    ] {
+        let mut message = message("http://x/0/dead", "a");
+        message[name] = json!(id);
+        check_refused(send, message, "InvalidParameterValue").await;
+    }
+    let hidden = json!({ "QueueUrl": "http://x/0/dead", "VisibilityTimeout": 43_201 });
+    check_refused("AmazonSQS.ReceiveMessage", hidden, "InvalidParameterValue").await;
 }
 
 #[tokio::test]
@@ -181,6 +197,12 @@ async fn clients_of_s3_list_get_put_and_delete_objects() {
     for (path, code) in [("/lost/other", "NoSuchKey"), ("/found?list-type=2", "NoSuchBucket")] {
         let (status, gone) = get(path).await;
         assert!(status == 404 && gone.contains(&format!("<Code>{code}</Code>")), "{gone}");
+    }
+    for key in ["x/".repeat(513), "x".repeat(256), "a%00".to_owned()] {
+        let put = client.put(format!("{url}/lost/{key}")).body("x").send().await;
+        let put = put.expect("an answer");
+        assert_eq!(put.status(), 400, "{key}");
+        assert!(put.text().await.expect("a text").contains("<Code>KeyTooLongError</Code>"));
     }
     assert!(get("/lost/%2E%2E%2Fsecret").await.0 >= 400, "a key is not a path");
 }

@@ -202,7 +202,8 @@ async fn changes_of_two_types_of_one_product_meet_at_its_next_slot_and_all_are_a
             let name = format!("Lamp {n}");
             stack.accept(ChangeProductName { product_id: id("p1"), name }).await
         });
-        let stocks = (0..of_other).map(async |_| stack.accept(Stock { product_id: id("p1") }).await);
+        let stocks =
+            (0..of_other).map(async |_| stack.accept(Stock { product_id: id("p1") }).await);
         let (names, stocks) = tokio::join!(join_all(names), join_all(stocks));
         stack.check_fences().await;
         names.iter().chain(&stocks).map(|it| it.conflicts.len()).sum::<usize>()

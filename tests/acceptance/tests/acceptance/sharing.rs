@@ -129,7 +129,8 @@ async fn a_state_machine_shares_work(api: &Api) {
     let (ended, tried) = run_machine(lambda, &functions, "run-3", &input).await.unwrap();
     assert!(ended.as_str().unwrap().contains(r#""code":"EdgeHeld""#), "{ended}");
     assert_eq!(tried, ["Claim", "SpawnChild", "ClaimChild", "Release"]);
-    let free = json!({ "edge": "shared/REQ-F-WHOLE-002/design_code", "agent": "carl", "claim": "c1" });
+    let free =
+        json!({ "edge": "shared/REQ-F-WHOLE-002/design_code", "agent": "carl", "claim": "c1" });
     assert_eq!(types(api.project("claim-edge", &free).await), ["EdgeStarted"]);
 
     let release = json!({
