@@ -63,6 +63,8 @@ impl Document for Cart {
 pub enum Rejection {
     #[error("the cart is checked out")]
     CartCheckedOut,
+    #[error("the caller is not the customer {customer_id}")]
+    NotTheCustomer { customer_id: CustomerId },
     #[error("the cart is empty")]
     CartEmpty,
     #[error("product {product_id} is not in the cart")]

@@ -22,8 +22,11 @@ impl Slice for CheckOut {
     type Writes = CheckedOut;
     type Rejection = Rejection;
 
-    fn decide(&self, cart: &Cart, _: &CommandContext) -> Result<Vec<CheckedOut>, Rejection> {
+    fn decide(&self, cart: &Cart, context: &CommandContext) -> Result<Vec<CheckedOut>, Rejection> {
         let Self { cart_id, customer_id } = self.clone();
+        if context.is_other_person(&customer_id) {
+            return Err(Rejection::NotTheCustomer { customer_id });
+        }
         if cart.checked_out_by.as_ref() == Some(&customer_id) {
             return Ok(vec![]);
         }
@@ -40,6 +43,14 @@ impl Slice for CheckOut {
             given(events![facts::lamps(1), facts::lamps(2)])
                 .when(check_out("ada"))
                 .then([facts::checked_out(3)]),
+            given(events![facts::lamps(1)])
+                .when(check_out("ada"))
+                .by("jwt:main:ada")
+                .then([facts::checked_out(1)]),
+            given(events![facts::lamps(1)])
+                .when(check_out("ada"))
+                .by("jwt:main:eve")
+                .then_rejected(Rejection::NotTheCustomer { customer_id: id("ada") }),
             given([]).when(check_out("ada")).then_rejected(Rejection::CartEmpty),
             given(events![facts::lamps(1), facts::no_lamps()])
                 .when(check_out("ada"))

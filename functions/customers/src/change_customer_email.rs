@@ -3,14 +3,14 @@
 //! The boundary is the customer.
 
 use crate::{CustomerId, Customers, Email, EmailChanged, Named, NotActive};
-use ringfence::prelude::*;
+use ringfence::{MailAddress, prelude::*};
 
 /// Changes a customer's email address.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub struct ChangeCustomerEmail {
     #[tag(partition)]
     pub customer_id: CustomerId,
-    pub email: Email,
+    pub email: MailAddress,
 }
 
 impl Slice for ChangeCustomerEmail {
@@ -23,10 +23,11 @@ impl Slice for ChangeCustomerEmail {
     fn decide(
         &self,
         customers: &Named,
-        _: &CommandContext,
+        context: &CommandContext,
     ) -> Result<Vec<EmailChanged>, NotActive> {
         let Self { customer_id, email } = self.clone();
-        if customers.active(&customer_id)?.email == email {
+        let email = Email::from(email);
+        if customers.own(&customer_id, context)?.email == email {
             return Ok(vec![]);
         }
         Ok(vec![EmailChanged { customer_id, email }])
@@ -38,6 +39,14 @@ impl Slice for ChangeCustomerEmail {
         let command = |email| ChangeCustomerEmail { customer_id: id("ada"), email: id(email) };
         let changed = |email| EmailChanged { customer_id: id("ada"), email: id(email) };
         vec![
+            given(events![registered("ada")])
+                .when(command("a@b.c"))
+                .by("jwt:main:ada")
+                .then([changed("a@b.c")]),
+            given(events![registered("ada")])
+                .when(command("a@b.c"))
+                .by("jwt:main:eve")
+                .then_rejected(missing("ada")),
             given([]).when(command("a@b.c")).then_rejected(missing("ada")),
             given(events![registered("ada")]).when(command("a@b.c")).then([changed("a@b.c")]),
             given(events![registered("ada")]).when(command("ada@example.com")).then_nothing(),

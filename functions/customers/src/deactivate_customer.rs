@@ -22,10 +22,10 @@ impl Slice for DeactivateCustomer {
     fn decide(
         &self,
         customers: &Named,
-        _: &CommandContext,
+        context: &CommandContext,
     ) -> Result<Vec<CustomerDeactivated>, NotActive> {
         let customer_id = self.customer_id.clone();
-        match customers.active(&customer_id) {
+        match customers.own(&customer_id, context) {
             Ok(_) => Ok(vec![CustomerDeactivated { customer_id }]),
             Err(NotActive::CustomerInactive { .. }) => Ok(vec![]),
             Err(missing) => Err(missing),
@@ -37,6 +37,14 @@ impl Slice for DeactivateCustomer {
 
         let command = || DeactivateCustomer { customer_id: id("ada") };
         vec![
+            given(events![registered("ada")])
+                .when(command())
+                .by("jwt:main:ada")
+                .then([deactivated("ada")]),
+            given(events![registered("ada")])
+                .when(command())
+                .by("jwt:main:eve")
+                .then_rejected(missing("ada")),
             given([]).when(command()).then_rejected(missing("ada")),
             given(events![registered("ada")]).when(command()).then([deactivated("ada")]),
             given(events![registered("ada"), deactivated("ada")]).when(command()).then_nothing(),

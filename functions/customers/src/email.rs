@@ -3,13 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ringfence::MailAddress;
 use serde::{Deserialize, Serialize};
 
 /// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
-/// An email address: text before and after the last `@`, without white space. Only a message that
-/// arrives proves more.
+/// The address of a customer, as an event has it. A command takes a [`MailAddress`], which is stricter: older events have
+/// texts that no mail can be sent to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
@@ -42,6 +43,12 @@ impl FromStr for Email {
 
     fn from_str(text: &str) -> Result<Self, EmailError> {
         Self::try_from(text.to_owned())
+    }
+}
+
+impl From<MailAddress> for Email {
+    fn from(address: MailAddress) -> Self {
+        Self(address.into())
     }
 }
 

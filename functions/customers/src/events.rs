@@ -128,6 +128,17 @@ impl Named {
         self.0.get(id)
     }
 
+    /// The customer, if the caller may act for it: another person does not learn whether it exists.
+    ///
+    /// # Errors
+    /// As [`Self::active`], and the caller is another person.
+    pub fn own(&self, id: &CustomerId, context: &CommandContext) -> Result<&Customer, NotActive> {
+        if context.is_other_person(id) {
+            return Err(NotActive::CustomerNotFound { customer_id: id.clone() });
+        }
+        self.active(id)
+    }
+
     /// The customer, if it exists and is active.
     ///
     /// # Errors

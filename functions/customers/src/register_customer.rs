@@ -5,7 +5,7 @@
 use crate::{
     CustomerId, CustomerName, CustomerRegistered, Customers, Email, Named, WELCOME_POINTS,
 };
-use ringfence::prelude::*;
+use ringfence::{MailAddress, prelude::*};
 use serde::Serialize;
 
 /// Registers a customer.
@@ -14,7 +14,7 @@ pub struct RegisterCustomer {
     #[tag(partition)]
     pub customer_id: CustomerId,
     pub name: CustomerName,
-    pub email: Email,
+    pub email: MailAddress,
 }
 
 /// Why a customer is not registered.
@@ -24,6 +24,8 @@ pub enum Rejection {
     /// A customer with this id exists, with another name or address, or is deactivated.
     #[error("customer {customer_id} is registered already")]
     CustomerExists { customer_id: CustomerId },
+    #[error("the caller is not the customer {customer_id}")]
+    NotTheCustomer { customer_id: CustomerId },
 }
 
 impl Slice for RegisterCustomer {
@@ -36,10 +38,13 @@ impl Slice for RegisterCustomer {
     fn decide(
         &self,
         customers: &Named,
-        _: &CommandContext,
+        context: &CommandContext,
     ) -> Result<Vec<CustomerRegistered>, Rejection> {
         let Self { customer_id, name, email } = self.clone();
-        let name = name.into();
+        if context.is_other_person(&customer_id) {
+            return Err(Rejection::NotTheCustomer { customer_id });
+        }
+        let (name, email) = (name.into(), Email::from(email));
         match customers.get(&customer_id) {
             None => {
                 let points = WELCOME_POINTS;
@@ -65,6 +70,11 @@ impl Slice for RegisterCustomer {
         let exists = || Rejection::CustomerExists { customer_id: id("ada") };
         vec![
             given([]).when(command("Ada")).then([registered("ada")]),
+            given([]).when(command("Ada")).by("jwt:main:ada").then([registered("ada")]),
+            given([])
+                .when(command("Ada"))
+                .by("jwt:main:eve")
+                .then_rejected(Rejection::NotTheCustomer { customer_id: id("ada") }),
             given(events![registered("bob")]).when(command("Ada")).then([registered("ada")]),
             given(events![registered("ada")]).when(command("Ada")).then_nothing(),
             given(events![registered("ada")]).when(command("Eve")).then_rejected(exists()),

@@ -23,10 +23,10 @@ impl Slice for RenameCustomer {
     fn decide(
         &self,
         customers: &Named,
-        _: &CommandContext,
+        context: &CommandContext,
     ) -> Result<Vec<CustomerRenamed>, NotActive> {
         let (customer_id, name) = (self.customer_id.clone(), String::from(self.name.clone()));
-        if customers.active(&customer_id)?.name == name {
+        if customers.own(&customer_id, context)?.name == name {
             return Ok(vec![]);
         }
         Ok(vec![CustomerRenamed { customer_id, name }])
@@ -39,6 +39,14 @@ impl Slice for RenameCustomer {
         let renamed =
             |name: &str| CustomerRenamed { customer_id: id("ada"), name: name.to_owned() };
         vec![
+            given(events![registered("ada")])
+                .when(command("Eve"))
+                .by("jwt:main:ada")
+                .then([renamed("Eve")]),
+            given(events![registered("ada")])
+                .when(command("Eve"))
+                .by("jwt:main:eve")
+                .then_rejected(missing("ada")),
             given([]).when(command("Eve")).then_rejected(missing("ada")),
             given(events![registered("ada")]).when(command("Eve")).then([renamed("Eve")]),
             given(events![registered("ada")]).when(command("Ada")).then_nothing(),

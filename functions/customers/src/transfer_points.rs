@@ -45,12 +45,16 @@ impl Slice for TransferPoints {
     type Writes = Written;
     type Rejection = Rejection;
 
-    fn decide(&self, customers: &Named, _: &CommandContext) -> Result<Vec<Written>, Rejection> {
+    fn decide(
+        &self,
+        customers: &Named,
+        context: &CommandContext,
+    ) -> Result<Vec<Written>, Rejection> {
         let Self { from, to, points } = self.clone();
         if from == to {
             return Err(Rejection::SameCustomer { customer_id: from });
         }
-        let has = customers.active(&from)?.points;
+        let has = customers.own(&from, context)?.points;
         customers.active(&to)?;
         if has < points {
             return Err(Rejection::TooFewPoints { customer_id: from, points: has });
@@ -78,6 +82,11 @@ impl Slice for TransferPoints {
         let same = Rejection::SameCustomer { customer_id: id("ada") };
         vec![
             both().when(command("ada", "bob", 100)).then(moved("ada", "bob", 100)),
+            both().when(command("ada", "bob", 1)).by("jwt:main:ada").then(moved("ada", "bob", 1)),
+            both()
+                .when(command("ada", "bob", 1))
+                .by("jwt:main:bob")
+                .then_rejected(missing("ada").into()),
             both().when(command("ada", "bob", 101)).then_rejected(few(100)),
             both()
                 .and(events![sent("ada", "bob", 60)])

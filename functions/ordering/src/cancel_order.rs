@@ -3,7 +3,7 @@
 //! It is also an automation: an order whose units are missing, or are free again because it was not paid in time, is
 //! cancelled. If the units are free again because the order is cancelled, nothing changes.
 
-use crate::{OrderCancelled, OrderId, Ordering, ProductId};
+use crate::{CustomerId, OrderCancelled, OrderId, Ordering, ProductId};
 use ringfence::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct CancelOrder {
 /// What the decision reads.
 #[derive(Reads)]
 pub enum Consumed {
-    OrderPlaced { product_ids: Vec<ProductId> },
+    OrderPlaced { customer_id: CustomerId, product_ids: Vec<ProductId> },
     OrderCancelled,
 }
 
@@ -27,9 +27,12 @@ pub enum Order {
     #[default]
     Unknown,
     Placed {
+        customer_id: CustomerId,
         product_ids: Vec<ProductId>,
     },
-    Cancelled,
+    Cancelled {
+        customer_id: CustomerId,
+    },
 }
 
 /// Why an order is not cancelled.
@@ -44,9 +47,14 @@ impl State for Order {
     type Reads = Consumed;
 
     fn evolve(self, event: Consumed) -> Self {
-        match event {
-            Consumed::OrderPlaced { product_ids } => Order::Placed { product_ids },
-            Consumed::OrderCancelled => Order::Cancelled,
+        match (event, self) {
+            (Consumed::OrderPlaced { customer_id, product_ids }, _) => {
+                Order::Placed { customer_id, product_ids }
+            }
+            (Consumed::OrderCancelled, Order::Placed { customer_id, .. }) => {
+                Order::Cancelled { customer_id }
+            }
+            (Consumed::OrderCancelled, order) => order,
         }
     }
 }
@@ -61,12 +69,22 @@ impl Slice for CancelOrder {
     type Writes = OrderCancelled;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &Order, _: &CommandContext) -> Result<Vec<OrderCancelled>, Rejection> {
+    fn decide(
+        &self,
+        state: &Order,
+        context: &CommandContext,
+    ) -> Result<Vec<OrderCancelled>, Rejection> {
         let order_id = self.order_id.clone();
         match state {
             Order::Unknown => Err(Rejection::OrderNotFound { order_id }),
-            Order::Cancelled => Ok(vec![]),
-            Order::Placed { product_ids } => {
+            // Nobody learns whether another customer has an order.
+            Order::Placed { customer_id, .. } | Order::Cancelled { customer_id }
+                if context.is_other_person(customer_id) =>
+            {
+                Err(Rejection::OrderNotFound { order_id })
+            }
+            Order::Cancelled { .. } => Ok(vec![]),
+            Order::Placed { product_ids, .. } => {
                 Ok(vec![OrderCancelled { order_id, product_ids: product_ids.clone() }])
             }
         }
@@ -95,6 +113,17 @@ impl Slice for CancelOrder {
             given(events![placed("o2")]).when(cancel()).then_rejected(missing()),
             given(events![placed("o1")]).when(cancel()).then([cancelled()]),
             given(events![placed("o1"), cancelled()]).when(cancel()).then_nothing(),
+            given(events![placed("o1")]).when(cancel()).by("jwt:main:c1").then([cancelled()]),
+            given(events![placed("o1")]).when(cancel()).by("jwt:main:c2").then_rejected(missing()),
+            given(events![placed("o1")])
+                .when(cancel())
+                .by("jwt:partner:c1")
+                .then_rejected(missing()),
+            given(events![placed("o1"), cancelled()])
+                .when(cancel())
+                .by("jwt:main:c2")
+                .then_rejected(missing()),
+            given(events![placed("o1")]).when(cancel()).by("client:main:till").then([cancelled()]),
         ]
     }
 }

@@ -43,6 +43,8 @@ pub struct Orders {
 pub enum Rejection {
     #[error("order {order_id} is already placed")]
     OrderAlreadyPlaced { order_id: OrderId },
+    #[error("the caller is not the customer {customer_id}")]
+    NotTheCustomer { customer_id: CustomerId },
     #[error("quantity is 0; order at least 1")]
     InvalidQuantity,
     #[error("product {product_id}: at most {limit} a customer, {ordered} already ordered")]
@@ -67,8 +69,15 @@ impl Slice for OrderProduct {
     type Writes = ProductOrdered;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &Orders, _: &CommandContext) -> Result<Vec<ProductOrdered>, Rejection> {
+    fn decide(
+        &self,
+        state: &Orders,
+        context: &CommandContext,
+    ) -> Result<Vec<ProductOrdered>, Rejection> {
         let Self { order_id, customer_id, product_id, quantity } = self.clone();
+        if context.is_other_person(&customer_id) {
+            return Err(Rejection::NotTheCustomer { customer_id });
+        }
         if state.ordered.contains_key(&order_id) {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
         }
@@ -100,6 +109,11 @@ impl Slice for OrderProduct {
             |ordered| Rejection::LimitExceeded { product_id: id("p1"), ordered, limit: UNITS_MAX };
         let placed = || Rejection::OrderAlreadyPlaced { order_id: id("o1") };
         vec![
+            given([]).when(order("o1", 1)).by("jwt:main:c1").then([ordered("o1", "c1", "p1", 1)]),
+            given([])
+                .when(order("o1", 1))
+                .by("jwt:main:c2")
+                .then_rejected(Rejection::NotTheCustomer { customer_id: id("c1") }),
             given([]).when(order("o1", 10)).then([ordered("o1", "c1", "p1", 10)]),
             given([]).when(order("o1", 11)).then_rejected(exceeded(0)),
             given([]).when(order("o1", 0)).then_rejected(Rejection::InvalidQuantity),

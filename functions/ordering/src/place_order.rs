@@ -48,6 +48,8 @@ pub struct Placing {
 pub enum Rejection {
     #[error("order {order_id} is already placed")]
     OrderAlreadyPlaced { order_id: OrderId },
+    #[error("the caller is not the customer {customer_id}")]
+    NotTheCustomer { customer_id: CustomerId },
     #[error("order {order_id} has no products")]
     OrderIsEmpty { order_id: OrderId },
     #[error("order {order_id} has a quantity of {product_id}, but does not name it exactly once")]
@@ -84,8 +86,15 @@ impl Slice for PlaceOrder {
     type Writes = OrderPlaced;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &Placing, _: &CommandContext) -> Result<Vec<OrderPlaced>, Rejection> {
+    fn decide(
+        &self,
+        state: &Placing,
+        context: &CommandContext,
+    ) -> Result<Vec<OrderPlaced>, Rejection> {
         let Self { order_id, customer_id, product_ids, quantities } = self.clone();
+        if context.is_other_person(&customer_id) {
+            return Err(Rejection::NotTheCustomer { customer_id });
+        }
         if state.placed {
             return Err(Rejection::OrderAlreadyPlaced { order_id });
         }
@@ -144,6 +153,14 @@ impl Slice for PlaceOrder {
             given(events![synced("p1"), synced("p2")])
                 .when(place("o1", &["p1", "p2"]))
                 .then([placed("o1", &["p1", "p2"])]),
+            given(events![synced("p1")])
+                .when(place("o1", &["p1"]))
+                .by("jwt:main:c1")
+                .then([placed("o1", &["p1"])]),
+            given(events![synced("p1")])
+                .when(place("o1", &["p1"]))
+                .by("jwt:main:c2")
+                .then_rejected(Rejection::NotTheCustomer { customer_id: id("c1") }),
             given([]).when(place("o1", &["p1"])).then_rejected(missing(&["p1"])),
             given(events![synced("p1")])
                 .when(place("o1", &["p3", "p1", "p2"]))

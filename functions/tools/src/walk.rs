@@ -209,8 +209,10 @@ async fn check_out(walker: &mut Walker<'_>) -> Result<()> {
     let placed = walker.latest("OrderPlaced");
     walker.expect_row("/orders/cart-1", &placed, "/row/customerId", &json!("ada")).await?;
     walker.expect_mail("Subject: Your order cart-1").await?;
-    title("Her order is there for nobody else");
+    title("Her order is there for nobody else, who can't cancel it either");
     walker.go_on_as("eve");
+    let cancel = json!({ "orderId": "cart-1" });
+    expect_rejected(&walker.post("/ordering/cancel-order", &cancel).await?, "OrderNotFound")?;
     walker.expect_no_row("/orders/cart-1").await?;
     walker.go_on_as("ada");
     Ok(())

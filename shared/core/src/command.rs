@@ -1,10 +1,12 @@
 //! What surrounds a command on its way to a decision.
 
+use std::fmt::Display;
+
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{LimitExceeded, Metadata, Name, Principal, Rejected, escape, limits};
+use crate::{LimitExceeded, Metadata, Name, Principal, PrincipalKind, Rejected, escape, limits};
 
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,6 +19,19 @@ pub struct CommandContext {
     pub command_id: String,
     /// Who gives it, if known. For a reaction that is the principal of the event that it reacts to.
     pub principal: Option<Principal>,
+    /// Whether the stack gives it itself, as a reaction or at its time. Then the principal is who caused it.
+    pub is_of_stack: bool,
+}
+
+impl CommandContext {
+    /// Whether the caller is a person, and another one than `owner`. People are the subjects of tokens of the issuer with
+    /// the alias `main`, and nobody with another token is one of them. Programs, callers who sign with IAM, and the stack
+    /// itself act for everybody.
+    #[must_use]
+    pub fn is_other_person(&self, owner: &impl Display) -> bool {
+        let caller = self.principal.as_ref().filter(|_| !self.is_of_stack);
+        caller.is_some_and(|caller| caller.kind == PrincipalKind::Jwt && !caller.is_person(owner))
+    }
 }
 
 /// A command's surroundings: who, when, why, and how often it may take effect.

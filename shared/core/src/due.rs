@@ -142,7 +142,12 @@ impl<R: Serialize + DeserializeOwned> DueRow<R> {
         }
         let principal = metadata.text(Metadata::PRINCIPAL).map(Principal::from);
         Envelope {
-            context: CommandContext { now_ms, command_id: key.clone(), principal },
+            context: CommandContext {
+                now_ms,
+                command_id: key.clone(),
+                principal,
+                is_of_stack: true,
+            },
             metadata,
             idempotency_key: Some(key),
             cause_ms: Some(self.cause_ms),

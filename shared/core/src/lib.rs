@@ -121,6 +121,7 @@ pub mod kit;
 mod lane;
 pub mod limits;
 mod log;
+mod mail;
 mod memory;
 mod metadata;
 mod on_log;
@@ -171,6 +172,7 @@ pub use limits::{
     TRANSACTION_BYTES_MAX, TYPES_MAX,
 };
 pub use log::{Append, Appended, Consistency, EventLog, Outcome};
+pub use mail::{MAIL_ADDRESS_BYTES_MAX, MailAddress, MailAddressError};
 pub use memory::MemoryLog;
 pub use metadata::{Metadata, MetadataError};
 pub use on_log::{OnEvents, OnLog};

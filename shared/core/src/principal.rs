@@ -68,6 +68,13 @@ impl Principal {
         Self { scopes: scopes.into_iter().map(Into::into).collect(), ..self }
     }
 
+    /// Whether it is the person that the issuer with the alias `main` names so.
+    #[must_use]
+    pub fn is_person(&self, subject: &impl fmt::Display) -> bool {
+        let is_of_main = self.kind == PrincipalKind::Jwt && self.issuer.as_deref() == Some("main");
+        is_of_main && self.id == subject.to_string()
+    }
+
     /// Whether it may use what asks for one of these scopes. If there are none, everybody may. Only tokens have scopes:
     /// what others may use, IAM has said before.
     #[must_use]

@@ -14,5 +14,5 @@ mod secret;
 mod testing;
 mod webhook;
 
-pub use mail::{AddressError, Mail, MailAddress, MailConfig, Mailer};
+pub use mail::{Mail, MailConfig, Mailer};
 pub use webhook::{Webhook, WebhookConfig, WebhookError};

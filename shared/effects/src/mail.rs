@@ -8,13 +8,11 @@ mod ses;
 mod smtp;
 
 use std::error::Error;
-use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, UNIX_EPOCH};
 
-use lettre::Address;
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
+use ringfence::{MailAddress, MailAddressError};
 use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
 use ringfence_function::Variables;
 use ringfence_reactors::{Delivery, Failed};
@@ -23,8 +21,6 @@ use crate::cause::without_addresses;
 use crate::key::id;
 use crate::secret::Secret;
 
-/// The most bytes of an address (RFC 5321, 4.5.3.1.3, without brackets).
-const ADDRESS_BYTES_MAX: usize = 254;
 /// The most bytes of a subject: some lines of a list of mails.
 const SUBJECT_BYTES_MAX: usize = 500;
 /// The most bytes of a text. Longer ones are files, to which a mail has a link.
@@ -39,33 +35,6 @@ pub struct Mail {
     pub subject: String,
     /// Its text, at most 256 KB.
     pub text: String,
-}
-
-/// An address that mail can be sent to. `Debug` does not show it, so it gets into no log.
-#[derive(Clone, PartialEq, Eq)]
-pub struct MailAddress(Address);
-
-/// The text is not an address that mail can be sent to. It does not say which text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "not an address for mail: it has the form name@domain and at most {ADDRESS_BYTES_MAX} bytes"
-)]
-pub struct AddressError;
-
-impl FromStr for MailAddress {
-    type Err = AddressError;
-
-    fn from_str(text: &str) -> Result<Self, AddressError> {
-        let is_plain = text.len() <= ADDRESS_BYTES_MAX && !text.chars().any(char::is_control);
-        let address = is_plain.then(|| text.parse().ok()).flatten();
-        address.map(Self).ok_or(AddressError)
-    }
-}
-
-impl fmt::Debug for MailAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MailAddress(…)")
-    }
 }
 
 /// What the variables of a function say about its mails.
@@ -106,7 +75,9 @@ impl Mailer {
     pub async fn open(config: MailConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let MailConfig { from, smtp_url, bundle } = config;
         let bundle = Some(bundle).filter(|path| !path.is_empty());
-        let from = from.parse().map_err(|_| format!("MAIL_FROM: {AddressError}"))?;
+        let from = from
+            .parse()
+            .map_err(|_| "MAIL_FROM is not an address for mail, such as shop@example.com")?;
         let of_amazon = Trust::of_amazon().or_bundle(bundle.as_ref())?;
         let by = match smtp_url.as_str() {
             "" => By::Ses(ses::Ses::open(&of_amazon).await?),
@@ -148,9 +119,10 @@ impl Mailer {
         let header = |name, value: &str| {
             HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned())
         };
+        let to = to.to_ascii().parse().map_err(|_| MailAddressError.to_string())?;
         Message::builder()
             .from(self.from.clone())
-            .to(Mailbox::new(None, to.0.clone()))
+            .to(Mailbox::new(None, to))
             .subject(subject)
             .date(UNIX_EPOCH + Duration::from_millis(self.clock.now_ms()))
             .message_id(Some(format!("<{id}@{}>", self.from.email.domain())))

@@ -100,10 +100,12 @@ fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal
     let claim = |name| claims.get(name).map(in_text).filter(|text| !text.is_empty());
     // Of one that is no URL the name could be the alias of another one.
     let issuer = issuers.name(&claim("iss").filter(|issuer| is_url(issuer))?);
-    // A program that has a token of its own may have no subject. Its id is not taken for that of a subject.
-    let (kind, id) = match claim("sub") {
-        Some(subject) => (PrincipalKind::Jwt, subject),
-        None => (PrincipalKind::Client, claim("client_id")?),
+    // A program that has a token of its own may have no subject. Its id is not taken for that of a subject. A subject that
+    // is empty is no program.
+    let has_subject = claims.get("sub").is_some_and(|subject| !subject.is_null());
+    let (kind, id) = match has_subject {
+        true => (PrincipalKind::Jwt, claim("sub")?),
+        false => (PrincipalKind::Client, claim("client_id")?),
     };
     // API Gateway takes the scopes of both claims, and writes a list as `[a b]`.
     let scopes = ["scope", "scp"].map(claim);
@@ -135,6 +137,17 @@ fn of_arn(arn: &str, own_account: Option<&str>) -> Option<Principal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_without_a_subject_is_of_its_program_and_an_empty_subject_is_nobody() {
+        let of = |subject: Value| {
+            let claims = serde_json::json!({ "iss": "https://id.example.com/", "sub": subject, "client_id": "till" });
+            of_claims(claims.as_object().unwrap(), &Issuers::default())
+        };
+        assert_eq!(of("ada".into()).unwrap().kind, PrincipalKind::Jwt);
+        assert_eq!(of(Value::Null).unwrap().kind, PrincipalKind::Client);
+        assert_eq!(of("".into()), None);
+    }
 
     #[test]
     fn issuers_have_one_alias_each_and_a_wrong_one_is_named() {

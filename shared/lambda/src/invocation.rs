@@ -327,7 +327,8 @@ impl Surroundings {
                 metadata.insert(key, value).expect("none of these keys is the log's own");
             }
         }
-        let context = CommandContext { now_ms: clock.now_ms(), command_id, principal };
+        let (now_ms, is_of_stack) = (clock.now_ms(), by.is_some());
+        let context = CommandContext { now_ms, command_id, principal, is_of_stack };
         Envelope { context, metadata, idempotency_key, cause_ms: None, deadline_ms: None }
     }
 

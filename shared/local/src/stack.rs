@@ -327,14 +327,15 @@ impl RunningStack {
         environment::of_shell(root, folder, &common, api, token.as_deref(), model)
     }
 
-    /// The token of the person who runs the stack, for the console and for a shell, if the API asks for tokens.
+    /// The token of whoever runs the stack, for the console and for a shell, if the API asks for tokens. It is that of a
+    /// program, which may act for every person.
     fn token(&self) -> Option<String> {
-        self.token_of("operator", &[])
+        self.auth.then(|| tokens::of("client_id", "operator", &self.model.routes, &[]))
     }
 
     /// A token of this subject with the scopes of all routes and with these, if the API asks for tokens.
     pub(crate) fn token_of(&self, subject: &str, scopes: &[&str]) -> Option<String> {
-        self.auth.then(|| tokens::of(subject, &self.model.routes, scopes))
+        self.auth.then(|| tokens::of("sub", subject, &self.model.routes, scopes))
     }
 
     /// Writes the files with which programs started by hand use this stack.

@@ -38,14 +38,15 @@ pub(crate) fn jwks() -> Value {
     TokenKey::local().jwks()
 }
 
-/// A token of this subject with the scopes of all routes, and with these, which functions ask for.
-pub(crate) fn of(subject: &str, routes: &[Route], scopes: &[&str]) -> String {
+/// A token with the scopes of all routes, and with these, which functions ask for. `claim` is `sub` for a person, and
+/// `client_id` for a program.
+pub(crate) fn of(claim: &str, name: &str, routes: &[Route], scopes: &[&str]) -> String {
     let of_routes = routes.iter().flat_map(|route| &route.token_scopes).flatten();
     let scopes: BTreeSet<_> = of_routes.map(String::as_str).chain(scopes.iter().copied()).collect();
     let scopes: Vec<_> = scopes.into_iter().collect();
     let now_s = clock::now().timestamp();
     TokenKey::local().sign(&json!({
-        "iss": ISSUER, "aud": AUDIENCE, "sub": subject, "scope": scopes.join(" "),
+        "iss": ISSUER, "aud": AUDIENCE, claim: name, "scope": scopes.join(" "),
         "iat": now_s, "exp": now_s + TOKEN_SECONDS,
     }))
 }

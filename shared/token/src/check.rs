@@ -135,7 +135,8 @@ fn words(claim: &Value) -> impl Iterator<Item = &str> {
 /// The claims as API Gateway passes them on: each as a text, and a list as `[a b]`.
 #[must_use]
 pub fn claim_texts(claims: &Map<String, Value>) -> Map<String, Value> {
-    claims.iter().map(|(name, claim)| (name.clone(), claim_text(claim).into())).collect()
+    let claims = claims.iter().filter(|(_, claim)| !claim.is_null());
+    claims.map(|(name, claim)| (name.clone(), claim_text(claim).into())).collect()
 }
 
 fn claim_text(claim: &Value) -> String {

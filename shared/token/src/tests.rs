@@ -32,7 +32,8 @@ fn a_route_without_scopes_takes_a_token_without_any() {
 
 #[test]
 fn claims_are_passed_on_as_texts() {
-    let claims = json!({ "sub": "ada", "exp": 7, "is_member": true, "scp": ["a", "b"] });
+    let claims =
+        json!({ "sub": "ada", "exp": 7, "is_member": true, "scp": ["a", "b"], "nick": null });
     let expected = json!({ "sub": "ada", "exp": "7", "is_member": "true", "scp": "[a b]" });
     assert_eq!(json!(claim_texts(claims.as_object().unwrap())), expected);
 }

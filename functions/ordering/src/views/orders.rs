@@ -99,7 +99,7 @@ impl View for Orders {
     const SCOPES: &'static [&'static str] = &["ordering/read"];
     /// A customer sees its own orders. Programs and those who sign with IAM see all.
     const VISIBLE: Option<RowRule<Order>> = Some(|_, order, principal| {
-        let is_own = |customer: &CustomerId| customer.to_string() == principal.id;
+        let is_own = |customer: &CustomerId| principal.is_person(customer);
         principal.kind != PrincipalKind::Jwt || order.customer_id.as_ref().is_some_and(is_own)
     });
     type Reads = Consumed;
@@ -219,6 +219,7 @@ fn a_customer_sees_its_own_orders_and_programs_see_all() {
     };
     facts().then_visible::<Orders>("jwt:main:ada", ["o1"]);
     facts().then_visible::<Orders>("jwt:main:bob", []);
+    facts().then_visible::<Orders>("jwt:partner:ada", []);
     for program in ["client:main:billing", "iam:role/billing"] {
         facts().then_visible::<Orders>(program, ["o1", "o2", "o3"]);
     }

@@ -79,7 +79,6 @@ async fn a_refusal_of_the_mail_is_for_good_and_one_of_the_credentials_is_not() {
     for (url, root, to, kind, cause) in [
         (&*good, root, "nobody@example.org", "ForGood", "5.1.1 no such person: (address)"),
         (&good, root, "full@example.org", "ForNow", "4.2.2 no room for (address)"),
-        (&good, root, "zoë@example.org", "ForGood", "non-ascii"),
         (&format!("smtps://shop:wrong@{tls}"), root, "a@b.org", "ForNow", "535"),
         (&good, "other-root.pem", "a@b.org", "ForNow", "UnknownIssuer"),
         (&format!("smtps://{USER}@{expired}"), root, "a@b.org", "ForNow", "xpired"),
@@ -122,15 +121,30 @@ async fn a_mail_that_is_taken_is_sent_although_the_server_does_not_say_goodbye()
     assert_eq!(arrived.lock().expect("no panic").len(), 1);
 }
 
+/// All texts of up to six of these letters before `.de`.
+#[test]
+fn a_mail_can_be_written_to_every_address_that_a_command_takes() {
+    let (mut texts, mut taken) = (vec![String::new()], 0);
+    for _ in 0..6 {
+        let longer = texts.iter().flat_map(|text| {
+            ['a', '.', '-', '@', 'é', '"'].map(|letter| format!("{text}{letter}"))
+        });
+        texts = longer.collect();
+        for text in &texts {
+            let Ok(address) = format!("{text}.de").parse::<MailAddress>() else { continue };
+            let written: Result<lettre::Address, _> = address.to_ascii().parse();
+            assert!(written.is_ok_and(|it| it.to_string().is_ascii()), "{text}");
+            taken += 1;
+        }
+    }
+    assert!(taken > 300, "{taken}");
+}
+
 #[tokio::test]
 async fn nothing_adds_a_line_to_the_head_of_a_mail() {
-    for text in ["", "ada", "a@b\r\nBcc: c@d.org", "a@b.org\n", "<a@b.org>", "a@b.org, c@d.org"] {
-        assert_eq!(text.parse::<MailAddress>(), Err(AddressError), "{text:?}");
+    for text in ["a@b.org\r\nBcc: c@d.org", "a@b.org\n", "<a@b.org>", "a@b.org, c@d.org"] {
+        assert!(text.parse::<MailAddress>().is_err(), "{text:?}");
     }
-    let long = format!("{}@example.org", "x".repeat(250));
-    assert_eq!(long.parse::<MailAddress>(), Err(AddressError));
-    assert_eq!(format!("{:?}", mail("ada@example.org").to), "MailAddress(…)");
-
     let (address, arrived) = Smtp::Plain.start().await;
     let mailer = by_smtp(&format!("smtp://{address}"), "private-root.pem").await;
     let (long, huge) = ("x".repeat(501), "x".repeat(TEXT_BYTES_MAX + 1));

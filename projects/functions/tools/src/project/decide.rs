@@ -119,7 +119,12 @@ pub fn envelope(
     }
     let principal = principal.as_deref().map(Principal::from);
     Envelope {
-        context: CommandContext { now_ms, command_id: key.to_owned(), principal },
+        context: CommandContext {
+            now_ms,
+            command_id: key.to_owned(),
+            principal,
+            is_of_stack: false,
+        },
         metadata,
         idempotency_key: Some(key.to_owned()),
         cause_ms: None,
