@@ -1,4 +1,4 @@
-//! `cargo bench-all [case]`: what Ringfence's own code costs, side by side with bare calls of the
+//! `cargo bench-all [case…]`: what Ringfence's own code costs, side by side with bare calls of the
 //! SDK and of serde. The store repeats itself, so the figures are the client's. It takes a few
 //! minutes, most of them valgrind's, which counts instructions where it is installed.
 
@@ -51,22 +51,24 @@ const HEAD: [&str; 9] = [
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let part = match arguments[..] {
-        [instructions::CHILD, case, side] => {
-            under_count(case, side);
-            return ExitCode::SUCCESS;
-        }
-        [] => "",
-        [part] if CASES.iter().any(|(name, _)| name.starts_with(part)) => part,
-        _ => {
-            eprintln!("usage: cargo bench-all [the beginning of a case's name]");
-            CASES.iter().for_each(|(name, _)| eprintln!("  {name}"));
-            return ExitCode::FAILURE;
-        }
-    };
+    if let [instructions::CHILD, case, side] = arguments[..] {
+        under_count(case, side);
+        return ExitCode::SUCCESS;
+    }
+    if let Some(part) =
+        arguments.iter().find(|part| !CASES.iter().any(|(n, _)| n.starts_with(**part)))
+    {
+        eprintln!(
+            "no case begins with {part:?}\nusage: cargo bench-all [the beginnings of cases' names]"
+        );
+        CASES.iter().for_each(|(name, _)| eprintln!("  {name}"));
+        return ExitCode::FAILURE;
+    }
+    let is_asked =
+        |name: &str| arguments.is_empty() || arguments.iter().any(|part| name.starts_with(part));
     print_row(&HEAD);
     print_row(&["---"; HEAD.len()]);
-    CASES.iter().filter(|(name, _)| name.starts_with(part)).for_each(|(name, case)| {
+    CASES.iter().filter(|(name, _)| is_asked(name)).for_each(|(name, case)| {
         compare(name, case());
     });
     ExitCode::SUCCESS
