@@ -13,7 +13,10 @@ mod contract;
 mod differences;
 mod document;
 mod finding;
+mod fold_words;
+mod folds;
 mod gate;
+mod histories;
 mod lock;
 mod names;
 mod object;
@@ -36,8 +39,12 @@ pub use admits::Mismatch;
 pub use contract::Contract;
 pub use differences::{DifferenceKind, ShapeDifference};
 pub use finding::{Audience, Finding};
+pub use folds::changed_folds;
 pub use gate::{Comparison, check, compare, forward};
-pub use lock::{Lock, LockError, LockedCommand, LockedTag, LockedType, LockedVersion};
+pub use histories::Histories;
+pub use lock::{
+    Lock, LockError, LockedCommand, LockedFold, LockedTag, LockedType, LockedVersion,
+};
 pub use present::present;
 pub use readers::{Readers, Unreadable};
 pub use shape::{Member, Shape, ShapeError};

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence_schemas::{Audience, Finding, Lock, compare, forward};
+use ringfence_schemas::{Audience, Finding, Lock, changed_folds, compare, forward};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -28,7 +28,7 @@ pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCod
     for (context, now) in &mut now {
         add_versions(now, Lock::read(&root, context)?);
     }
-    let compared = Compared::of(base, &locks, &now)?;
+    let compared = Compared::of(base, &locks, &now, lists)?;
     let is_well = compared.gone.is_empty() && compared.findings.is_empty();
     Ok(output.end(&compared, is_well))
 }
@@ -38,6 +38,7 @@ impl<'a> Compared<'a> {
         base: &'a str,
         locks: &BTreeMap<String, Lock>,
         now: &BTreeMap<&'static str, Lock>,
+        lists: &Lists,
     ) -> Result<Self> {
         let (mut gone, mut findings) = (Vec::new(), Vec::new());
         for (context, lock) in locks {
@@ -49,6 +50,7 @@ impl<'a> Compared<'a> {
             let breaks = |finding: &Finding| !finding.breaks.is_empty();
             findings.extend(compare(context, lock, now).findings.into_iter().filter(breaks));
             findings.extend(forward(context, lock, now));
+            findings.extend(changed_folds(&lists.stack, &lists.readers, context, lock));
         }
         ensure!(
             gone.len() < locks.len(),

@@ -1,5 +1,6 @@
 //! Shapes, and what the gates say of their changes.
 
+mod folds;
 mod gates;
 mod properties;
 mod reactions;

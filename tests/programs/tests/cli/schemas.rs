@@ -147,11 +147,11 @@ fn a_build_is_compared_with_the_locks_of_a_commit() {
     git("add .");
     git("commit --quiet --message broken");
     refused("HEAD", "schemas/catalog.json of HEAD: EOF");
-    write("schemas/catalog.json", "{\"views\":[\"product-demand\"]}");
+    write("schemas/catalog.json", "{\"views\":{\"product-demand\":{}}}");
     git("add .");
     git("commit --quiet --message right");
     assert_eq!(check("HEAD"), (0, "1 contexts compared with HEAD: compatible\n".to_owned()));
-    write("schemas/catalog.json", "{\"views\":[\"product-prices\"]}");
+    write("schemas/catalog.json", "{\"views\":{\"product-prices\":{}}}");
     git("add .");
     git("commit --quiet --message gone");
     let (status, said) = check("HEAD");
