@@ -5,3 +5,4 @@ mod gates;
 mod properties;
 mod reactions;
 mod stacks;
+mod unseen;
