@@ -135,7 +135,7 @@ where
         let kept = |snapshot: &Snapshot<D>| KeptState {
             name: snapshot.name(),
             version: snapshot.number(&catalog),
-            types: BTreeMap::new(),
+            types: D::Reads::TYPES.iter().map(ToString::to_string).collect(),
             is_rolling: !D::ACCESS.keeps_events(),
             next_version: format!(
                 "in `ACCESS` of {}: `Snapshot::named({:?}).version({})`",

@@ -100,7 +100,15 @@ macro_rules! log {
 }
 
 log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, kept_dcb, read_dcb);
-log!(Aggregates, "AGGREGATE_TABLE", aggregate_log, verify_aggregates, by_stream, kept_none, read_aggregate);
+log!(
+    Aggregates,
+    "AGGREGATE_TABLE",
+    aggregate_log,
+    verify_aggregates,
+    by_stream,
+    kept_none,
+    read_aggregate
+);
 
 async fn verify_dcb(log: DcbLog) -> Result<Vec<String>, BoxError> {
     let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
@@ -141,7 +149,10 @@ fn kept_dcb<S: Slice>() -> Vec<KeptState> {
     let Some((snapshots, catalog)) = S::State::SNAPSHOTS.zip(S::Context::catalog().ok()) else {
         return Vec::new();
     };
-    let types = ReadsOf::<S>::TYPES.iter().map(|name| (*name, catalog.version(name)));
+    let types = ReadsOf::<S>::TYPES.iter().map(|name| match catalog.version(name) {
+        1 => (*name).to_owned(),
+        version => format!("{name} {version}"),
+    });
     let version = snapshots.fold_version();
     vec![KeptState {
         name: S::NAME,

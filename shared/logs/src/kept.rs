@@ -1,6 +1,6 @@
 //! States that a log keeps beside the events.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use ringfence::{Current, SequencedEvent};
 use serde_json::{Error, Value};
@@ -12,8 +12,8 @@ pub struct KeptState {
     pub name: &'static str,
     /// The version of the fold, as it is stored. A state of another one is not read.
     pub version: u32,
-    /// What else a kept state must agree in to be read: the types that it is folded from, with their versions.
-    pub types: BTreeMap<&'static str, u32>,
+    /// The types that it is folded from; with their versions, if these are part of what is stored.
+    pub types: BTreeSet<String>,
     /// Whether it is in no event, so that it can't be folded again.
     pub is_rolling: bool,
     /// The line of code with which the next version begins.

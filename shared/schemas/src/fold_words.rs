@@ -28,7 +28,19 @@ impl FoldKind {
                 (Audience::Log, "decisions go on from states that the old fold has stored")
             }
             Self::View => (Audience::Rows, "rows that are stored stay as the old fold made them"),
-            Self::Due => (Audience::Rows, "what is due stays as the old fold made it, and is sent so"),
+            Self::Due => {
+                (Audience::Rows, "what is due stays as the old fold made it, and is sent so")
+            }
+        }
+    }
+
+    /// Where its version is in the code.
+    fn constant(self, name: &str) -> String {
+        match self {
+            Self::State => "`.version(…)` in `SNAPSHOTS`".to_owned(),
+            Self::Document => format!("`Snapshot::named({name:?}).version(…)` in `ACCESS`"),
+            Self::View => "`const VERSION: u32` in `impl View`".to_owned(),
+            Self::Due => "`const VERSION: u32` in `impl Due`".to_owned(),
         }
     }
 
@@ -86,6 +98,18 @@ fn shown(text: &str) -> String {
     }
 }
 
+/// A fold that reads types of events that it passed over before, or that passes over others.
+pub(crate) fn reads(context: &str, (kind, name): (FoldKind, &str), types: &[String]) -> Finding {
+    let change = format!(
+        "the version is the same as before, but it begins or ceases to read {}",
+        types.join(", ")
+    );
+    let (audience, how) = kind.breaks();
+    finding(context, kind.named(name), vec![change])
+        .breaks(audience, how)
+        .mend(format!("raise {}, then `UPDATE=1 cargo test`", kind.constant(name)))
+}
+
 /// A fold whose version is smaller than before.
 pub(crate) fn lowered(
     context: &str,
@@ -97,7 +121,7 @@ pub(crate) fn lowered(
     let (audience, how) = kind.breaks();
     finding(context, kind.named(name), vec![change])
         .breaks(audience, how)
-        .mend(format!("take a version above {}", was.version))
+        .mend(format!("take a version above the one that was released: {}", kind.constant(name)))
 }
 
 /// A fold that makes something else of a history each time.

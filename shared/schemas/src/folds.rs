@@ -45,14 +45,13 @@ type Made = Result<Vec<Value>, String>;
 
 impl Fold {
     pub(crate) fn of_state(context: &'static str, kind: FoldKind, state: KeptState) -> Self {
-        let types = state.types.iter().map(|(name, version)| ((*name).to_owned(), *version));
         Self {
             context,
             kind,
             name: state.name,
             locked: LockedFold {
                 version: state.version,
-                types: types.collect(),
+                types: state.types.clone(),
                 made: BTreeMap::new(),
             },
             is_rolling: state.is_rolling,
@@ -73,7 +72,11 @@ impl Fold {
             context,
             kind,
             name: rows.name,
-            locked: LockedFold { version: rows.version, ..LockedFold::default() },
+            locked: LockedFold {
+                version: rows.version,
+                types: rows.types.iter().map(ToString::to_string).collect(),
+                made: BTreeMap::new(),
+            },
             is_rolling: false,
             next_version: format!("`const VERSION: u32 = {next};` in `impl {code}`"),
             how: How::Rows(rows),
@@ -178,7 +181,8 @@ pub fn changed_folds(
             let made = made.map(|made| made.get(same).cloned().unwrap_or_default());
             (now != *marked).then(|| fold_words::changed(fold, number, &types, &made))
         };
-        was.is_same_version(&fold.locked).then(|| released.histories.all().find_map(differs))?
+        was.is_same_version(fold.kind, &fold.locked)
+            .then(|| released.histories.all().find_map(differs))?
     };
     readers.folds(context).filter_map(changed).collect()
 }
@@ -211,7 +215,7 @@ pub(crate) fn check(
         }
         let Some(locked) = grown.folds(fold.kind).get(fold.name) else { continue };
         let mut locked = LockedFold { made: BTreeMap::new(), ..locked.clone() };
-        if !locked.is_same_version(&fold.locked) {
+        if !locked.is_same_version(fold.kind, &fold.locked) {
             continue;
         }
         let mut by_chance = None;

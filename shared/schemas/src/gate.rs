@@ -87,7 +87,7 @@ fn compare_and_read(
         gate.findings.push(names::command_gone(context, slice));
     }
     for kind in FoldKind::ALL {
-        *grown.folds_mut(kind) = gate.folds(kind, released.folds(kind), now.folds(kind));
+        *grown.folds_mut(kind) = gate.folds(kind, released, now);
     }
     for name in released.reactors.difference(&now.reactors) {
         gate.findings.push(names::reactor_gone(context, name));
@@ -134,32 +134,44 @@ impl Gate<'_> {
         self.findings.push(words::grows(self.context, subject, changes, notes));
     }
 
-    fn folds(
-        &mut self,
-        kind: FoldKind,
-        was: &BTreeMap<String, LockedFold>,
-        now: &BTreeMap<String, LockedFold>,
-    ) -> BTreeMap<String, LockedFold> {
+    fn folds(&mut self, kind: FoldKind, was: &Lock, now: &Lock) -> BTreeMap<String, LockedFold> {
+        // An event of a type that is new can't have been passed over.
+        let is_new =
+            |name: &&String| now.events.contains_key(*name) && !was.events.contains_key(*name);
+        let (was, now) = (was.folds(kind), now.folds(kind));
         let gone = was.keys().filter(|name| !now.contains_key(*name));
         self.findings.extend(gone.filter_map(|name| kind.gone(self.context, name)));
         let mut grown = was.clone();
         for (name, now) in now {
-            match was.get(name) {
-                None => drop(self.is_new(&kind.named(name), &())),
-                Some(was) if was.is_same_version(now) => continue,
+            let mut next = now.clone();
+            let change = match was.get(name) {
+                None => "is new".to_owned(),
                 Some(was) if now.version < was.version => {
                     self.findings.push(fold_words::lowered(self.context, (kind, name), was, now));
                     continue;
                 }
-                Some(was) => {
-                    let change = match was.version == now.version {
-                        true => "reads other types of events, or other versions of them".to_owned(),
-                        false => format!("is of version {}, after {}", now.version, was.version),
-                    };
-                    self.grows(&kind.named(name), vec![change], vec![kind.when_raised(name)]);
+                Some(was) if now.version > was.version => {
+                    format!("is of version {}, after {}", now.version, was.version)
                 }
-            }
-            grown.insert(name.clone(), now.clone());
+                Some(was) if now.types == was.types => continue,
+                Some(_) if kind == FoldKind::State => {
+                    "reads other types of events, or other versions of them".to_owned()
+                }
+                Some(was) => {
+                    let differ = was.types.symmetric_difference(&now.types);
+                    let differ: Vec<_> = differ.filter(|name| !is_new(name)).cloned().collect();
+                    if !differ.is_empty() {
+                        self.findings.push(fold_words::reads(self.context, (kind, name), &differ));
+                        continue;
+                    }
+                    next.made.clone_from(&was.made);
+                    "reads types that are new".to_owned()
+                }
+            };
+            let is_raised = was.get(name).is_some_and(|was| !was.is_same_version(kind, now));
+            let notes = is_raised.then(|| kind.when_raised(name));
+            self.grows(&kind.named(name), vec![change], notes.into_iter().collect());
+            grown.insert(name.clone(), next);
         }
         grown
     }

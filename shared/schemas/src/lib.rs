@@ -42,9 +42,7 @@ pub use finding::{Audience, Finding};
 pub use folds::changed_folds;
 pub use gate::{Comparison, check, compare, forward};
 pub use histories::Histories;
-pub use lock::{
-    Lock, LockError, LockedCommand, LockedFold, LockedTag, LockedType, LockedVersion,
-};
+pub use lock::{Lock, LockError, LockedCommand, LockedFold, LockedTag, LockedType, LockedVersion};
 pub use present::present;
 pub use readers::{Readers, Unreadable};
 pub use shape::{Member, Shape, ShapeError};

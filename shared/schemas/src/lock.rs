@@ -129,18 +129,19 @@ pub struct LockedFold {
     /// The version of what is stored.
     #[serde(skip_serializing_if = "is_first")]
     pub version: u32,
-    /// The types that it is folded from, with their versions, where what is stored of others is not read.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub types: BTreeMap<String, u32>,
+    /// The types that it is folded from. A kept state is not read if they or their versions are others, so it also has the
+    /// versions above 1.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub types: BTreeSet<String>,
     /// What it makes of histories, by their numbers: eight digits of a hash for each event that it reads.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub made: BTreeMap<usize, String>,
 }
 
 impl LockedFold {
-    /// Whether one goes on from what the other has stored.
-    pub(crate) fn is_same_version(&self, other: &Self) -> bool {
-        self.version == other.version && self.types == other.types
+    /// Whether one goes on from what the other, of the same kind, has stored.
+    pub(crate) fn is_same_version(&self, kind: FoldKind, other: &Self) -> bool {
+        self.version == other.version && (kind != FoldKind::State || self.types == other.types)
     }
 }
 
@@ -296,7 +297,7 @@ mod tests {
                 ],
                 "sequences": ["1 1 2"],
             },
-            "states": { "keep": { "types": { "Kept": 1 }, "made": { "1": "01234567 89abcdef" } } },
+            "states": { "keep": { "types": ["Kept 2"], "made": { "1": "01234567 89abcdef" } } },
             "snapshots": { "New": { "version": 2 } },
             "commands": { "keep": { "shape": {}, "rejections": ["Gone"] }, "new": { "shape": {} } },
             "views": { "new": {}, "old": {} },
@@ -317,7 +318,10 @@ mod tests {
             (r#"{ "events": [] }"#, "invalid type: sequence, expected an object"),
             (r#"{ "views": ["new"] }"#, "invalid type: sequence, expected an object"),
             (r#"{ "histories": [[], []] }"#, "invalid type: sequence, expected an object"),
-            (r#"{ "histories": { "events": [], "sequences": ["1,2"] } }"#, r#""1,2" is no sequence"#),
+            (
+                r#"{ "histories": { "events": [], "sequences": ["1,2"] } }"#,
+                r#""1,2" is no sequence"#,
+            ),
             (r#"{ "events": { "New": [] } }"#, "invalid type: sequence, expected an object"),
             (&of_type(r#""tags": [["id"]]"#), "invalid type: sequence, expected an object"),
             (

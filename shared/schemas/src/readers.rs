@@ -5,8 +5,8 @@ use std::any::type_name;
 use std::fmt;
 
 use ringfence::{
-    Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion, Reads,
-    SequencedEvent, Slice, TopicEvent,
+    Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion,
+    Reads, SequencedEvent, Slice, TopicEvent,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;

@@ -12,8 +12,8 @@ use super::in_memory::catalog;
 use super::same::{assert_same, fail};
 use super::stored::stored;
 use crate::{
-    CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName, OnLog, Outcome, Reads,
-    SequencedEvent, canonical_json,
+    CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName, OnLog, Outcome,
+    Reads, SequencedEvent, canonical_json,
     case::{DueCase, Fact},
 };
 

@@ -1,12 +1,12 @@
 //! Folds whose results are stored, as they were released and after a change. One snapshot has all findings.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::fmt::Write as _;
 
 use ringfence::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use ringfence_schemas::{Comparison, Lock, Readers, changed_folds, check, present};
+use ringfence_schemas::{Comparison, Lock, LockedFold, Readers, changed_folds, check, present};
 use ringfence_stack::{MemberList, Members, Stack, Visitor, catalog};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
@@ -247,6 +247,22 @@ fn a_fold_that_has_changed_needs_another_version() {
     let raised = update::<raised::All>(&released);
     assert_ne!(raised, released);
     refused::<counted::All>(&mut book, "A version is lowered", &raised);
+
+    // As if it had passed over the events of a type.
+    let without = |folds: &mut BTreeMap<String, LockedFold>| {
+        folds.values_mut().for_each(|fold| assert!(fold.types.remove("ItemTaken")));
+    };
+    let mut fewer = released.clone();
+    without(&mut fewer.views);
+    without(&mut fewer.dues);
+    refused::<before::All>(&mut book, "A fold reads another type", &fewer);
+    // None of them was passed over if the type is new.
+    fewer.events.remove("ItemTaken");
+    assert_eq!(update::<before::All>(&fewer), released);
+    // The name of a kept state has what it reads.
+    let mut fewer = released.clone();
+    without(&mut fewer.states);
+    assert_eq!(update::<before::All>(&fewer), released);
 
     let document = update::<document::All>(&Lock::default());
     refused::<document_at_most_one::All>(&mut book, "The fold of documents", &document);

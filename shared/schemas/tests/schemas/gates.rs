@@ -7,8 +7,8 @@ use std::slice;
 
 use ringfence::prelude::*;
 use ringfence_schemas::{
-    Comparison, Finding, Lock, LockedCommand, LockedFold, LockedType, LockedVersion, Readers, Shape, check,
-    compare, forward, present,
+    Comparison, Finding, Lock, LockedCommand, LockedFold, LockedType, LockedVersion, Readers,
+    Shape, check, compare, forward, present,
 };
 use ringfence_stack::{Members, Stack};
 use serde_json::{Value, json};
