@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::finding::{Audience, Finding};
-use crate::folds::Fold;
+use crate::fold::Fold;
 use crate::lock::{FoldKind, LockedFold};
 use crate::words::finding;
 

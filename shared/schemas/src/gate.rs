@@ -115,7 +115,8 @@ pub fn check(
         let samples = Samples::of(stack, readers, context, name, of);
         samples.map_or_else(Vec::new, |samples| samples.check())
     });
-    folds::check(stack, readers, (context, released, now), &mut comparison);
+    let Comparison { grown, findings } = &mut comparison;
+    folds::check(stack, readers, (context, released, now), (grown, findings));
     comparison
 }
 

@@ -13,6 +13,7 @@ mod contract;
 mod differences;
 mod document;
 mod finding;
+mod fold;
 mod fold_words;
 mod folds;
 mod gate;

@@ -12,7 +12,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, to_value};
 
-use crate::folds::{read_by, steps};
+use crate::fold::{read_by, steps};
 use crate::samples::{add_samples, see_optional};
 use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, Shape};
 

@@ -16,7 +16,7 @@ use serde::de::Error as _;
 use serde_json::Error;
 
 use crate::Audience;
-use crate::folds::Fold;
+use crate::fold::Fold;
 use crate::lock::FoldKind;
 
 /// Reads an event, which is given as it is stored and in the newest shape of its type; `None` if it does not read events
