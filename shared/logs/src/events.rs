@@ -39,7 +39,7 @@ fn catalog<S: Slice>() -> Result<Catalog, BoxError> {
 /// What both logs have in common, and what they have not: the variable with the table, how it is opened and verified,
 /// and what a slice depends on and reads.
 macro_rules! log {
-    ($log:ident, $table:literal, $open:ident, $verify:ident, $depends_on:ident, $kept:ident, $read:ident) => {
+    ($log:ident, $table:literal, $open:ident, $verify:ident, $depends_on:ident, $kept:expr, $read:ident) => {
         impl<S: Slice> Log<S> for $log {
             const TABLE: &'static str = $table;
             type Memory = Arc<MemoryLog>;
@@ -89,7 +89,7 @@ macro_rules! log {
             }
 
             fn kept() -> Vec<KeptState> {
-                $kept::<S>()
+                $kept
             }
 
             fn read(event: &Current<'_>) -> Option<Result<(), Error>> {
@@ -99,14 +99,14 @@ macro_rules! log {
     };
 }
 
-log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, kept_dcb, read_dcb);
+log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, kept_dcb::<S>(), read_dcb);
 log!(
     Aggregates,
     "AGGREGATE_TABLE",
     aggregate_log,
     verify_aggregates,
     by_stream,
-    kept_none,
+    Vec::new(),
     read_aggregate
 );
 
@@ -139,11 +139,7 @@ fn by_stream<S: Slice>() -> BTreeMap<BoundaryShape, String> {
     BTreeMap::from([(stream, by(&Access::Partition, true))])
 }
 
-/// The aggregate log keeps no states.
-fn kept_none<S: Slice>() -> Vec<KeptState> {
-    Vec::new()
-}
-
+/// The state that a slice keeps, if it does.
 fn kept_dcb<S: Slice>() -> Vec<KeptState> {
     // Other checks say why there is no catalog.
     let Some((snapshots, catalog)) = S::State::SNAPSHOTS.zip(S::Context::catalog().ok()) else {

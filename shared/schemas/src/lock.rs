@@ -127,7 +127,7 @@ pub struct LockedCommand {
 #[serde(deny_unknown_fields, default)]
 pub struct LockedFold {
     /// The version of what is stored.
-    #[serde(skip_serializing_if = "is_first")]
+    #[serde(skip_serializing_if = "is_zero")]
     pub version: u32,
     /// The types that it is folded from. A kept state is not read if they or their versions are others, so it also has the
     /// versions above 1.
@@ -266,7 +266,7 @@ where
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
-fn is_first(version: &u32) -> bool {
+fn is_zero(version: &u32) -> bool {
     *version == 0
 }
 

@@ -28,7 +28,11 @@ pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCod
     for (context, now) in &mut now {
         add_versions(now, Lock::read(&root, context)?);
     }
-    let compared = Compared::of(base, &locks, &now, lists)?;
+    let mut compared = Compared::of(base, &locks, &now)?;
+    for (context, lock) in &locks {
+        let changed = changed_folds(&lists.stack, &lists.readers, context, lock);
+        compared.findings.extend(changed);
+    }
     let is_well = compared.gone.is_empty() && compared.findings.is_empty();
     Ok(output.end(&compared, is_well))
 }
@@ -38,7 +42,6 @@ impl<'a> Compared<'a> {
         base: &'a str,
         locks: &BTreeMap<String, Lock>,
         now: &BTreeMap<&'static str, Lock>,
-        lists: &Lists,
     ) -> Result<Self> {
         let (mut gone, mut findings) = (Vec::new(), Vec::new());
         for (context, lock) in locks {
@@ -50,7 +53,6 @@ impl<'a> Compared<'a> {
             let breaks = |finding: &Finding| !finding.breaks.is_empty();
             findings.extend(compare(context, lock, now).findings.into_iter().filter(breaks));
             findings.extend(forward(context, lock, now));
-            findings.extend(changed_folds(&lists.stack, &lists.readers, context, lock));
         }
         ensure!(
             gone.len() < locks.len(),
