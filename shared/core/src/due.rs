@@ -28,6 +28,9 @@ pub trait Due: Slice {
         LogKind::Dcb => &[],
         LogKind::Aggregates | LogKind::Documents => &[<Self::Context as Context>::NAME],
     };
+    /// The version of the fold. Raise it with each change of what `rows`, `evolve` and `due_ms` make of events, and build the
+    /// rows again after the deploy. The checks of a stack compare the rows and ask for it.
+    const VERSION: u32 = 0;
     /// Over how many keys of the index the rows are spread. One key takes 1,000 writes a second. A change takes effect
     /// with the next rebuild.
     const SHARDS: u32 = 1;

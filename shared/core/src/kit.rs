@@ -16,6 +16,7 @@ mod once;
 mod orders;
 mod run;
 mod same;
+mod stored;
 
 use std::{fmt::Display, str::FromStr};
 

@@ -34,12 +34,26 @@ impl<T: Serialize + DeserializeOwned> Snapshots<T> {
 }
 
 impl<T> Snapshots<T> {
-    /// The version of the fold; 0 unless given. Raise it with each change of `evolve` or of the state: only
-    /// snapshots of the same version are read. A change of what the slice reads does the same by itself, and so does a
-    /// new version of a type of events that it reads.
+    /// The version of the fold; 0 unless given. Raise it with each change of what `evolve` makes of events: only
+    /// snapshots of the same version are read. The checks of a stack compare the states and ask for it. A change of the
+    /// types that the slice reads does the same by itself, and so does a new version of one of them.
     #[must_use]
     pub const fn version(self, version: u32) -> Self {
         Self { version, ..self }
+    }
+
+    /// The version of the fold.
+    #[must_use]
+    pub const fn fold_version(&self) -> u32 {
+        self.version
+    }
+
+    /// The JSON of a state, as a snapshot has it.
+    ///
+    /// # Errors
+    /// The state has no JSON.
+    pub fn json(&self, state: &T) -> serde_json::Result<Value> {
+        (self.to_json)(state)
     }
 
     /// Whether the next snapshot is due when the state holds this many events that the last one does not.
@@ -75,7 +89,7 @@ impl<T> Snapshots<T> {
     /// # Errors
     /// The state has no JSON, or its JSON is that of no state.
     pub(crate) fn again(&self, state: &T) -> serde_json::Result<T> {
-        (self.from_json)((self.to_json)(state)?)
+        (self.from_json)(self.json(state)?)
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Category<D: Document, S> {
     pub(crate) name: &'static str,
     /// The key of the tag that names a stream; empty in a context without events.
     pub(crate) key: Name,
-    /// The version of the snapshots: 1, and one more for each upcast of the context.
+    /// The number of the snapshots that are read.
     pub(crate) version: u32,
 }
 
@@ -151,10 +151,8 @@ impl<D: Document, S: Store> Category<D, S> {
         cache: Cache<D>,
     ) -> Result<Self, CategoryError> {
         let (catalog, key) = declared::<C, D>()?;
-        // A catalog keeps its types and their versions only grow. So the number of a later build is never smaller, also if
-        // its state no longer reads a type.
-        let upcasts = catalog.schemas().map(|schema| schema.upcasts.version() - 1);
-        let (key, version) = (key.unwrap_or_default(), 1 + upcasts.sum::<u32>());
+        let version = access.own().map_or(1, |snapshot| snapshot.number(&catalog));
+        let key = key.unwrap_or_default();
         Ok(Self { log, access, cache, catalog, name: C::NAME, key, version })
     }
 
@@ -340,7 +338,7 @@ impl<D: Document, S: Store> Category<D, S> {
             state = evolved.map_err(|error| unencodable(error.into()))?;
             encoded.push(payload);
         }
-        let written = self.access.written(encoded, &state, self.version);
+        let written = self.access.written(encoded, &state, &self.catalog);
         let (events, unfolds) = written.map_err(unencodable)?;
         let append = StreamAppend {
             stream,

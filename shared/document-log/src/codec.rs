@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct Payload {
     /// The type name.
     pub event_type: String,
-    /// The version of its type that the payload has. That of a snapshot counts the upcasts of its context.
+    /// The version of its type that the payload has. That of a snapshot is its number.
     pub version: u32,
     /// The payload, if it has one.
     pub data: Option<Value>,

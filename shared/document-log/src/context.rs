@@ -1,8 +1,9 @@
 //! Contexts on the document log, and how the state of a document is stored and read.
 
 use std::marker::PhantomData;
+use std::slice;
 
-use ringfence::{LogKind, LogName, Reads, State};
+use ringfence::{Catalog, LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 
@@ -17,7 +18,7 @@ impl<D: Document> LogName for Documents<D> {
     const KIND: LogKind = LogKind::Documents;
 
     fn snapshots() -> Vec<&'static str> {
-        D::ACCESS.snapshots()
+        D::ACCESS.snapshots().iter().map(|snapshot| snapshot.name).collect()
     }
 }
 
@@ -43,8 +44,8 @@ pub enum AccessStrategy<D: 'static> {
     Unoptimized,
     /// The state is the last event that it reads, which each append also writes as unfold.
     LatestKnownEvent,
-    /// Each append writes the state as one unfold; a read goes back to the newest one. One that was folded from other
-    /// versions of the events is read only if these were pruned, and only if it is older.
+    /// Each append writes the state as one unfold; a read goes back to the newest one. One of another version of the fold
+    /// or of the events is read only if the events were pruned, and only if it is older.
     Snapshot(Snapshot<D>),
     /// The same with several unfolds, for example when two builds of a program run side by side. A read takes the
     /// first of them alone; the others are for other builds.
@@ -57,6 +58,7 @@ pub enum AccessStrategy<D: 'static> {
 #[derive(Clone, Copy)]
 pub struct Snapshot<D> {
     name: &'static str,
+    version: u32,
     to_json: fn(&D) -> Result<Value, Error>,
     from_json: fn(Value) -> Result<D, Error>,
 }
@@ -77,7 +79,43 @@ impl<D> Snapshot<D> {
         to_json: fn(&D) -> Result<Value, Error>,
         from_json: fn(Value) -> Result<D, Error>,
     ) -> Self {
-        Self { name, to_json, from_json }
+        Self { name, version: 0, to_json, from_json }
+    }
+
+    /// The version of the fold; 0 unless given. Raise it with each change of what `evolve` makes of events: documents are then
+    /// folded again. The checks of a stack compare the states and ask for it.
+    #[must_use]
+    pub const fn version(self, version: u32) -> Self {
+        Self { version, ..self }
+    }
+
+    /// The version of the fold.
+    #[must_use]
+    pub const fn fold_version(&self) -> u32 {
+        self.version
+    }
+
+    /// Its type name.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The number that it has in its metadata: 1, one more for each upcast of the context, and the version of the fold. A
+    /// catalog keeps its types and their versions only grow. So the number of a later build is never smaller, also if its
+    /// state no longer reads a type.
+    #[must_use]
+    pub fn number(&self, catalog: &Catalog) -> u32 {
+        let upcasts = catalog.schemas().map(|schema| schema.upcasts.version() - 1);
+        1 + upcasts.sum::<u32>() + self.version
+    }
+
+    /// The JSON of a state.
+    ///
+    /// # Errors
+    /// The state has no JSON.
+    pub fn json(&self, state: &D) -> Result<Value, Error> {
+        (self.to_json)(state)
     }
 
     /// The state in a payload.
@@ -86,20 +124,22 @@ impl<D> Snapshot<D> {
     }
 
     /// The payload for a state, which can be read back.
-    fn written(&self, state: &D, version: u32) -> Result<Payload, Error> {
-        let data = (self.to_json)(state)?;
+    fn written(&self, state: &D, catalog: &Catalog) -> Result<Payload, Error> {
+        let data = self.json(state)?;
         self.read(data.clone())?;
+        let version = self.number(catalog);
         Ok(Payload { version, ..Payload::new(self.name, Some(data)) })
     }
 }
 
 impl<D: Document> AccessStrategy<D> {
-    /// The type names of the snapshots that are written.
-    pub fn snapshots(&self) -> Vec<&'static str> {
+    /// The snapshots that are written.
+    #[must_use]
+    pub fn snapshots(&self) -> &[Snapshot<D>] {
         match self {
-            Self::Unoptimized | Self::LatestKnownEvent => Vec::new(),
-            Self::Snapshot(snapshot) | Self::RollingState(snapshot) => vec![snapshot.name],
-            Self::Snapshots(all) => all.iter().map(|snapshot| snapshot.name).collect(),
+            Self::Unoptimized | Self::LatestKnownEvent => &[],
+            Self::Snapshot(snapshot) | Self::RollingState(snapshot) => slice::from_ref(snapshot),
+            Self::Snapshots(all) => all,
         }
     }
 
@@ -108,7 +148,7 @@ impl<D: Document> AccessStrategy<D> {
     pub fn origins(&self) -> Vec<&'static str> {
         match self {
             Self::LatestKnownEvent => D::Reads::TYPES.to_vec(),
-            _ => self.snapshots().into_iter().take(1).collect(),
+            _ => self.own().map(|snapshot| snapshot.name).into_iter().collect(),
         }
     }
 
@@ -118,7 +158,8 @@ impl<D: Document> AccessStrategy<D> {
     }
 
     /// Whether decisions are kept as events, not in the state alone.
-    pub(crate) fn keeps_events(&self) -> bool {
+    #[must_use]
+    pub fn keeps_events(&self) -> bool {
         !matches!(self, Self::RollingState(_))
     }
 
@@ -127,14 +168,14 @@ impl<D: Document> AccessStrategy<D> {
         !self.keeps_events()
     }
 
+    /// The snapshot that reads take.
+    pub(crate) fn own(&self) -> Option<&Snapshot<D>> {
+        self.snapshots().first()
+    }
+
     /// The snapshot of this type, if reads take it.
     pub(crate) fn snapshot(&self, event_type: &str) -> Option<&Snapshot<D>> {
-        let own = match self {
-            Self::Unoptimized | Self::LatestKnownEvent => None,
-            Self::Snapshot(snapshot) | Self::RollingState(snapshot) => Some(snapshot),
-            Self::Snapshots(snapshots) => snapshots.first(),
-        };
-        own.filter(|snapshot| snapshot.name == event_type)
+        self.own().filter(|snapshot| snapshot.name == event_type)
     }
 
     /// Whether nothing matters before an event or unfold of this type.
@@ -145,26 +186,20 @@ impl<D: Document> AccessStrategy<D> {
         }
     }
 
-    /// The events and unfolds to write for these events and the state after them, in a snapshot of this version.
+    /// The events and unfolds to write for these events of a context and the state after them.
     pub(crate) fn written(
         &self,
         events: Vec<Payload>,
         state: &D,
-        version: u32,
+        catalog: &Catalog,
     ) -> Result<(Vec<Payload>, Vec<Payload>), Error> {
-        Ok(match self {
-            Self::Unoptimized => (events, Vec::new()),
-            Self::LatestKnownEvent => {
-                let last = events.iter().rfind(|event| self.is_origin(&event.event_type));
-                let unfolds = last.cloned().into_iter().collect();
-                (events, unfolds)
-            }
-            Self::Snapshot(snapshot) => (events, vec![snapshot.written(state, version)?]),
-            Self::Snapshots(all) => {
-                let all = all.iter().map(|snapshot| snapshot.written(state, version));
-                (events, all.collect::<Result<_, _>>()?)
-            }
-            Self::RollingState(snapshot) => (Vec::new(), vec![snapshot.written(state, version)?]),
-        })
+        if let Self::LatestKnownEvent = self {
+            let last = events.iter().rfind(|event| self.is_origin(&event.event_type));
+            let unfolds = last.cloned().into_iter().collect();
+            return Ok((events, unfolds));
+        }
+        let unfolds = self.snapshots().iter().map(|snapshot| snapshot.written(state, catalog));
+        let unfolds = unfolds.collect::<Result<_, _>>()?;
+        Ok((if self.keeps_events() { events } else { Vec::new() }, unfolds))
     }
 }

@@ -1,18 +1,21 @@
 //! The document log.
 
+use std::any::type_name;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use futures::TryStreamExt;
-use ringfence::{Context, Current, Envelope, OnLog, Slice};
+use ringfence::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
 use ringfence_document_log::{
     Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
-    DynamoStore, MemoryStore, Store, TipLimits, decode, handle, kit,
+    DynamoStore, MemoryStore, Snapshot, Store, TipLimits, decode, handle, kit,
 };
 use ringfence_dynamo::{Clock, Meter};
+use serde::de::Error as _;
+use serde_json::{Error, Value};
 
 use crate::rehearsal::{ReadBoundary, Rehearsed};
-use crate::{BoundaryShape, BoxError, InTable, Log};
+use crate::{BoundaryShape, BoxError, InTable, KeptState, Log};
 
 /// How a document is read, in words.
 const BY_TIP: &str = "its Tip, and the calves that the state needs";
@@ -126,8 +129,52 @@ where
         D::ACCESS.origins()
     }
 
-    fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>> {
-        let is_read = event.context == S::Context::NAME && !event.partition.is_of_dcb_log();
-        is_read.then(|| decode::<S::Context, D>(event).map(drop))
+    fn kept() -> Vec<KeptState> {
+        // Other checks say why there is no catalog.
+        let Ok(catalog) = S::Context::catalog() else { return Vec::new() };
+        let kept = |snapshot: &Snapshot<D>| KeptState {
+            name: snapshot.name(),
+            version: snapshot.number(&catalog),
+            types: D::Reads::TYPES.iter().map(ToString::to_string).collect(),
+            is_rolling: !D::ACCESS.keeps_events(),
+            next_version: format!(
+                "in `ACCESS` of {}: `Snapshot::named({:?}).version({})`",
+                type_name::<D>(),
+                snapshot.name(),
+                snapshot.fold_version() + 1
+            ),
+            reads: |event| {
+                is_of::<S::Context>(event) && D::Reads::TYPES.contains(&&*event.event_type)
+            },
+            fold: fold::<S::Context, D>,
+        };
+        D::ACCESS.snapshots().iter().map(kept).collect()
     }
+
+    fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>> {
+        is_of::<S::Context>(event).then(|| decode::<S::Context, D>(event).map(drop))
+    }
+}
+
+/// Whether the event is of a document of the context.
+fn is_of<C: Context>(event: &SequencedEvent) -> bool {
+    event.context == C::NAME && !event.partition.is_of_dcb_log()
+}
+
+/// The JSON of the snapshot of this name after each event.
+fn fold<C, D>(name: &str, events: &[Current<'_>]) -> Result<Vec<Value>, Error>
+where
+    C: Context<Log = Documents<D>>,
+    D: Document,
+{
+    let (mut state, mut all) = (D::default(), Vec::new());
+    let snapshot = D::ACCESS.snapshots().iter().find(|snapshot| snapshot.name() == name);
+    let snapshot = snapshot.ok_or_else(|| Error::custom("no document has the snapshot"))?;
+    for event in events {
+        if let Some(read) = decode::<C, D>(event)? {
+            state = state.evolve(read);
+            all.push(snapshot.json(&state)?);
+        }
+    }
+    Ok(all)
 }

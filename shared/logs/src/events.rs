@@ -1,5 +1,6 @@
 //! The logs of events: the DCB log and the aggregate log.
 
+use std::any::type_name;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use ringfence::{
     Access, Aggregates, Catalog, Consistency, Context, Counts, Current, Dcb, Decisions, Envelope,
     Extent, HandleError, Handled, MemoryLog, OnEvents, OnLog, Plan, Read, Reads, ReadsOf,
-    SequencedEvent, Slice, handle,
+    SequencedEvent, Slice, State, handle,
 };
 use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
@@ -16,7 +17,7 @@ use serde::de::Error as _;
 use serde_json::Error;
 
 use crate::rehearsal::{Notes, ReadBoundary, Rehearsal, Rehearse, Rehearsed};
-use crate::{BoundaryShape, BoxError, InTable, Log};
+use crate::{BoundaryShape, BoxError, InTable, KeptState, Log};
 
 fn dcb_log(table: &InTable, catalog: Catalog) -> DcbLog {
     DcbLog::new(table.client.clone(), &*table.name, catalog, table.clock.clone())
@@ -38,7 +39,7 @@ fn catalog<S: Slice>() -> Result<Catalog, BoxError> {
 /// What both logs have in common, and what they have not: the variable with the table, how it is opened and verified,
 /// and what a slice depends on and reads.
 macro_rules! log {
-    ($log:ident, $table:literal, $open:ident, $verify:ident, $depends_on:ident, $read:ident) => {
+    ($log:ident, $table:literal, $open:ident, $verify:ident, $depends_on:ident, $kept:expr, $read:ident) => {
         impl<S: Slice> Log<S> for $log {
             const TABLE: &'static str = $table;
             type Memory = Arc<MemoryLog>;
@@ -87,6 +88,10 @@ macro_rules! log {
                 $depends_on::<S>()
             }
 
+            fn kept() -> Vec<KeptState> {
+                $kept
+            }
+
             fn read(event: &Current<'_>) -> Option<Result<(), Error>> {
                 $read::<S>(event)
             }
@@ -94,8 +99,16 @@ macro_rules! log {
     };
 }
 
-log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, read_dcb);
-log!(Aggregates, "AGGREGATE_TABLE", aggregate_log, verify_aggregates, by_stream, read_aggregate);
+log!(Dcb, "EVENT_TABLE", dcb_log, verify_dcb, by_plans, kept_dcb::<S>(), read_dcb);
+log!(
+    Aggregates,
+    "AGGREGATE_TABLE",
+    aggregate_log,
+    verify_aggregates,
+    by_stream,
+    Vec::new(),
+    read_aggregate
+);
 
 async fn verify_dcb(log: DcbLog) -> Result<Vec<String>, BoxError> {
     let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
@@ -124,6 +137,39 @@ fn shapes(plans: &[Plan], strong: bool) -> BTreeMap<BoundaryShape, String> {
 fn by_stream<S: Slice>() -> BTreeMap<BoundaryShape, String> {
     let stream = BoundaryShape::Stream(S::Context::NAME.to_owned());
     BTreeMap::from([(stream, by(&Access::Partition, true))])
+}
+
+/// The state that a slice keeps, if it does.
+fn kept_dcb<S: Slice>() -> Vec<KeptState> {
+    // Other checks say why there is no catalog.
+    let Some((snapshots, catalog)) = S::State::SNAPSHOTS.zip(S::Context::catalog().ok()) else {
+        return Vec::new();
+    };
+    let types = ReadsOf::<S>::TYPES.iter().map(|name| match catalog.version(name) {
+        1 => (*name).to_owned(),
+        version => format!("{name} {version}"),
+    });
+    let version = snapshots.fold_version();
+    vec![KeptState {
+        name: S::NAME,
+        version,
+        types: types.collect(),
+        is_rolling: false,
+        next_version: format!(
+            "`SNAPSHOTS` of {}: `Snapshots::every(…).version({})`",
+            type_name::<S::State>(),
+            version + 1
+        ),
+        reads: |event| event.partition.is_of_dcb_log() && is_of_slice::<S>(event),
+        fold: |_, events| {
+            let (mut state, mut all) = (S::State::default(), Vec::new());
+            for event in events {
+                state = state.evolve(ReadsOf::<S>::decode(event)?);
+                all.extend(S::State::SNAPSHOTS.map(|it| it.json(&state)).transpose()?);
+            }
+            Ok(all)
+        },
+    }]
 }
 
 fn read_dcb<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {

@@ -7,11 +7,13 @@
 
 mod documents;
 mod events;
+mod kept;
 mod log;
 mod rehearsal;
 mod shape;
 mod table;
 
+pub use kept::KeptState;
 pub use log::{BoxError, Log};
 pub use rehearsal::{ReadBoundary, ReadEvent, Rehearsed};
 pub use shape::BoundaryShape;

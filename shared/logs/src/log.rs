@@ -6,7 +6,7 @@ use std::error::Error;
 use ringfence::{Current, Envelope, LogName, OnLog, Slice};
 use ringfence_dynamo::{Clock, Meter};
 
-use crate::{BoundaryShape, InTable, Rehearsed};
+use crate::{BoundaryShape, InTable, KeptState, Rehearsed};
 
 /// Why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -70,6 +70,10 @@ pub trait Log<S: Slice>: LogName {
     fn origins() -> Vec<&'static str> {
         Vec::new()
     }
+
+    /// The states that the log keeps beside the events, as the decisions of the slice fold them.
+    #[must_use]
+    fn kept() -> Vec<KeptState>;
 
     /// Reads an event as a decision of the slice does. `None` if no decision of the slice reads events like this one.
     fn read(event: &Current<'_>) -> Option<Result<(), serde_json::Error>>;

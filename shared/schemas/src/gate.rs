@@ -8,21 +8,23 @@
 //! | a tag, the partition, the separator, or how decisions read the type | refused |
 //! | a type, a version, or a name on which stored things depend is gone | refused |
 //! | a command takes less than before, or has a code less | refused |
+//! | a fold makes something else of what was released, at the same version | refused until the version is raised |
 //!
-//! Everything here is a function of two locks. [`check`] runs the readers as well, on what was released.
+//! Everything here is a function of two locks. [`check`] runs the readers and folds as well, on what was released.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_stack::Stack;
 
 use crate::finding::Finding;
+use crate::lock::{FoldKind, LockedFold};
 use crate::running::Samples;
 use crate::samples::add_samples;
 use crate::words::Version;
 use crate::{
     DifferenceKind, Lock, LockedCommand, LockedType, LockedVersion, Readers, ShapeDifference,
 };
-use crate::{boundaries, names, words};
+use crate::{boundaries, fold_words, folds, names, words};
 
 /// What the gate makes of what was released and of what the code says.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,18 +86,23 @@ fn compare_and_read(
     for slice in released.commands.keys().filter(|slice| !now.commands.contains_key(*slice)) {
         gate.findings.push(names::command_gone(context, slice));
     }
-    let snapshots = (&released.snapshots, &now.snapshots, names::snapshot_gone as Gone);
-    grown.snapshots = gate.names("the snapshot", snapshots);
-    grown.views = gate.names("the view", (&released.views, &now.views, names::view_gone));
-    let reactors = (&released.reactors, &now.reactors, names::reactor_gone as Gone);
-    grown.reactors = gate.names("the reactor", reactors);
-    grown.dues = gate.names("the due", (&released.dues, &now.dues, names::due_gone));
+    for kind in FoldKind::ALL {
+        *grown.folds_mut(kind) = gate.folds(kind, released, now);
+    }
+    for name in released.reactors.difference(&now.reactors) {
+        gate.findings.push(names::reactor_gone(context, name));
+    }
+    for name in now.reactors.difference(&released.reactors) {
+        gate.is_new(&format!("the reactor {name}"), &());
+        grown.reactors.insert(name.clone());
+    }
     Comparison { grown, findings: gate.findings }
 }
 
 /// Compares a context with what was released of it, and runs every reader of the stack on what was released and on what
 /// may be added: on every sample of every version, with each optional member left out. A type that some reader can't read
-/// then is not written either.
+/// then is not written either. Every fold whose result is stored has to make of released histories what it made before, as
+/// long as its version is the same.
 #[must_use]
 pub fn check(
     stack: &Stack,
@@ -104,14 +111,14 @@ pub fn check(
     released: &Lock,
     now: &Lock,
 ) -> Comparison {
-    compare_and_read(context, released, now, |name, of| {
+    let mut comparison = compare_and_read(context, released, now, |name, of| {
         let samples = Samples::of(stack, readers, context, name, of);
         samples.map_or_else(Vec::new, |samples| samples.check())
-    })
+    });
+    let Comparison { grown, findings } = &mut comparison;
+    folds::check(stack, readers, (context, released, now), (grown, findings));
+    comparison
 }
-
-/// Says of a context that a name is gone.
-type Gone = fn(&str, &str) -> Finding;
 
 struct Gate<'a> {
     context: &'a str,
@@ -128,16 +135,46 @@ impl Gate<'_> {
         self.findings.push(words::grows(self.context, subject, changes, notes));
     }
 
-    fn names(
-        &mut self,
-        kind: &str,
-        (was, now, gone): (&BTreeSet<String>, &BTreeSet<String>, Gone),
-    ) -> BTreeSet<String> {
-        self.findings.extend(was.difference(now).map(|name| gone(self.context, name)));
-        for name in now.difference(was) {
-            self.is_new(&format!("{kind} {name}"), &());
+    fn folds(&mut self, kind: FoldKind, was: &Lock, now: &Lock) -> BTreeMap<String, LockedFold> {
+        // An event of a type that is new can't have been passed over.
+        let is_new =
+            |name: &&String| now.events.contains_key(*name) && !was.events.contains_key(*name);
+        let (was, now) = (was.folds(kind), now.folds(kind));
+        let gone = was.keys().filter(|name| !now.contains_key(*name));
+        self.findings.extend(gone.filter_map(|name| kind.gone(self.context, name)));
+        let mut grown = was.clone();
+        for (name, now) in now {
+            let mut next = now.clone();
+            let change = match was.get(name) {
+                None => "is new".to_owned(),
+                Some(was) if now.version < was.version => {
+                    self.findings.push(fold_words::lowered(self.context, (kind, name), was, now));
+                    continue;
+                }
+                Some(was) if now.version > was.version => {
+                    format!("is of version {}, after {}", now.version, was.version)
+                }
+                Some(was) if now.types == was.types => continue,
+                Some(_) if kind == FoldKind::State => {
+                    "reads other types of events, or other versions of them".to_owned()
+                }
+                Some(was) => {
+                    let differ = was.types.symmetric_difference(&now.types);
+                    let differ: Vec<_> = differ.filter(|name| !is_new(name)).cloned().collect();
+                    if !differ.is_empty() {
+                        self.findings.push(fold_words::reads(self.context, (kind, name), &differ));
+                        continue;
+                    }
+                    next.made.clone_from(&was.made);
+                    "reads types that are new".to_owned()
+                }
+            };
+            let is_raised = was.get(name).is_some_and(|was| !was.is_same_version(kind, now));
+            let notes = is_raised.then(|| kind.when_raised(name));
+            self.grows(&kind.named(name), vec![change], notes.into_iter().collect());
+            grown.insert(name.clone(), next);
         }
-        was | now
+        grown
     }
 
     /// A type that was not released; `None` if its versions before the newest one were, and are lost.

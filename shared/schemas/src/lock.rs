@@ -9,8 +9,8 @@ use std::{fmt, fs, io};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::Shape;
-use crate::object::{Object, named};
+use crate::object::{Object, named, objects};
+use crate::{Histories, Shape};
 
 /// How a line begins with which git marks a conflict of a merge.
 const CONFLICT: &str = "<<<<<<< ";
@@ -23,21 +23,27 @@ pub struct Lock {
     /// The types of events, by their names.
     #[serde(deserialize_with = "named")]
     pub events: BTreeMap<String, LockedType>,
-    /// The names of the snapshots that documents of the context have.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub snapshots: BTreeSet<String>,
+    /// Events of cases, of which the folds below make something.
+    #[serde(deserialize_with = "object", skip_serializing_if = "Histories::is_empty")]
+    pub histories: Histories,
+    /// The states that slices keep in the log, by the names of the slices.
+    #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
+    pub states: BTreeMap<String, LockedFold>,
+    /// The snapshots that documents of the context have, by their names.
+    #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
+    pub snapshots: BTreeMap<String, LockedFold>,
     /// The commands, by the names of their slices.
     #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
     pub commands: BTreeMap<String, LockedCommand>,
-    /// The names of the views, which are in the paths of their rows.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub views: BTreeSet<String>,
+    /// The views, by their names, which are in the paths of their rows.
+    #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
+    pub views: BTreeMap<String, LockedFold>,
     /// The names of the slices that react to events: their reactions' keys have them.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub reactors: BTreeSet<String>,
-    /// The names of the slices whose commands are sent at a time: the rows of what is due have them.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub dues: BTreeSet<String>,
+    /// What is due, by the names of the slices whose commands are sent at a time: its rows have them.
+    #[serde(deserialize_with = "named", skip_serializing_if = "BTreeMap::is_empty")]
+    pub dues: BTreeMap<String, LockedFold>,
 }
 
 /// What was released of a type of events.
@@ -51,7 +57,7 @@ pub struct LockedType {
     #[serde(skip_serializing_if = "is_false")]
     pub retired: bool,
     /// Its tags, in the order of its fields.
-    #[serde(deserialize_with = "tags")]
+    #[serde(deserialize_with = "objects")]
     pub tags: Vec<LockedTag>,
     /// Joins the values of a composite partition; absent if the partition is one tag.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -116,6 +122,46 @@ pub struct LockedCommand {
     pub rejections: BTreeSet<String>,
 }
 
+/// A fold whose result is stored.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LockedFold {
+    /// The version of what is stored.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub version: u32,
+    /// The types that it is folded from. A kept state is not read if they or their versions are others, so it also has the
+    /// versions above 1.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub types: BTreeSet<String>,
+    /// What it makes of histories, by their numbers: eight digits of a hash for each event that it reads.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub made: BTreeMap<usize, String>,
+}
+
+impl LockedFold {
+    /// Whether one goes on from what the other, of the same kind, has stored.
+    pub(crate) fn is_same_version(&self, kind: FoldKind, other: &Self) -> bool {
+        self.version == other.version && (kind != FoldKind::State || self.types == other.types)
+    }
+}
+
+/// What is folded and stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FoldKind {
+    /// A state that a slice keeps.
+    State,
+    /// The snapshot of a document.
+    Document,
+    /// The rows of a view.
+    View,
+    /// What is due.
+    Due,
+}
+
+impl FoldKind {
+    pub(crate) const ALL: [Self; 4] = [Self::State, Self::Document, Self::View, Self::Due];
+}
+
 /// A lock that can't be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}")]
@@ -129,6 +175,26 @@ pub struct LockError {
 impl Lock {
     /// The folder of the locks, in the repository of a stack.
     pub const FOLDER: &'static str = "schemas";
+
+    /// The folds of a kind.
+    pub(crate) fn folds(&self, kind: FoldKind) -> &BTreeMap<String, LockedFold> {
+        match kind {
+            FoldKind::State => &self.states,
+            FoldKind::Document => &self.snapshots,
+            FoldKind::View => &self.views,
+            FoldKind::Due => &self.dues,
+        }
+    }
+
+    /// The folds of a kind.
+    pub(crate) fn folds_mut(&mut self, kind: FoldKind) -> &mut BTreeMap<String, LockedFold> {
+        match kind {
+            FoldKind::State => &mut self.states,
+            FoldKind::Document => &mut self.snapshots,
+            FoldKind::View => &mut self.views,
+            FoldKind::Due => &mut self.dues,
+        }
+    }
 
     /// The file of the lock of a context.
     #[must_use]
@@ -183,17 +249,25 @@ impl FromStr for Lock {
     }
 }
 
-fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<LockedTag>, D::Error> {
-    let tags = Vec::deserialize(deserializer)?;
-    Ok(tags.into_iter().map(|Object(tag)| tag).collect())
-}
-
 /// The numbers of versions begin with 1.
 fn versions<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<u32, LockedVersion>, D::Error> {
     let versions: BTreeMap<NonZeroU32, _> = named(deserializer)?;
     Ok(versions.into_iter().map(|(number, version)| (number.get(), version)).collect())
+}
+
+fn object<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Object::deserialize(deserializer).map(|Object(object)| object)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(version: &u32) -> bool {
+    *version == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -216,11 +290,19 @@ mod tests {
                 "Kept": { "public": true, "tags": [], "versions": { "1": version } },
                 "New": { "tags": [{ "key": "id", "many": true }], "versions": {} },
             },
-            "snapshots": ["New"],
+            "histories": {
+                "events": [
+                    { "context": "kept", "partition": "id:a", "type": "Kept", "data": "a" },
+                    { "context": "new", "partition": "new-b", "type": "New", "version": 2, "data": {} },
+                ],
+                "sequences": ["1 1 2"],
+            },
+            "states": { "keep": { "types": ["Kept 2"], "made": { "1": "01234567 89abcdef" } } },
+            "snapshots": { "New": { "version": 2 } },
             "commands": { "keep": { "shape": {}, "rejections": ["Gone"] }, "new": { "shape": {} } },
-            "views": ["new", "old"],
+            "views": { "new": {}, "old": {} },
             "reactors": ["new"],
-            "dues": ["new"],
+            "dues": { "new": {} },
         });
         let lock: Lock = serde_json::from_value(json.clone()).expect("a lock");
         assert_eq!(serde_json::to_value(&lock).expect("JSON"), json);
@@ -234,6 +316,12 @@ mod tests {
         for (text, why) in [
             ("[]", "invalid type: sequence, expected an object"),
             (r#"{ "events": [] }"#, "invalid type: sequence, expected an object"),
+            (r#"{ "views": ["new"] }"#, "invalid type: sequence, expected an object"),
+            (r#"{ "histories": [[], []] }"#, "invalid type: sequence, expected an object"),
+            (
+                r#"{ "histories": { "events": [], "sequences": ["1,2"] } }"#,
+                r#""1,2" is no sequence"#,
+            ),
             (r#"{ "events": { "New": [] } }"#, "invalid type: sequence, expected an object"),
             (&of_type(r#""tags": [["id"]]"#), "invalid type: sequence, expected an object"),
             (

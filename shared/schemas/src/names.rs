@@ -2,6 +2,7 @@
 //! snapshots.
 
 use crate::finding::{Audience, Finding};
+use crate::lock::FoldKind;
 use crate::words::{finding, gone, last};
 use crate::{DifferenceKind, ShapeDifference};
 
@@ -61,8 +62,21 @@ pub(crate) fn command_gone(context: &str, slice: &str) -> Finding {
         .when_unused(&format!("`{slice}` from `commands`"))
 }
 
+impl FoldKind {
+    /// A fold of this name that is gone, if somebody relies on it.
+    pub(crate) fn gone(self, context: &str, name: &str) -> Option<Finding> {
+        match self {
+            // What it has kept is read by nobody. If it comes back, it has to be what it was.
+            Self::State => None,
+            Self::Document => Some(snapshot_gone(context, name)),
+            Self::View => Some(view_gone(context, name)),
+            Self::Due => Some(due_gone(context, name)),
+        }
+    }
+}
+
 /// A view that is not listed any more.
-pub(crate) fn view_gone(context: &str, view: &str) -> Finding {
+fn view_gone(context: &str, view: &str) -> Finding {
     finding(context, format!("the view {view}"), gone())
         .breaks(Audience::Http, format!("GET /{view} and GET /{view}/… answer 404"))
         .breaks(Audience::Rows, "its rows stay in the table, and nobody changes them")
@@ -82,7 +96,7 @@ pub(crate) fn reactor_gone(context: &str, slice: &str) -> Finding {
 }
 
 /// A slice whose command is not sent at a time any more.
-pub(crate) fn due_gone(context: &str, slice: &str) -> Finding {
+fn due_gone(context: &str, slice: &str) -> Finding {
     finding(context, format!("the due {slice}"), gone())
         .breaks(
             Audience::Rows,
@@ -94,7 +108,7 @@ pub(crate) fn due_gone(context: &str, slice: &str) -> Finding {
 }
 
 /// A snapshot that documents may have.
-pub(crate) fn snapshot_gone(context: &str, name: &str) -> Finding {
+fn snapshot_gone(context: &str, name: &str) -> Finding {
     finding(context, format!("the snapshot {name}"), gone())
         .breaks(
             Audience::Rows,

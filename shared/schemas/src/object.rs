@@ -32,6 +32,16 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for OfObject<T> {
     }
 }
 
+/// A list of objects.
+pub(crate) fn objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let objects = Vec::deserialize(deserializer)?;
+    Ok(objects.into_iter().map(|Object(object)| object).collect())
+}
+
 /// Objects by their names, of which no two are the same.
 pub(crate) fn named<'de, D, K, T>(deserializer: D) -> Result<BTreeMap<K, T>, D::Error>
 where

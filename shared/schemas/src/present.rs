@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use ringfence::kit::{Case, DueCase};
 use ringfence::{
-    Catalog, Context, Due, Event, EventSchema, EventVisitor, LogKind, LogName, NewEvent, Slice,
-    TagSchema, Writes,
+    Catalog, Context, Due, Event, EventSchema, EventVisitor, LogKind, LogName, NewEvent,
+    SequencedEvent, Slice, TagSchema, Writes,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
-use ringfence_views::View;
 use serde_json::{Value, to_value};
 
+use crate::fold::{read_by, steps};
 use crate::samples::{add_samples, see_optional};
-use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Shape};
+use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, Shape};
 
 /// The lock of each context that `M` lists, by its name, as it is if nothing was released before. A type of events has
 /// its newest version alone, since only a file knows what the others looked like.
@@ -23,14 +24,22 @@ use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Shape};
 /// and upcasts meet it so.
 #[must_use]
 pub fn present<M: Members>() -> BTreeMap<&'static str, Lock> {
-    let mut found = Found { contexts: Vec::new(), events: Vec::new() };
+    let mut found = Found { contexts: Vec::new(), events: Vec::new(), histories: Vec::new() };
     MemberList::walk::<M>(&mut found);
-    let Found { mut contexts, events } = found;
+    let Found { mut contexts, events, histories } = found;
     for (context, event) in events {
         let of = contexts.iter_mut().find(|of| of.name == context);
         if let Some(of) = of {
             of.add_sample(event);
         }
+    }
+    let readers = Readers::of::<M>();
+    for OfContext { name, lock, .. } in &mut contexts {
+        let folds: Vec<_> = readers.folds(name).collect();
+        for fold in &folds {
+            lock.folds_mut(fold.kind).insert(fold.name.to_owned(), fold.locked.clone());
+        }
+        lock.histories.add(read_by(&folds, &histories), |events| steps(&folds, events));
     }
     contexts.into_iter().map(|of| (of.name, of.lock)).collect()
 }
@@ -70,6 +79,8 @@ struct Found {
     contexts: Vec<OfContext>,
     /// The events of all cases, in their order, each with the context that declares its type.
     events: Vec<(String, NewEvent)>,
+    /// The events of each case.
+    histories: Vec<Vec<SequencedEvent>>,
 }
 
 impl Found {
@@ -121,12 +132,11 @@ fn locked_tag(tag: &TagSchema) -> LockedTag {
 
 impl Visitor for Found {
     fn context<C: Context>(&mut self) {
-        let snapshots = C::Log::snapshots().into_iter().map(str::to_owned).collect();
         self.contexts.push(OfContext {
             name: C::NAME,
             log: C::Log::KIND,
             catalog: C::catalog().ok(),
-            lock: Lock { snapshots, ..Lock::default() },
+            lock: Lock::default(),
             takes: BTreeMap::new(),
         });
     }
@@ -146,6 +156,7 @@ impl Visitor for Found {
             of.lock.reactors.insert(S::NAME.to_owned());
         }
         let Some(catalog) = of.catalog.clone() else { return };
+        self.histories.extend(cases.iter().map(Case::history));
         let events = cases.iter().flat_map(|case| case.events());
         self.events.extend(events.filter_map(|event| {
             Some((catalog.context(&event.event_type)?.to_owned(), event.clone()))
@@ -157,11 +168,7 @@ impl Visitor for Found {
     }
 
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
-        self.last().lock.dues.insert(D::NAME.to_owned());
-    }
-
-    fn view<V: View>(&mut self) {
-        self.last().lock.views.insert(V::NAME.to_owned());
+        self.histories.extend(D::due_cases().iter().map(DueCase::history));
     }
 
     fn reactor<R: Reactor>(&mut self) {

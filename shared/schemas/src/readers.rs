@@ -1,20 +1,23 @@
 //! What reads events, with the code that decodes them: slices, their reactions, views, and reactors. A
 //! [`ringfence_stack::Stack`] does not have them, so that functions which hold one do not link that code.
 
+use std::any::type_name;
 use std::fmt;
 
 use ringfence::{
-    Catalogs, Cause, Context, Current, CurrentError, Due, LogOf, NewerVersion, Reads,
-    SequencedEvent, Slice, TopicEvent,
+    Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion,
+    Reads, SequencedEvent, Slice, TopicEvent,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
-use ringfence_views::View;
+use ringfence_views::{Definition, View};
 use serde::de::Error as _;
 use serde_json::Error;
 
 use crate::Audience;
+use crate::fold::Fold;
+use crate::lock::FoldKind;
 
 /// Reads an event, which is given as it is stored and in the newest shape of its type; `None` if it does not read events
 /// like this one.
@@ -30,7 +33,13 @@ struct Reader {
 
 /// What reads the events of a stack.
 #[derive(Clone, Debug, Default)]
-pub struct Readers(Vec<Reader>);
+pub struct Readers {
+    all: Vec<Reader>,
+    /// Those that store what they make of events.
+    folds: Vec<Fold>,
+    /// The context whose members are visited.
+    context: &'static str,
+}
 
 /// A reader that can't read an event.
 #[derive(Debug)]
@@ -75,7 +84,7 @@ impl Readers {
                 return vec![Unreadable { reader, audience: Audience::Log, field: None, why }];
             }
         };
-        let unreadable = self.0.iter().filter_map(|Reader { name, audience, read }| {
+        let unreadable = self.all.iter().filter_map(|Reader { name, audience, read }| {
             let why = read(event, &current)?.err()?;
             let field = field(catalogs, &current, *read, &why);
             Some(Unreadable { reader: name, audience: *audience, field, why })
@@ -84,7 +93,12 @@ impl Readers {
     }
 
     fn add(&mut self, name: &'static str, audience: Audience, read: Read) {
-        self.0.push(Reader { name, audience, read });
+        self.all.push(Reader { name, audience, read });
+    }
+
+    /// The folds of a context whose results are stored.
+    pub(crate) fn folds(&self, context: &str) -> impl Iterator<Item = &Fold> {
+        self.folds.iter().filter(move |fold| fold.context == context)
     }
 }
 
@@ -137,10 +151,27 @@ fn is_read(streams: &[&str], types: &[&str], event: &SequencedEvent) -> bool {
 }
 
 impl Visitor for Readers {
+    fn context<C: Context>(&mut self) {
+        self.context = C::NAME;
+    }
+
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         self.add(S::NAME, Audience::Log, |_, event| LogOf::<S>::read(event));
         if !S::REACTS_TO.is_empty() {
             self.add(S::NAME, Audience::Bus, |stored, _| react::<S>(stored));
+        }
+        let kind = match LogOf::<S>::KIND {
+            LogKind::Documents => FoldKind::Document,
+            LogKind::Dcb | LogKind::Aggregates => FoldKind::State,
+        };
+        for state in LogOf::<S>::kept() {
+            // All slices of a context have its documents.
+            let has = |fold: &Fold| {
+                (fold.context, fold.kind, fold.name) == (S::Context::NAME, kind, state.name)
+            };
+            if !self.folds.iter().any(has) {
+                self.folds.push(Fold::of_state(S::Context::NAME, kind, state));
+            }
         }
     }
 
@@ -150,6 +181,8 @@ impl Visitor for Readers {
             is_read.then(|| <D as Due>::Reads::decode(event).map(drop))
         };
         self.add(D::NAME, Audience::Rows, read);
+        let (rows, code) = (Definition::of_due::<D>(), format!("Due for {}", type_name::<D>()));
+        self.folds.push(Fold::of_rows(self.context, FoldKind::Due, rows, &code));
     }
 
     fn view<V: View>(&mut self) {
@@ -158,6 +191,8 @@ impl Visitor for Readers {
             is_read.then(|| V::Reads::decode(event).map(drop))
         };
         self.add(V::NAME, Audience::Rows, read);
+        let (rows, code) = (Definition::of::<V>(), format!("View for {}", type_name::<V>()));
+        self.folds.push(Fold::of_rows(self.context, FoldKind::View, rows, &code));
     }
 
     fn reactor<R: Reactor>(&mut self) {

@@ -13,6 +13,9 @@ use crate::error::ViewError;
 pub trait View {
     /// Name in kebab case: the first part of its HTTP path.
     const NAME: &'static str;
+    /// The version of the fold. Raise it with each change of what `rows` and `evolve` make of events, and rebuild the view
+    /// after the deploy. The checks of a stack compare the rows and ask for it.
+    const VERSION: u32 = 0;
     /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
     /// because other streams may have types of the same names: no catalog knows all types of streams.
     const STREAMS: &'static [&'static str] = &[];
@@ -72,6 +75,8 @@ type Sees = fn(&Principal, &str, Option<&Value>) -> bool;
 pub struct Definition {
     /// The view's name.
     pub name: &'static str,
+    /// The version of its fold.
+    pub version: u32,
     /// The event types that it reads.
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
@@ -93,6 +98,7 @@ impl Definition {
     pub fn of<V: View>() -> Self {
         Self {
             name: V::NAME,
+            version: V::VERSION,
             types: V::Reads::TYPES,
             streams: V::STREAMS,
             shards: None,
@@ -119,6 +125,7 @@ impl Definition {
     pub fn of_due<D: Due>() -> Self {
         Self {
             name: D::NAME,
+            version: D::VERSION,
             types: <D as Due>::Reads::TYPES,
             streams: D::STREAMS,
             shards: Some(D::SHARDS),
@@ -147,10 +154,28 @@ impl Definition {
         (self.touch)(event)
     }
 
-    pub(crate) fn reads(&self, event: &SequencedEvent) -> bool {
+    /// Whether the view reads the event.
+    #[must_use]
+    pub fn reads(&self, event: &SequencedEvent) -> bool {
         let known =
             event.partition.is_of_dcb_log() || self.streams.contains(&event.context.as_str());
         known && self.types.contains(&event.event_type.as_str())
+    }
+
+    /// Folds an event that the view reads into rows in memory, by id, as they are stored.
+    ///
+    /// # Errors
+    /// The payload does not have the shape of the type, or a row does not match the view's row type.
+    pub fn fold(
+        &self,
+        rows: &mut BTreeMap<String, Value>,
+        event: &Current<'_>,
+    ) -> Result<(), serde_json::Error> {
+        for id in self.touch(event)? {
+            let row = self.evolve(rows.remove(&id), &id, event)?;
+            rows.extend(row.map(|row| (id, row)));
+        }
+        Ok(())
     }
 
     /// The row after an event that touches it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence_schemas::{Audience, Finding, Lock, compare, forward};
+use ringfence_schemas::{Audience, Finding, Lock, changed_folds, compare, forward};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -28,7 +28,11 @@ pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCod
     for (context, now) in &mut now {
         add_versions(now, Lock::read(&root, context)?);
     }
-    let compared = Compared::of(base, &locks, &now)?;
+    let mut compared = Compared::of(base, &locks, &now)?;
+    for (context, lock) in &locks {
+        let changed = changed_folds(&lists.stack, &lists.readers, context, lock);
+        compared.findings.extend(changed);
+    }
     let is_well = compared.gone.is_empty() && compared.findings.is_empty();
     Ok(output.end(&compared, is_well))
 }

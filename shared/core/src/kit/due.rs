@@ -10,11 +10,11 @@ use futures::executor::block_on;
 use super::given::Given;
 use super::in_memory::catalog;
 use super::same::{assert_same, fail};
+use super::stored::stored;
 use crate::{
-    BoundaryId, CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName,
-    Metadata, NewEvent, OnLog, Outcome, Reads, SequencedEvent, canonical_json,
+    CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName, OnLog, Outcome,
+    Reads, SequencedEvent, canonical_json,
     case::{DueCase, Fact},
-    escape,
 };
 
 impl Given {
@@ -96,47 +96,6 @@ fn logged<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
         }
     }
     events
-}
-
-/// The facts as the log of their context would store them, each at the moment of its fact.
-fn stored<C: Context>(facts: &[Fact]) -> Vec<SequencedEvent> {
-    let (catalog, kind) = (catalog::<C>(), C::Log::KIND);
-    let mut slots = BTreeMap::<BoundaryId, u64>::new();
-    let event = |Fact { at_ms, event }: &Fact| {
-        let NewEvent { event_type, tags, mut data } = event.clone();
-        let context = catalog.context(&event_type).unwrap_or(C::NAME).to_owned();
-        let filing = catalog.filing(event).unwrap_or_else(|error| fail("a given event", error));
-        let partition = match kind {
-            LogKind::Dcb => filing.partition,
-            LogKind::Aggregates | LogKind::Documents => {
-                let schema = catalog.schema(&event_type).expect("it was filed");
-                let names =
-                    |key: &str| schema.tags.iter().any(|tag| tag.partition && *tag.key == *key);
-                let id = tags.iter().find(|tag| names(&tag.key)).map_or("", |tag| &*tag.value);
-                schema.leave_out_id(id, &mut data);
-                match kind {
-                    LogKind::Documents => BoundaryId::stored(escape(&format!("{}-{id}", C::NAME))),
-                    _ => filing.partition,
-                }
-            }
-        };
-        let next = slots.entry(partition.clone()).or_insert_with(|| kind.first_slot());
-        let slot = *next;
-        *next += 1;
-        SequencedEvent {
-            partition,
-            slot,
-            at: *at_ms,
-            rest: 0,
-            version: catalog.version(&event_type),
-            event_type: event_type.into_owned(),
-            context,
-            tags,
-            data,
-            metadata: Metadata::default(),
-        }
-    };
-    facts.iter().map(event).collect()
 }
 
 /// The rows after these events.

@@ -165,6 +165,12 @@ async fn a_snapshot_of_other_versions_is_read_only_in_place_of_pruned_events<S: 
         append_with(store.clone(), item, event, vec![unfold]).await;
         let expected = if version == 3 { state } else { "mug for 400" };
         assert_eq!(known(item).await.expect("a state"), [expected], "{item}");
+        // A version of the fold counts as one more.
+        let raised = AccessStrategy::Snapshot(Snapshot::named("Kept").version(1));
+        let raised = shelf(store.clone(), raised);
+        let read = raised.query(item, Load::Strong, &envelope, |known| known.0.clone()).await;
+        let expected = if version == 4 { state } else { "mug for 400" };
+        assert_eq!(read.expect("a state").0, [expected], "{item}");
         // A state that is in no events is read as it is.
         let rolling = shelf(store.clone(), AccessStrategy::RollingState(Snapshot::named("Kept")));
         let read = rolling.query(item, Load::Strong, &envelope, |known| known.0.clone()).await;

@@ -10,9 +10,9 @@ use crate::{Member, Shape};
 
 /// How deep shapes are looked for; what lies deeper is [`Shape::Any`].
 const LEVELS_MAX: usize = 12;
-/// The longest text that is tried, in bytes, and the longest list, in elements.
-const TEXT_MAX: usize = 1 << 16;
-const LIST_MAX: usize = 1 << 10;
+/// The longest text that is tried, in bytes: an item holds less. The longest list, in elements: each try makes them all.
+const TEXT_MAX: usize = 1 << 19;
+const LIST_MAX: usize = 1 << 13;
 /// What no variant and no member is called.
 const NO_NAME: &str = "_";
 /// Numbers of which a type takes one, if it does not take its least or largest.

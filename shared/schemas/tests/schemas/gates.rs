@@ -7,8 +7,8 @@ use std::slice;
 
 use ringfence::prelude::*;
 use ringfence_schemas::{
-    Comparison, Finding, Lock, LockedCommand, LockedType, LockedVersion, Readers, Shape, check,
-    compare, forward, present,
+    Comparison, Finding, Lock, LockedCommand, LockedFold, LockedType, LockedVersion, Readers,
+    Shape, check, compare, forward, present,
 };
 use ringfence_stack::{Members, Stack};
 use serde_json::{Value, json};
@@ -290,9 +290,9 @@ fn each_change_of_a_command_or_of_a_name_has_its_verdict() {
     let narrower = command::<narrower::BookRoom>(&["fully-booked"]);
     row("A command takes less", &was, &narrower, false);
     row("A code is gone", &was, &command::<then::BookRoom>(&[]), false);
-    let names = || ["bookings".to_owned()].into();
-    let named =
-        Lock { snapshots: names(), views: names(), reactors: names(), dues: names(), ..was };
+    let folds = || [("bookings".to_owned(), LockedFold::default())].into();
+    let reactors = ["bookings".to_owned()].into();
+    let named = Lock { snapshots: folds(), views: folds(), dues: folds(), reactors, ..was };
     row("Everything is new", &Lock::default(), &named, true);
     row("Everything is gone", &named, &Lock::default(), false);
     row("A type is gone", &released(), &Lock::default(), false);
