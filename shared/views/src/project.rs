@@ -51,6 +51,8 @@ pub struct Ran {
     pub parked: u64,
     /// The first of them, by their ids.
     pub examples: Vec<(String, Parked)>,
+    /// The events that were parked.
+    pub unread: Vec<Parked>,
     /// The commands of the first events that were read.
     pub links: Links,
 }
@@ -128,11 +130,12 @@ impl Projector {
     }
 
     /// Applies new events to a generation, until none is left or the time is over. If it stops at any
-    /// moment, it has applied whole batches. A row that can't be written is parked.
+    /// moment, it has applied whole batches. A row that can't be written is parked, and so is an event that can't
+    /// be read.
     ///
     /// # Errors
-    /// An event can't be decoded, or a table does not answer. The events before that are applied, and
-    /// `ran` says how far.
+    /// An event is of a newer version, too many are parked, or a table does not answer. The events before that are
+    /// applied, and `ran` says how far.
     pub async fn run(
         &self,
         view: &Definition,
@@ -202,9 +205,14 @@ impl Projector {
             if !fits && !self.write(work, reader, &mut batch, ran).await? {
                 return Ok(Followed::Overtaken);
             }
-            match next? {
-                Some(touched) => batch.push(touched),
-                None => return Ok(Followed::Present),
+            let Some(touched) = next? else { return Ok(Followed::Present) };
+            match touched.unread() {
+                None => batch.push(touched),
+                Some((at, unread)) => {
+                    if !self.park(work, reader, &mut batch, (at, unread), ran).await? {
+                        return Ok(Followed::Overtaken);
+                    }
+                }
             }
         }
     }
