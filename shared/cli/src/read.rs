@@ -12,13 +12,13 @@ use clap::Args;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
-    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, PlanError, Query, QueryItem,
-    Read, Reading, SequencedEvent,
+    Access, BoundaryId, Consistency, Envelope, LogError, LogKind, Page, Place, PlanError, Query,
+    QueryItem, Read, Reading, SequencedEvent, visible,
 };
-use ringfence_aggregate_log::{AggregateKey, Range};
+use ringfence_aggregate_log::{AggregateError, AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::{Clock, Meter};
+use ringfence_document_log::{BodyError, Direction, DocumentError, DocumentLog, StreamName};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Clock, Meter};
 use ringfence_feed::Partition;
 use ringfence_stack::ContextInfo;
 use serde_json::json;
@@ -95,8 +95,17 @@ impl Arguments {
         mut events: Events<'_>,
         meter: &Meter,
     ) -> Result<ExitCode> {
-        let (mut printed, mut last) = (0, None);
-        while let Some(event) = events.try_next().await? {
+        let (mut printed, mut unreadable, mut last) = (0, 0, None);
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Err(error) if is_of_event(&error) => {
+                    progress::clear();
+                    remark!("{}", visible(&format!("{error:#}")));
+                    unreadable += 1;
+                    continue;
+                }
+                event => event?,
+            };
             last = Some(event.place());
             progress::clear();
             match self.output.next(&Printed(lists.shown(event))) {
@@ -119,8 +128,12 @@ impl Arguments {
             }
             _ => String::new(),
         };
-        remark!("{printed} events, {units} read units{more}");
-        Ok(ExitCode::SUCCESS)
+        if unreadable == 0 {
+            remark!("{printed} events, {units} read units{more}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        remark!("{printed} events, {unreadable} can't be decoded, {units} read units{more}");
+        Ok(ExitCode::FAILURE)
     }
 
     /// Fails, with what a read of many events costs, unless that is agreed to.
@@ -130,7 +143,8 @@ impl Arguments {
         for Read { boundary, .. } in reading.plan.reads.iter().filter(|_| !reading.scan) {
             events += log.standing(boundary).await?.counts.values().sum::<u64>();
         }
-        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit);
+        let spent = log.meter().snapshot().total().read;
+        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit, spent);
         ensure!(self.yes, "{cost}. Add --yes to read them, or --tag to read fewer");
         remark!("{cost}");
         Ok(())
@@ -150,10 +164,13 @@ impl Whole {
         Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
     }
 
-    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.
-    fn cost(&self, events: Option<u64>, limit: Option<usize>) -> String {
+    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table. So many
+    /// units were spent already, on the counts.
+    fn cost(&self, events: Option<u64>, limit: Option<usize>, spent: f64) -> String {
         let Self { items, bytes } = self;
-        let units = |bytes: u64| bytes.div_ceil(UNIT_BYTES);
+        // A request takes half a unit at least.
+        let halves = |bytes: u64| bytes.div_ceil(UNIT_BYTES / 2).max(1);
+        let units = |bytes| spent + u32::try_from(halves(bytes)).map_or(f64::MAX, f64::from) / 2.0;
         let Some(events) = events else {
             return format!(
                 "no decision reads these types alone, so the whole table is read: about {} read units, for {items} items \
@@ -260,7 +277,37 @@ async fn of_dcb(
         if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
     let events = log.query(&reading, page).map_err(Error::new);
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
-    arguments.print(lists, events.boxed(), log.meter()).await
+    // An index has no metadata of an event.
+    let is_of_index = reading.plan.reads.iter().any(|read| !read.access.is_of_table());
+    let events = match is_of_index && !reading.scan {
+        true => events
+            .chunks(BATCH_KEYS_MAX)
+            .then(|events| of_table(&log, events))
+            .flat_map(futures::stream::iter)
+            .boxed(),
+        false => events.boxed(),
+    };
+    arguments.print(lists, events, log.meter()).await
+}
+
+/// Events as the table has them.
+async fn of_table(
+    log: &DcbLog,
+    events: Vec<Result<SequencedEvent>>,
+) -> Vec<Result<SequencedEvent>> {
+    let (events, mut found): (Vec<_>, Vec<_>) = events.into_iter().partition(Result::is_ok);
+    match log.whole(events.into_iter().flatten().collect()).await {
+        Ok(events) => found.extend(events.into_iter().map(|event| event.map_err(Error::new))),
+        Err(error) => found.push(Err(error.into())),
+    }
+    found
+}
+
+/// Whether one event can't be decoded, and the others can be read.
+fn is_of_event(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(LogError::Undecodable { .. }))
+        || matches!(error.downcast_ref(), Some(AggregateError::Undecodable { .. }))
+        || error.is::<BodyError>()
 }
 
 impl Arguments {
@@ -341,8 +388,10 @@ async fn of_document(
         };
         ready(is_there)
     });
-    let events =
-        events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
+    let events = events.map_err(Error::new).and_then(|event| {
+        let name = || format!("event {}/{} can't be decoded", stream.partition(), event.index);
+        ready(event.fed(&stream).with_context(name))
+    });
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
     arguments.print(lists, events.boxed(), log.store().meter()).await
 }
@@ -380,13 +429,13 @@ mod tests {
         let whole = Whole { items: 1_000, bytes: 8_192_000 };
         let all = "no decision reads these types alone, so the whole table is read: about 1000 read units, for 1000 items \
                    of 8192000 bytes, as DynamoDB counted them within the last six hours";
-        assert_eq!(whole.cost(None, Some(3)), all);
-        let of = |read| {
-            format!("50 events have these types, and {read} are read: about {read} read units")
+        assert_eq!(whole.cost(None, Some(3), 0.0), all);
+        let of = |read, units| {
+            format!("50 events have these types, and {read} are read: about {units} read units")
         };
-        assert_eq!(whole.cost(Some(50), None), of(50));
-        assert_eq!(whole.cost(Some(50), Some(3)), of(4));
+        assert_eq!(whole.cost(Some(50), None, 3.0), of(50, "53"));
+        assert_eq!(whole.cost(Some(50), Some(3), 3.5), of(4, "7.5"));
         let new = Whole { items: 0, bytes: 0 };
-        assert!(new.cost(Some(50), None).ends_with("about 0 read units"));
+        assert!(new.cost(Some(50), None, 3.0).ends_with("about 3.5 read units"));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{BoundaryId, SequencedEvent};
+use ringfence::{BoundaryId, SequencedEvent, chain};
 use ringfence_dynamo::{Meter, Retry, Table};
 
 use crate::checkpoint::Checkpoint;
@@ -17,6 +17,22 @@ pub struct Entry {
     pub checkpoint: Checkpoint,
     /// The event.
     pub event: SequencedEvent,
+}
+
+impl Entry {
+    /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a
+    /// payload) and why.
+    ///
+    /// # Errors
+    /// Any other error of the index.
+    pub fn or_known(entry: Result<Self, FeedError>) -> Result<(Self, Option<String>), FeedError> {
+        match entry {
+            Err(FeedError::Undecodable { known, source, .. }) => {
+                Ok((*known, Some(format!("the event can't be decoded: {}", chain(&*source)))))
+            }
+            entry => Ok((entry?, None)),
+        }
+    }
 }
 
 /// How far to read.

@@ -202,11 +202,8 @@ impl Indexer {
             report.entries += 1;
             progress(CompareStage::Entries, report.entries);
             let Entry { checkpoint, event } = match entry {
-                // A stream of entries ends with its first error.
-                Err(FeedError::Undecodable { before, source }) => {
+                Err(FeedError::Undecodable { before, source, .. }) => {
                     report.wrong.push(IndexDefect::Entry { before, cause: chain(&*source) });
-                    let Some(behind) = before.next() else { break };
-                    entries = self.index.read(behind, Until::Present);
                     continue;
                 }
                 entry => entry?,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ringfence::{Catalogs, Current, CurrentError};
-use ringfence_feed::{Checkpoint, Entry, Reached};
+use ringfence::{Catalogs, Current, CurrentError, chain};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Reached};
 
 use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
@@ -43,11 +43,13 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
+    /// What an entry touches, or one that can't be decoded.
     pub(crate) fn new(
         view: &Definition,
         catalogs: &Catalogs,
-        Entry { checkpoint, event }: Entry,
+        entry: Result<Entry, FeedError>,
     ) -> Result<Self, ViewError> {
+        let (Entry { checkpoint, event }, undecodable) = Entry::or_known(entry)?;
         let untouched = |unread| Self {
             checkpoint,
             event: None,
@@ -60,17 +62,20 @@ impl Touched {
             return Ok(untouched(None));
         }
         let id = event.id();
+        if let Some(why) = undecodable {
+            return Ok(untouched(Some(fold::unread(id, &why))));
+        }
         let event = match catalogs.current(event) {
             Ok(event) => event,
             // Its shape is known elsewhere, so the view waits for the deploy.
             Err(CurrentError::Newer(newer)) => {
                 return Err(ViewError::NewerVersion { view: view.name, newer });
             }
-            Err(error) => return Ok(untouched(Some(fold::unread(id, &error)))),
+            Err(error) => return Ok(untouched(Some(fold::unread(id, &chain(&error))))),
         };
         let touched = match view.touch(&event) {
             Ok(touched) => touched,
-            Err(error) => return Ok(untouched(Some(fold::unread(id, &error)))),
+            Err(error) => return Ok(untouched(Some(fold::unread(id, &chain(&error))))),
         };
         let (mut rows, mut unnamed) = (BTreeSet::new(), BTreeMap::new());
         for id in touched {
@@ -88,13 +93,18 @@ impl Touched {
         Ok(Self { checkpoint, event, rows, unnamed, unread: None, held })
     }
 
+    /// The checkpoint after it.
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint
+    }
+
     pub(crate) fn rows(&self) -> &BTreeSet<String> {
         &self.rows
     }
 
-    /// Why the event can't be read, and the checkpoint after it.
-    pub(crate) fn unread(&self) -> Option<(Checkpoint, &Parked)> {
-        self.unread.as_ref().map(|why| (self.checkpoint, why))
+    /// Why the event can't be read.
+    pub(crate) fn unread(&self) -> Option<&Parked> {
+        self.unread.as_ref()
     }
 
     /// Whether it is the entry after a checkpoint. A checkpoint within an entry lies right before it.

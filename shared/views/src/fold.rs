@@ -1,9 +1,7 @@
 //! Folds events into one row, and says why it may have to be parked.
 
-use std::error::Error;
-
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Current, LimitExceeded, LimitKind, chain};
+use ringfence::{Current, LimitExceeded, LimitKind};
 use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
 use serde_json::Value;
 
@@ -92,8 +90,8 @@ fn parked(event: String, mut cause: String) -> Parked {
 }
 
 /// An event that the view can't read, with the reason.
-pub(crate) fn unread(event: String, error: &(dyn Error + 'static)) -> Parked {
-    parked(event, format!("the event can't be read: {}", chain(error)))
+pub(crate) fn unread(event: String, why: &str) -> Parked {
+    parked(event, format!("the event can't be read: {why}"))
 }
 
 fn encode(id: &str, row: &Value) -> Result<AttributeValue, RowError> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::TryStreamExt;
+use futures::StreamExt;
 use ringfence_dynamo::Retry;
 use ringfence_feed::{Checkpoint, Until};
 
@@ -175,12 +175,12 @@ impl Projector {
         }
         let mut read: u64 = 0;
         let mut feed = self.index.read(from, Until::Present);
-        while let Some(entry) = feed.try_next().await? {
-            let checkpoint = entry.checkpoint;
+        while let Some(entry) = feed.next().await {
+            let touched = Touched::new(view, &self.catalogs, entry)?;
+            let checkpoint = touched.checkpoint();
             if checkpoint > to {
                 break;
             }
-            let touched = Touched::new(view, &self.catalogs, entry)?;
             for id in touched.rows() {
                 if let Some(row) = rows.remove(id) {
                     rows.insert(id.clone(), touched.fold(view, id, row));

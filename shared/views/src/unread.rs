@@ -108,7 +108,7 @@ impl Projector {
             let entry = self.index.before(was.as_of, 1).await?.pop();
             let touched = entry.map(|entry| Touched::new(view, &self.catalogs, entry)).transpose()?;
             match touched.as_ref().and_then(Touched::unread) {
-                Some((_, unread)) => retried.events_left.push(unread.clone()),
+                Some(unread) => retried.events_left.push(unread.clone()),
                 None => {
                     rows.extend(touched.iter().flat_map(Touched::rows).cloned());
                     read.push(was);
