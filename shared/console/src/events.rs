@@ -35,7 +35,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 type Parameters = Query<Vec<(String, String)>>;
 
 /// The most bytes of a page's rows. A page with so many ends before its limit, and the next one goes on.
-const ROWS_BYTES_MAX: usize = 4 * 1024 * 1024;
+const ROWS_BYTES_MAX: usize = 1024 * 1024;
 
 /// Rows of the events that were found, and how far was looked.
 struct Found {

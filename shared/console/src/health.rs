@@ -174,7 +174,8 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
 fn parked(views: &[ViewStanding]) -> Part {
     let sum = |of: fn(&Registered) -> u64| views.iter().map(|it| of(&it.registered)).sum::<u64>();
     let (rows, events) = (sum(|it| it.parked), sum(|it| it.parked_events));
-    let markup = html! { p { a href="/views" { (rows) " rows and " (events) " events parked" } "." } };
+    let markup =
+        html! { p { a href="/views" { (rows) " rows and " (events) " events parked" } "." } };
     let wrong = usize::try_from(rows + events).unwrap_or(usize::MAX);
     let what = ["row or event is parked", "rows and events are parked"];
     Part::of(markup, "no row and no event is parked", wrong, what)

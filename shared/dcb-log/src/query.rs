@@ -57,10 +57,11 @@ impl DcbLog {
         let items = get_all(self, Retry::default(), keys, false).await?.into_iter();
         let mut found: HashMap<_, _> =
             items.filter_map(|item| Some((place_of(&item)?, item))).collect();
-        let whole = |event: SequencedEvent| match found.remove(&(event.partition.clone(), event.slot)) {
-            Some(item) => decode_named(&self.catalog, item),
-            None => Ok(event),
-        };
+        let whole =
+            |event: SequencedEvent| match found.remove(&(event.partition.clone(), event.slot)) {
+                Some(item) => decode_named(&self.catalog, item),
+                None => Ok(event),
+            };
         Ok(events.into_iter().map(whole).collect())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::StreamExt;
-use ringfence_dynamo::Retry;
+use ringfence_dynamo::{Attempts, Retry};
 use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;
@@ -108,19 +108,15 @@ impl Projector {
             if reached.part.is_some() {
                 // An event is being written in several transactions. One of them may already have passed
                 // by a parked row of the event, so the row's turn comes when the event is done.
-                if attempts.again().await {
-                    continue;
-                }
-                let (view, attempts) = (view.name, attempts.made());
-                return Err(ViewError::Contention { view, attempts });
+                again(&mut attempts, view).await?;
+                continue;
             }
             self.fold_parked(view, &mut rows, at, to, told).await?;
             at = to;
             while let Some((id, row)) = rows.first_key_value() {
-                let stored = self.table.rows(&reader, &[&**id].into(), usize::MAX).await?;
-                let stored = stored.unwrap_or_default().remove(id);
-                let was_parked =
-                    stored.as_ref().is_some_and(|row| matches!(row.content, Content::Parked(_)));
+                let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
+                let (was, content) = stored.map(|(_, row)| (row.was, row.content)).unzip();
+                let was_parked = matches!(content, Some(Content::Parked(_)));
                 let becomes = row.clone().end(id);
                 match becomes {
                     // Another retry has shown it.
@@ -131,8 +127,7 @@ impl Projector {
                     becomes => {
                         let is_parked = matches!(becomes, Becomes::Parked(_));
                         let (id, token) = (id.clone(), self.clock.uuid().to_string());
-                        let (was, retry) = (stored.map(|row| row.was), Some(token.clone()));
-                        let write = Write { id, was, becomes, retried: retry };
+                        let write = Write { id, was, becomes, retried: Some(token.clone()) };
                         let mut actions = vec![
                             // No projector has gone on meanwhile.
                             self.checkpoints.action(&reader, &reached, &to.into()),
@@ -146,11 +141,8 @@ impl Projector {
                             if self.checkpoints.reached(&reader).await? != reached {
                                 break;
                             }
-                            if attempts.again().await {
-                                continue;
-                            }
-                            let (view, attempts) = (view.name, attempts.made());
-                            return Err(ViewError::Contention { view, attempts });
+                            again(&mut attempts, view).await?;
+                            continue;
                         }
                         retried.shown += u64::from(more < 0);
                     }
@@ -195,6 +187,14 @@ impl Projector {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits for another attempt.
+async fn again(attempts: &mut Attempts, view: &Definition) -> Result<(), ViewError> {
+    match attempts.again().await {
+        true => Ok(()),
+        false => Err(ViewError::Contention { view: view.name, attempts: attempts.made() }),
     }
 }
 

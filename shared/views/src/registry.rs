@@ -102,7 +102,8 @@ impl ViewTable {
         generation: Generation,
     ) -> Result<u64, ViewError> {
         let item = self.item(&partition(view), REGISTRY, true).await?;
-        let count = item.and_then(|item| item.get(&parked_events(generation))?.as_n().ok()?.parse().ok());
+        let count =
+            item.and_then(|item| item.get(&parked_events(generation))?.as_n().ok()?.parse().ok());
         Ok(count.unwrap_or_default())
     }
 

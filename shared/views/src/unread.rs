@@ -106,7 +106,8 @@ impl Projector {
         for (_, was, _) in events {
             // It is there: a page of the index never changes.
             let entry = self.index.before(was.as_of, 1).await?.pop();
-            let touched = entry.map(|entry| Touched::new(view, &self.catalogs, entry)).transpose()?;
+            let touched =
+                entry.map(|entry| Touched::new(view, &self.catalogs, entry)).transpose()?;
             match touched.as_ref().and_then(Touched::unread) {
                 Some(unread) => retried.events_left.push(unread.clone()),
                 None => {

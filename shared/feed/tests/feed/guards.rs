@@ -303,7 +303,10 @@ fn verify_goes_on_after_an_entry_that_can_not_be_decoded() {
                 panic!("{how}: {found:?}")
             };
             assert_eq!((known.event.id(), i64::from(known.checkpoint)), ("thingId:t1/2".into(), 2));
-            assert_eq!((&*known.event.event_type, &known.event.data), ("Changed", &serde_json::Value::Null));
+            assert_eq!(
+                (&*known.event.event_type, &known.event.data),
+                ("Changed", &serde_json::Value::Null)
+            );
         }
         let indexer = world.indexer(world.client.clone(), INDEX);
         let report = indexer.verify(&|_, _| ()).await.expect("the rest can be read");

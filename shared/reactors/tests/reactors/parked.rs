@@ -74,7 +74,9 @@ async fn an_event_that_cannot_be_decoded_parks_its_lane_and_the_others_go_on() {
         let Some(AttributeValue::L(entries)) = page.get_mut("e") else { panic!("no list") };
         for entry in entries {
             let AttributeValue::M(entry) = entry else { panic!("no map") };
-            if *entry["id"].as_s().unwrap() == "orderId:a" && *entry["position"].as_n().unwrap() == "2" {
+            if *entry["id"].as_s().unwrap() == "orderId:a"
+                && *entry["position"].as_n().unwrap() == "2"
+            {
                 entry.remove("tags");
             }
         }

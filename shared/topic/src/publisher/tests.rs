@@ -255,12 +255,7 @@ fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
 fn a_call_refused_as_a_whole_is_cut_in_halves_until_the_entry_at_fault_stands_alone() {
     let world = Scripted::default();
     // The call of four, its first half, and the second entry alone. In a half, an answer counts for one entry.
-    let script = [
-        Answer::Refused,
-        Answer::Refused,
-        Answer::Sent,
-        Answer::Refused,
-    ];
+    let script = [Answer::Refused, Answer::Refused, Answer::Sent, Answer::Refused];
     *world.script.lock().unwrap() = script.into_iter().rev().collect();
     let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1), record(4, 1)]);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (3, 1, None));

@@ -10,9 +10,7 @@ use ringfence_dynamo::wire::Fault;
 use ringfence_views::{Content, Definition, Generation, Ran, Retried, View, ViewError, ViewRead};
 use serde_json::{Value, json};
 
-use crate::notes::{
-    Consumed, Lenient, Notes, Row, catalog, noted, poison, sized, view, wiped,
-};
+use crate::notes::{Consumed, Lenient, Notes, Row, catalog, noted, poison, sized, view, wiped};
 use crate::world::{FIRST, LONG, SECOND, World, count};
 
 /// The notes with a mended fold, which keeps their texts short.
@@ -265,13 +263,15 @@ async fn an_event_that_is_broken_in_the_index_is_parked_by_the_views_that_read_i
     world.client.put_item().table_name("index").set_item(Some(page)).send().await.unwrap();
     let ran = world.run(&view(), FIRST).await.unwrap();
     assert_eq!((ran.present, ran.unread.len(), world.counts(FIRST).await["a"]), (true, 1, 2));
-    let cause = "the event can't be read: the event can't be decoded: the item is not a complete event: ";
+    let cause =
+        "the event can't be read: the event can't be decoded: the item is not a complete event: ";
     assert!(ran.unread[0].cause.starts_with(cause), "{:?}", ran.unread);
     assert_eq!(retry(&world, &lenient()).await.events_left, ran.unread);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_event_that_is_folded_in_its_place_is_not_lost_to_a_projector_that_read_the_row_before() {
+async fn an_event_that_is_folded_in_its_place_is_not_lost_to_a_projector_that_read_the_row_before()
+{
     let world = World::new(12, catalog());
     // The row is as of the view's checkpoint, before and after the retry.
     world.publish([poison("n1"), noted("n1", &["a"])]).await;

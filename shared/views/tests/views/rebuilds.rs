@@ -19,7 +19,15 @@ use crate::world::{FIRST, LONG, SECOND, World, count, wait};
 
 fn only(live: Generation) -> Registered {
     let since = Default::default();
-    Registered { live, building: None, retiring: None, until: None, since, parked: 0, parked_events: 0 }
+    Registered {
+        live,
+        building: None,
+        retiring: None,
+        until: None,
+        since,
+        parked: 0,
+        parked_events: 0,
+    }
 }
 
 /// The same, after a rebuild that has read the whole index.

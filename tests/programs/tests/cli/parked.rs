@@ -46,7 +46,10 @@ async fn parked_rows_and_events_are_listed_and_folded_again_or_skipped() {
     let line = format!("catalog-products p1: event {event}: {cause}\n");
     assert_eq!(world.run(&["parked", "show"]), (1, format!("{line}1 parked\n")));
     let retry = ["parked", "retry", "catalog-products"];
-    assert_eq!(world.run(&retry), (1, format!("{line}0 rows shown again, 0 events folded, 1 left\n")));
+    assert_eq!(
+        world.run(&retry),
+        (1, format!("{line}0 rows shown again, 0 events folded, 1 left\n"))
+    );
     let row = json!({ "view": "catalog-products", "row": "p1", "event": event, "cause": cause });
     assert_eq!(world.json(&retry), (1, json!({ "parked": [row], "shown": 0, "folded": 0 })));
     assert_eq!(world.json(&["parked", "show", "product-demand"]), (0, json!({ "parked": [] })));

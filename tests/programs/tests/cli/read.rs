@@ -49,7 +49,10 @@ async fn an_event_that_cannot_be_decoded_is_named_and_the_others_are_shown() {
     let lines: Vec<Value> = printed.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
     assert_eq!((status, lines.len()), (Some(0), 9), "{printed}");
     let first = lines.iter().find(|line| line["id"] == "productId:p1/1").unwrap();
-    assert_eq!((&first["data"], &first["type"]), (&json!({ "unreadable": why }), &json!("ProductAdded")));
+    assert_eq!(
+        (&first["data"], &first["type"]),
+        (&json!({ "unreadable": why }), &json!("ProductAdded"))
+    );
 
     let (status, _, said) = run(&["trace", "nothing"]);
     assert_eq!((status, &*said), (Some(1), &*format!("productId:p1/1: {why}\n")));
@@ -67,7 +70,10 @@ async fn an_event_that_cannot_be_decoded_is_named_and_the_others_are_shown() {
         assert_eq!(status, Some(1), "{said}");
         assert!(printed.contains(&format!("/{name}/2  ")), "{printed}");
         assert_eq!(printed.lines().count(), 1, "{printed}");
-        assert!(said.contains(" can't be decoded: ") && said.contains(", 1 can't be decoded, "), "{said}");
+        assert!(
+            said.contains(" can't be decoded: ") && said.contains(", 1 can't be decoded, "),
+            "{said}"
+        );
     }
     let console = Console::start(&world, &[]).await;
     let page = console.page("/events").await;
