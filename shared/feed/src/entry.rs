@@ -13,9 +13,19 @@ use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
 use ringfence_dynamo::Item;
 use serde_json::Value;
 
+use crate::checkpoint::Checkpoint;
 use crate::partition::{Doorbell, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
+
+/// One event of the feed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The checkpoint after it, which a reader keeps when it is done with the event.
+    pub checkpoint: Checkpoint,
+    /// The event.
+    pub event: SequencedEvent,
+}
 
 /// An item that should be an event and can't be read as one.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,7 @@ use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::EntryError;
-use crate::index::Entry;
+use crate::entry::{Entry, EntryError};
 use crate::partition::Partition;
 
 type Source = Box<dyn Error + Send + Sync>;

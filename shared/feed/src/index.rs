@@ -3,21 +3,13 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{BoundaryId, SequencedEvent, chain};
+use ringfence::{BoundaryId, chain};
 use ringfence_dynamo::{Meter, Retry, Table};
 
 use crate::checkpoint::Checkpoint;
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
-
-/// One event of the feed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The checkpoint after it, which a reader keeps when it is done with the event.
-    pub checkpoint: Checkpoint,
-    /// The event.
-    pub event: SequencedEvent,
-}
 
 impl Entry {
     /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a

@@ -20,9 +20,9 @@ use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{append_id_of, at_of, event_of, name_of, place_of};
+use crate::entry::{Entry, append_id_of, at_of, event_of, name_of, place_of};
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Until};
+use crate::index::Until;
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
