@@ -177,6 +177,7 @@ mod tests {
                 while !request.ends_with(b"]}") {
                     let mut bytes = [0; 4_096];
                     let read = connection.read(&mut bytes).expect("a request");
+                    assert!(read > 0, "a whole request");
                     request.extend(&bytes[..read]);
                 }
                 connection.write_all(answer.as_bytes()).expect("it is read");
