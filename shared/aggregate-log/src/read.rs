@@ -43,7 +43,8 @@ struct Reading {
     left: Option<u32>,
 }
 
-/// The events of `key` in `range`. A read in the order of versions shows no event without those before it.
+/// The events of `key` in `range`. A read in the order of versions shows no event without those before it, or an error
+/// in the place of one that can't be decoded.
 pub(crate) fn events(
     table: AggregateTable,
     key: AggregateKey,
@@ -59,7 +60,15 @@ pub(crate) fn events(
         while state.left != Some(0)
             && let Some(item) = state.items.try_next().await?
         {
-            let event = item::decode_named(item)?;
+            let version = item::version_of(&item);
+            let event = match (item::decode_named(item), version) {
+                // The events after it can be read.
+                (Err(error), Ok(version)) => {
+                    state.next = version.number().saturating_add(1);
+                    return Ok(Some((Err(error), (state, table, key))));
+                }
+                (event, _) => event?,
+            };
             let version = event.version.number();
             let gap = (!range.reverse && version > state.next)
                 .then(|| (key.clone(), state.next, version))
@@ -74,10 +83,11 @@ pub(crate) fn events(
             }
             state.next = version.saturating_add(1);
             state.left = state.left.map(|left| left.saturating_sub(1));
-            return Ok(Some((event, (state, table, key))));
+            return Ok(Some((Ok(event), (state, table, key))));
         }
         Ok(None)
     })
+    .map(Result::flatten)
 }
 
 /// The events in a gap, as they are at one moment, and the event after it.

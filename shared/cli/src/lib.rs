@@ -60,7 +60,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use futures::{FutureExt, future::LocalBoxFuture};
 use ringfence_stack::Members;
 
-pub use lists::Lists;
+pub use lists::{Lists, listed};
 
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
@@ -234,11 +234,13 @@ enum Schemas {
 
 #[derive(Subcommand)]
 enum Parked {
-    /// Lists the parked rows, with the cause. Status 0: no row is parked, 1: some are, 2: error.
+    /// Lists the parked rows and events of views, with the cause. Status 0: none is parked, 1: some are, 2: error.
     Show(parked::Arguments),
-    /// Folds the parked rows again, from the first event on, and shows those that can be written now.
-    /// Status 0: all are shown, 1: some are left, 2: error.
+    /// Folds the parked rows and the rows of the parked events again, from the first event on, and shows those that can
+    /// be written now. Status 0: all are shown, 1: some are left, 2: error.
     Retry(parked::Arguments),
+    /// Has a view pass over a parked event for good.
+    SkipEvent(parked::Skip),
     /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
     /// lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
@@ -325,6 +327,9 @@ impl OfAll {
             }
             Self::Parked(Parked::Show(arguments)) => parked::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::Retry(arguments)) => parked::retry(arguments, lists).boxed_local(),
+            Self::Parked(Parked::SkipEvent(arguments)) => {
+                parked::skip(arguments, lists).boxed_local()
+            }
             Self::Parked(Parked::Lanes(arguments)) => lanes::show(arguments, lists).boxed_local(),
             Self::Parked(Parked::RetryLane(arguments)) => {
                 lanes::retry(arguments, lists).boxed_local()

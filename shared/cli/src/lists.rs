@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use ringfence::{CatalogError, Current, LogKind, SequencedEvent};
 use ringfence_deadlines::Deadlines;
+use ringfence_feed::{Entry, FeedError};
 use ringfence_new::near;
 use ringfence_schemas::{Contract, Lock, PayloadTags, Readers, present};
 use ringfence_stack::{ContextInfo, Members, Stack};
+use serde_json::json;
 
 use crate::explain::Slices;
 use crate::tables::log_name;
@@ -97,4 +99,16 @@ impl Lists {
         let current = self.stack.catalogs.current(&event).map(Current::into_event);
         current.unwrap_or(event)
     }
+}
+
+/// An entry as a list shows it. If its event can't be decoded, it is there with the reason in place of its payload.
+///
+/// # Errors
+/// Any other error of the index.
+pub fn listed(entry: Result<Entry, FeedError>) -> Result<Entry, FeedError> {
+    let (mut entry, unread) = Entry::or_known(entry)?;
+    if let Some(why) = unread {
+        entry.event.data = json!({ "unreadable": why });
+    }
+    Ok(entry)
 }

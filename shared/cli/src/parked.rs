@@ -1,51 +1,80 @@
-//! `ringfence parked`.
+//! `ringfence parked show`, `retry` and `skip-event`.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use ringfence::visible;
 use ringfence_dynamo::Clock;
-use ringfence_views::{Definition, Parked, Projector, Retried};
+use ringfence_views::{Definition, Parked, Projector};
 use serde_json::{Value, json};
 
-use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
-use crate::progress;
 use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
 use crate::view::definition;
+use crate::{Lists, progress, remark};
 
 #[derive(Args)]
-#[command(after_help = "\
-A row is parked when an event makes it too large, when it holds what DynamoDB can't store, or when the stored row
-does not match the view's row type. It is served as an error until it is folded again. Mend the view's fold, deploy,
-and retry: `retry` folds with the views of this build. It reads the index once for each 100 rows of a view, so for
-many rows `ringfence replay view` is faster.
-
-Examples:
-  ringfence parked show
-  ringfence parked retry catalog-products")]
-pub(crate) struct Arguments {
+struct Tables {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
     views: ViewTable,
     #[command(flatten)]
     dynamo: DynamoEndpoint,
-    /// The view; without it, all views.
-    view: Option<String>,
-    #[command(flatten)]
-    output: Output,
 }
 
-impl Arguments {
+impl Tables {
     async fn projector(&self, lists: &Lists) -> Result<Projector> {
         let client = self.dynamo.client().await?;
         let index = self.index.index(client.clone()).await?;
         let catalogs = lists.stack.catalogs.clone();
         Ok(Projector::new(client, index, &self.views.view_table, catalogs, Clock::system()))
     }
+}
 
+#[derive(Args)]
+#[command(after_help = "\
+A row is parked when an event makes it too large, when it holds what DynamoDB can't store, or when the stored row
+does not match the view's row type. It is served as an error until it is folded again. An event is parked when the view
+can't read it. Its rows are served without it until it is folded in its place. Mend the view, deploy, and retry: `retry`
+folds with the views of this build. It reads the index once for each 100 rows of a view, so for many rows
+`ringfence replay view` is faster.
+
+Examples:
+  ringfence parked show
+  ringfence parked retry catalog-products")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    tables: Tables,
+    /// The view; without it, all views.
+    view: Option<String>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Args)]
+#[command(after_help = "\
+The rows of the view stay as they are without the event. A rebuild does not park the event again, and folds it if the view
+can read it by then. The reason stays in the table.
+
+Example:
+  ringfence parked skip-event customers 'customers#a#b/1' --why 'a test by hand'")]
+pub(crate) struct Skip {
+    #[command(flatten)]
+    tables: Tables,
+    /// The view.
+    view: String,
+    /// The event, as `ringfence parked show` has it.
+    event: String,
+    /// Why the event is passed over.
+    #[arg(long, value_parser = NonEmptyStringValueParser::new())]
+    why: String,
+}
+
+impl Arguments {
     fn definitions(&self, lists: &Lists) -> Result<Vec<Definition>> {
         match &self.view {
             None => Ok(lists.stack.rows()),
@@ -55,57 +84,86 @@ impl Arguments {
 }
 
 pub(crate) async fn show(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let projector = arguments.projector(lists).await?;
-    let mut parked = Vec::new();
+    let projector = arguments.tables.projector(lists).await?;
+    let mut left = Left::default();
     for view in arguments.definitions(lists)? {
-        let rows = projector.parked(&view).await?;
-        parked.extend(rows.into_iter().map(|row| (view.name, row)));
+        left.add(view.name, projector.parked(&view).await?, projector.parked_events(&view).await?);
     }
-    let left = Left { shown: None, parked };
     Ok(arguments.output.end(&left, left.parked.is_empty()))
 }
 
 pub(crate) async fn retry(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let projector = arguments.projector(lists).await?;
-    let (mut shown, mut parked) = (0, Vec::new());
+    let projector = arguments.tables.projector(lists).await?;
+    let (mut left, mut again) = (Left::default(), Again::default());
     for view in arguments.definitions(lists)? {
         let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));
-        let Retried { shown: more, left } = projector.retry(&view, &told).await?;
-        shown += more;
-        parked.extend(left.into_iter().map(|row| (view.name, row)));
+        let retried = projector.retry(&view, &told).await?;
+        again.rows += retried.shown;
+        again.events += retried.events;
+        left.add(view.name, retried.left, retried.events_left);
     }
-    let left = Left { shown: Some(shown), parked };
+    left.again = Some(again);
     Ok(arguments.output.end(&left, left.parked.is_empty()))
 }
 
-/// The rows that are parked now.
+pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
+    let Skip { tables, view, event, why } = arguments;
+    let definition = definition(view, lists)?;
+    let is_skipped = tables.projector(lists).await?.skip(&definition, event, why).await?;
+    ensure!(
+        is_skipped,
+        "event {event} is not parked: `ringfence parked show {view}` shows the events"
+    );
+    remark!("{view} goes on without event {event}");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is parked now.
+#[derive(Default)]
 struct Left {
-    /// How many a retry has shown again; `None` if it was no retry.
-    shown: Option<u64>,
-    /// Each with the name of its view.
-    parked: Vec<(&'static str, (String, Parked))>,
+    /// What a retry has folded again; `None` if it was no retry.
+    again: Option<Again>,
+    /// Each with the name of its view; an event has no row.
+    parked: Vec<(&'static str, Option<String>, Parked)>,
+}
+
+/// What a retry has folded again.
+#[derive(Default)]
+struct Again {
+    rows: u64,
+    events: u64,
+}
+
+impl Left {
+    fn add(&mut self, view: &'static str, rows: Vec<(String, Parked)>, events: Vec<Parked>) {
+        self.parked.extend(rows.into_iter().map(|(row, parked)| (view, Some(row), parked)));
+        self.parked.extend(events.into_iter().map(|parked| (view, None, parked)));
+    }
 }
 
 impl Display for Left {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (view, (row, Parked { event, cause })) in &self.parked {
-            write_line!(f, "{view} {row}: event {event}: {cause}")?;
+        for (view, row, Parked { event, cause }) in &self.parked {
+            let row = row.as_ref().map(|row| format!(" {}", visible(row))).unwrap_or_default();
+            write_line!(f, "{view}{row}: event {}: {}", visible(event), visible(cause))?;
         }
         let left = self.parked.len();
-        match self.shown {
+        match &self.again {
             None => write_line!(f, "{left} parked"),
-            Some(shown) => write_line!(f, "{shown} shown again, {left} left"),
+            Some(Again { rows, events }) => {
+                write_line!(f, "{rows} rows shown again, {events} events folded, {left} left")
+            }
         }
     }
 }
 
-serialize_as!(Left, |Left { shown, parked }| {
-    let rows = parked.iter().map(|(view, (row, Parked { event, cause }))| {
+serialize_as!(Left, |Left { again, parked }| {
+    let rows = parked.iter().map(|(view, row, Parked { event, cause })| {
         json!({ "view": view, "row": row, "event": event, "cause": cause })
     });
     let mut json = json!({ "parked": rows.collect::<Value>() });
-    if let Some(shown) = shown {
-        json["shown"] = json!(shown);
+    if let Some(Again { rows, events }) = again {
+        (json["shown"], json["folded"]) = (json!(rows), json!(events));
     }
     json
 });

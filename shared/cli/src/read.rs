@@ -1,5 +1,7 @@
 //! `ringfence read`: the events of any query, or of one partition.
 
+mod cost;
+
 use std::fmt::{self, Display, Formatter};
 use std::io::ErrorKind;
 use std::num::NonZeroUsize;
@@ -7,36 +9,33 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use anyhow::{Context, Error, Result, anyhow, bail, ensure};
-use aws_sdk_dynamodb::Client;
 use clap::Args;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence::{
-    Access, BoundaryId, Consistency, Envelope, LogKind, Page, Place, PlanError, Query, QueryItem,
-    Read, Reading, SequencedEvent,
+    Access, BoundaryId, Consistency, Envelope, LogError, LogKind, Page, Place, PlanError, Query,
+    QueryItem, Read, Reading, SequencedEvent, visible,
 };
-use ringfence_aggregate_log::{AggregateKey, Range};
+use ringfence_aggregate_log::{AggregateError, AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::{Clock, Meter};
+use ringfence_document_log::{BodyError, Direction, DocumentError, DocumentLog, StreamName};
+use ringfence_dynamo::{BATCH_KEYS_MAX, Clock, Meter};
 use ringfence_feed::Partition;
 use ringfence_stack::ContextInfo;
 use serde_json::json;
 
 use crate::Lists;
 use crate::boundary::partition_plan;
-use crate::layout::described;
 use crate::line::of_event;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
 use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};
+use cost::Whole;
 
 /// Progress is shown each time this many events are printed.
 const PROGRESS_EVENTS: usize = 100;
-/// A read unit of an eventually consistent read, in bytes.
-const UNIT_BYTES: u64 = 8_192;
 
 #[derive(Args)]
 #[command(
@@ -95,8 +94,17 @@ impl Arguments {
         mut events: Events<'_>,
         meter: &Meter,
     ) -> Result<ExitCode> {
-        let (mut printed, mut last) = (0, None);
-        while let Some(event) = events.try_next().await? {
+        let (mut printed, mut unreadable, mut last) = (0, 0, None);
+        while let Some(event) = events.next().await {
+            let event = match event {
+                Err(error) if is_of_event(&error) => {
+                    progress::clear();
+                    remark!("{}", visible(&format!("{error:#}")));
+                    unreadable += 1;
+                    continue;
+                }
+                event => event?,
+            };
             last = Some(event.place());
             progress::clear();
             match self.output.next(&Printed(lists.shown(event))) {
@@ -119,8 +127,12 @@ impl Arguments {
             }
             _ => String::new(),
         };
-        remark!("{printed} events, {units} read units{more}");
-        Ok(ExitCode::SUCCESS)
+        if unreadable == 0 {
+            remark!("{printed} events, {units} read units{more}");
+            return Ok(ExitCode::SUCCESS);
+        }
+        remark!("{printed} events, {unreadable} can't be decoded, {units} read units{more}");
+        Ok(ExitCode::FAILURE)
     }
 
     /// Fails, with what a read of many events costs, unless that is agreed to.
@@ -130,44 +142,11 @@ impl Arguments {
         for Read { boundary, .. } in reading.plan.reads.iter().filter(|_| !reading.scan) {
             events += log.standing(boundary).await?.counts.values().sum::<u64>();
         }
-        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit);
+        let spent = log.meter().snapshot().total().read;
+        let cost = whole.cost((!reading.scan).then_some(events), self.page().limit, spent);
         ensure!(self.yes, "{cost}. Add --yes to read them, or --tag to read fewer");
         remark!("{cost}");
         Ok(())
-    }
-}
-
-/// What a table holds, as DynamoDB says.
-struct Whole {
-    items: u64,
-    bytes: u64,
-}
-
-impl Whole {
-    async fn of(client: &Client, table: &str) -> Result<Self> {
-        let described = described(client, table).await?;
-        let number = |number: Option<i64>| u64::try_from(number.unwrap_or(0)).unwrap_or(0);
-        Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
-    }
-
-    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table.
-    fn cost(&self, events: Option<u64>, limit: Option<usize>) -> String {
-        let Self { items, bytes } = self;
-        let units = |bytes: u64| bytes.div_ceil(UNIT_BYTES);
-        let Some(events) = events else {
-            return format!(
-                "no decision reads these types alone, so the whole table is read: about {} read units, for {items} items \
-                 of {bytes} bytes, as DynamoDB counted them within the last six hours",
-                units(*bytes)
-            );
-        };
-        // The read knows by the one after it that an event is the next.
-        let read = limit.map_or(events, |limit| events.min(limit as u64 + 1));
-        let each = bytes.checked_div(*items).unwrap_or(0);
-        format!(
-            "{events} events have these types, and {read} are read: about {} read units",
-            units(read * each)
-        )
     }
 }
 
@@ -260,7 +239,37 @@ async fn of_dcb(
         if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
     let events = log.query(&reading, page).map_err(Error::new);
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
-    arguments.print(lists, events.boxed(), log.meter()).await
+    // An index has no metadata of an event.
+    let is_of_index = reading.plan.reads.iter().any(|read| !read.access.is_of_table());
+    let events = match is_of_index && !reading.scan {
+        true => events
+            .chunks(BATCH_KEYS_MAX)
+            .then(|events| of_table(&log, events))
+            .flat_map(futures::stream::iter)
+            .boxed(),
+        false => events.boxed(),
+    };
+    arguments.print(lists, events, log.meter()).await
+}
+
+/// Events as the table has them.
+async fn of_table(
+    log: &DcbLog,
+    events: Vec<Result<SequencedEvent>>,
+) -> Vec<Result<SequencedEvent>> {
+    let (events, mut found): (Vec<_>, Vec<_>) = events.into_iter().partition(Result::is_ok);
+    match log.whole(events.into_iter().flatten().collect()).await {
+        Ok(events) => found.extend(events.into_iter().map(|event| event.map_err(Error::new))),
+        Err(error) => found.push(Err(error.into())),
+    }
+    found
+}
+
+/// Whether one event can't be decoded, and the others can be read.
+fn is_of_event(error: &Error) -> bool {
+    matches!(error.downcast_ref(), Some(LogError::Undecodable { .. }))
+        || matches!(error.downcast_ref(), Some(AggregateError::Undecodable { .. }))
+        || error.is::<BodyError>()
 }
 
 impl Arguments {
@@ -341,8 +350,10 @@ async fn of_document(
         };
         ready(is_there)
     });
-    let events =
-        events.map_err(Error::new).and_then(|event| ready(event.fed(&stream).map_err(Error::new)));
+    let events = events.map_err(Error::new).and_then(|event| {
+        let name = || format!("event {}/{} can't be decoded", stream.partition(), event.index);
+        ready(event.fed(&stream).with_context(name))
+    });
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
     arguments.print(lists, events.boxed(), log.store().meter()).await
 }
@@ -370,23 +381,3 @@ serialize_as!(Printed, |Printed(event)| {
     json["place"] = json!(event.place());
     json
 });
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_read_by_types_says_what_it_costs() {
-        let whole = Whole { items: 1_000, bytes: 8_192_000 };
-        let all = "no decision reads these types alone, so the whole table is read: about 1000 read units, for 1000 items \
-                   of 8192000 bytes, as DynamoDB counted them within the last six hours";
-        assert_eq!(whole.cost(None, Some(3)), all);
-        let of = |read| {
-            format!("50 events have these types, and {read} are read: about {read} read units")
-        };
-        assert_eq!(whole.cost(Some(50), None), of(50));
-        assert_eq!(whole.cost(Some(50), Some(3)), of(4));
-        let new = Whole { items: 0, bytes: 0 };
-        assert!(new.cost(Some(50), None).ends_with("about 0 read units"));
-    }
-}

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
 use ringfence_topic::{Topic, TopicEntry};
 use serde_json::{Value, json};
@@ -122,11 +122,12 @@ pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let total = index.count(from, until).await?;
     let mut chunks = index
         .read(from, Until::Present)
-        .try_take_while(|entry| ready(Ok(entry.checkpoint <= until)))
+        .map(feed::Entry::or_known)
+        .try_take_while(|(entry, _)| ready(Ok(entry.checkpoint <= until)))
         .try_chunks(KEEP_ENTRIES);
     let mut at = begun;
     while let Some(chunk) = chunks.try_next().await.map_err(|error| error.1)? {
-        let last = chunk.last().map(|entry| entry.checkpoint);
+        let last = chunk.last().map(|(entry, _)| entry.checkpoint);
         let kept = || format!("broken off after checkpoint {}", at.unwrap_or(from));
         replay.send(chunk).await.with_context(kept)?;
         if let Some(to) = last {
@@ -158,15 +159,20 @@ fn ensure_same(
 }
 
 impl Replay<'_> {
-    async fn send(&mut self, chunk: Vec<feed::Entry>) -> Result<()> {
+    /// Sends the events of entries, and notes those that can't be decoded.
+    async fn send(&mut self, chunk: Vec<(feed::Entry, Option<String>)>) -> Result<()> {
         let Self { arguments, topic, filter, done } = self;
         let (mut ids, mut entries, mut refused) = (Vec::new(), Vec::new(), Vec::new());
         done.read += chunk.len() as u64;
-        for feed::Entry { event, .. } in chunk {
+        for (feed::Entry { event, .. }, unread) in chunk {
+            let id = event.id();
+            if let Some(why) = unread {
+                done.refused.push((id, why));
+                continue;
+            }
             if !filter.matches(&event) {
                 continue;
             }
-            let id = event.id();
             let entry = match arguments.as_new {
                 true => TopicEntry::of_event(event),
                 false => TopicEntry::of_replay(event, &arguments.name),

@@ -12,6 +12,7 @@ use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 
 use crate::Lists;
 use crate::line::of_entry;
+use crate::lists::listed;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
@@ -113,7 +114,7 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         let mut failed = None;
         progress::clear();
         for entry in chunk {
-            match entry {
+            match listed(entry) {
                 Ok(Entry { checkpoint, event }) => {
                     let entry = Entry { checkpoint, event: lists.shown(event) };
                     done.read += 1;

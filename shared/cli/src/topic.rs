@@ -9,9 +9,7 @@ use anyhow::{Result, bail};
 use aws_config::SdkConfig;
 use futures::future::join;
 use ringfence_dynamo::Retry;
-use ringfence_topic::{
-    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Unreachable, Verdict,
-};
+use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Verdict};
 
 /// How often a call is sent at most: half a minute in all, after which a person should look.
 const SENDS_MAX: u32 = 30;
@@ -51,14 +49,15 @@ fn calls(entries: &[TopicEntry]) -> Vec<Range<usize>> {
     for (place, entry) in entries.iter().enumerate() {
         match calls.last_mut() {
             Some(call)
-                if call.len() < CALL_ENTRIES_MAX && bytes + entry.bytes() <= CALL_BYTES_MAX =>
+                if call.len() < CALL_ENTRIES_MAX
+                    && bytes + entry.sent_bytes() <= CALL_BYTES_MAX =>
             {
                 call.end += 1;
-                bytes += entry.bytes();
+                bytes += entry.sent_bytes();
             }
             _ => {
                 calls.push(place..place + 1);
-                bytes = entry.bytes();
+                bytes = entry.sent_bytes();
             }
         }
     }
@@ -74,7 +73,8 @@ async fn put(
 ) -> Result<()> {
     let mut attempts = Retry::default().attempts_max(SENDS_MAX).start();
     loop {
-        let verdicts = verdicts(bus, entries, &left).await;
+        let call: Vec<&TopicEntry> = left.iter().map(|place| &entries[*place]).collect();
+        let verdicts = ringfence_topic::put(bus, &call).await;
         let mut later = None;
         let mut put_off = Vec::new();
         for (place, verdict) in left.into_iter().zip(verdicts) {
@@ -93,33 +93,6 @@ async fn put(
         }
         left = put_off;
     }
-}
-
-/// One verdict for each place. If the bus refuses a call as a whole, each entry is sent alone, to find those at
-/// fault.
-async fn verdicts(bus: &impl Bus, entries: &[TopicEntry], places: &[usize]) -> Vec<Verdict> {
-    let all: Vec<&TopicEntry> = places.iter().map(|place| &entries[*place]).collect();
-    match bus.put(&all).await {
-        Ok(verdicts) => verdicts,
-        Err(error) if error.refused && all.len() > 1 => {
-            let mut verdicts = Vec::with_capacity(all.len());
-            for entry in all {
-                let alone = bus.put(&[entry]).await;
-                verdicts.push(alone.map_or_else(failed, |mut alone| alone.remove(0)));
-            }
-            verdicts
-        }
-        Err(error) => {
-            let verdict = failed(error);
-            vec![verdict; all.len()]
-        }
-    }
-}
-
-fn failed(error: Unreachable) -> Verdict {
-    let refused = error.refused;
-    let cause = format!("{:#}", anyhow::Error::new(error));
-    if refused { Verdict::Never(cause) } else { Verdict::Later(cause) }
 }
 
 #[cfg(test)]

@@ -5,18 +5,17 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use ringfence::rfc3339;
 use ringfence_feed::{Entry, Until};
 use ringfence_spans::{TraceSpan, document};
 use serde_json::{Value, json};
 
-use crate::Lists;
 use crate::flow::{Flow, FlowRow};
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
-use crate::say;
 use crate::tables::{DynamoEndpoint, IndexTable};
+use crate::{Lists, remark, say};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -50,11 +49,16 @@ pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let Arguments { correlation_id, index, dynamo, from, otlp, output } = arguments;
     let index = index.index(dynamo.client().await?).await?;
     let entries = index.read(from.checkpoint(&index).await?, Until::Present);
-    let of_flow = entries.try_filter(|Entry { event, .. }| {
-        std::future::ready(event.metadata.text("correlationId") == Some(correlation_id))
-    });
-    let entries: Vec<_> = of_flow.try_collect().await?;
-    let shown = entries
+    let mut entries = entries.map(Entry::or_known);
+    let mut of_flow = Vec::new();
+    while let Some((entry, unread)) = entries.try_next().await? {
+        if let Some(why) = unread {
+            remark!("{}: {why}", entry.event.id());
+        } else if entry.event.metadata.text("correlationId") == Some(correlation_id) {
+            of_flow.push(entry);
+        }
+    }
+    let shown = of_flow
         .into_iter()
         .map(|Entry { checkpoint, event }| Entry { checkpoint, event: lists.shown(event) });
     let trace = Trace { correlation_id: correlation_id.clone(), flow: Flow::new(shown.collect()) };

@@ -58,7 +58,7 @@ pub struct Rebuilt {
     live: Generation,
     /// Whether it is the one that was built; if not, an earlier rebuild was only finished.
     is_new: bool,
-    /// How many of its rows are parked.
+    /// How many of its rows and events are parked.
     pub parked: u64,
 }
 
@@ -111,7 +111,8 @@ pub async fn run(
         // This only finished an earlier rebuild.
         live = rebuild().await?;
     }
-    let parked = projector.register(view).await?.parked;
+    let registered = projector.register(view).await?;
+    let parked = registered.parked + registered.parked_events;
     Ok(Rebuilt { view: name, live, is_new: flipped.into_inner(), parked })
 }
 
@@ -127,7 +128,7 @@ pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let Rebuilt { view, parked, .. } = &rebuilt;
     let status = output.end(&rebuilt, *parked == 0);
     if *parked > 0 {
-        remark!("{parked} rows are parked: see `ringfence parked show {view}`");
+        remark!("{parked} rows and events are parked: see `ringfence parked show {view}`");
     }
     Ok(status)
 }

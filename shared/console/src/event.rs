@@ -14,6 +14,7 @@ use crate::events::{before_entry, event_url, time};
 use crate::flow::{self, Around, link};
 use crate::frame::{self, Path, Problem, boundary_url, tag_url};
 use crate::site::Site;
+use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
@@ -100,6 +101,7 @@ pub(crate) async fn find(
     let indexed = index.indexed(&partition, slot).await?;
     let after = indexed.ok_or_else(|| nothing("is not in the index"))?;
     let entries = index.before(after, LOOKED_MAX).await?;
+    let entries = entries.into_iter().map(listed).collect::<Result<Vec<_>, _>>()?;
     let mut entries = entries.iter();
     let is_it = |entry: &&Entry| entry.event.partition == partition && entry.event.slot == slot;
     let why = format!("is not among the {LOOKED_MAX} events before the last of its partition");
@@ -114,7 +116,7 @@ async fn entry(index: &Index, checkpoint: &str) -> Result<Entry, Problem> {
     if at > index.end().await? {
         return Err(nothing());
     }
-    let found = index.before(at, 1).await?.pop();
+    let found = index.before(at, 1).await?.pop().map(listed).transpose()?;
     found.filter(|entry| entry.checkpoint == at).ok_or_else(nothing)
 }
 

@@ -16,6 +16,7 @@ use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use crate::filter::{Filter, Form};
 use crate::frame::{self, Problem, boundary_url, shown};
 use crate::site::Site;
+use ringfence_cli::listed;
 use ringfence_cli::place::CheckpointName;
 
 /// Events of a page, if its URL does not say.
@@ -24,8 +25,6 @@ const LIMIT: usize = 100;
 const LIMIT_MAX: usize = 10_000;
 /// The most events that a page with a filter looks at.
 const LOOKED_MAX: usize = 10_000;
-/// Events that one request of a page with a filter looks at.
-const LOOKED_AT_ONCE: usize = 1_000;
 /// The most characters of a payload in a row.
 const DATA_CHARS_MAX: usize = 240;
 /// New events that are sent together, if so many wait.
@@ -35,9 +34,12 @@ const AGAIN: Duration = Duration::from_millis(500);
 
 type Parameters = Query<Vec<(String, String)>>;
 
-/// Events that were found, and how far was looked.
+/// The most bytes of a page's rows. A page with so many ends before its limit, and the next one goes on.
+const ROWS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Rows of the events that were found, and how far was looked.
 struct Found {
-    entries: Vec<Entry>,
+    rows: Vec<Markup>,
     looked_at: usize,
     /// Before the last event that was looked at.
     reached: Checkpoint,
@@ -56,7 +58,7 @@ pub(crate) async fn page(
         None => end,
         Some(text) => before(text, &index).await?,
     };
-    let found = look(&index, &filter, before, limit).await?;
+    let found = look(&site, &index, &filter, before, limit).await?;
     let is_newest = given("before").is_none();
     let form = filter.form();
     let limit_text = limit.to_string();
@@ -84,7 +86,7 @@ pub(crate) async fn page(
                 }
             }
             tbody role="rowgroup" data-live=[live] data-rows-max=(limit) {
-                @for entry in &found.entries { (row(&site.current(entry.clone()))) }
+                @for row in &found.rows { (row) }
             }
         }
         p.empty { "No event here." }
@@ -98,7 +100,7 @@ pub(crate) async fn page(
 }
 
 fn looked(found: &Found, is_all: bool, has_older: bool) -> String {
-    let (shown, looked_at) = (found.entries.len(), found.looked_at);
+    let (shown, looked_at) = (found.rows.len(), found.looked_at);
     let to = match has_older {
         true => format!("back to checkpoint {}", found.reached),
         false => "back to the first".to_owned(),
@@ -122,30 +124,29 @@ async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
     at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
 }
 
-/// Looks for events before a checkpoint, until there are enough, until so many were looked at, or to the first.
+/// Looks for events before a checkpoint, until there are enough, until so many were looked at, or to the first. It holds
+/// one answer of the index and the rows.
 async fn look(
+    site: &Site,
     index: &Index,
     filter: &Filter,
     before: Checkpoint,
     limit: usize,
 ) -> Result<Found, FeedError> {
-    let mut found = Found { entries: Vec::new(), looked_at: 0, reached: before };
-    let at_once = if filter.form().is_empty() { limit } else { LOOKED_AT_ONCE };
-    while found.entries.len() < limit && found.looked_at < LOOKED_MAX {
-        let entries = index.before(found.reached, at_once).await?;
-        if entries.is_empty() {
+    let mut found = Found { rows: Vec::new(), looked_at: 0, reached: before };
+    let (mut entries, mut bytes) = (index.read_back(before), 0);
+    while found.rows.len() < limit && found.looked_at < LOOKED_MAX && bytes < ROWS_BYTES_MAX {
+        let Some(entry) = entries.next().await else {
             found.reached = Checkpoint::START;
             break;
-        }
-        for entry in entries {
-            found.looked_at += 1;
-            found.reached = before_entry(&entry);
-            if filter.matches(&entry.event) {
-                found.entries.push(entry);
-                if found.entries.len() == limit {
-                    break;
-                }
-            }
+        };
+        let entry = listed(entry)?;
+        found.looked_at += 1;
+        found.reached = before_entry(&entry);
+        if filter.matches(&entry.event) {
+            let row = row(&site.current(entry));
+            bytes += row.0.len();
+            found.rows.push(row);
         }
     }
     Ok(found)
@@ -206,7 +207,7 @@ pub(crate) async fn live(
     let entries = site.index().read(after, Until::Watched);
     let sent = entries.ready_chunks(TOGETHER_MAX).flat_map(move |together| {
         let mut failed = None;
-        let keep = |entry| match entry {
+        let keep = |entry| match listed(entry) {
             Ok(entry) => Some(site.current(entry)),
             Err(error) => {
                 failed = Some(format!("{:#}", anyhow::Error::new(error)));

@@ -5,6 +5,7 @@ use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
 use ringfence::{SequencedEvent, rfc3339, visible};
 use ringfence_cli::flow::{Flow, FlowCommand, FlowRow};
+use ringfence_cli::listed;
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 
@@ -49,11 +50,11 @@ impl Around {
             return Ok(Self { flow, around, has_more: false });
         };
         // The first of these is the entry itself.
-        let mut entries = index.before(entry.checkpoint, around + 1).await?;
+        let entries = index.before(entry.checkpoint, around + 1).await?.into_iter().rev();
+        let mut entries = entries.map(listed).collect::<Result<Vec<_>, _>>()?;
         let has_earlier = entries.len() > around;
-        entries.reverse();
         let later = index.read(entry.checkpoint, Until::Present).take(around);
-        let later: Vec<_> = later.try_collect().await?;
+        let later: Vec<_> = later.map(listed).try_collect().await?;
         let has_more = has_earlier || later.len() == around;
         entries.extend(later);
         entries.retain(|entry| entry.event.metadata.text("correlationId") == Some(flow));

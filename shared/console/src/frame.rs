@@ -229,16 +229,8 @@ impl Problem {
 
 impl From<FeedError> for Problem {
     fn from(error: FeedError) -> Self {
-        let unreadable = match &error {
-            FeedError::Undecodable { before, .. } => Some(before.to_string()),
-            _ => None,
-        };
         let message = format!("The index can't be read: {:#}.", anyhow::Error::from(error));
-        let mut problem = Self::new(StatusCode::BAD_GATEWAY, message);
-        if let Some(before) = unreadable {
-            problem.further = (url("/events", [("before", &*before)]), "The events before it");
-        }
-        problem
+        Self::new(StatusCode::BAD_GATEWAY, message)
     }
 }
 

@@ -10,6 +10,7 @@ use maud::{Markup, html};
 use ringfence::{rfc3339, visible};
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Reader;
+use ringfence_views::{Registered, ViewStanding};
 
 use crate::due;
 use crate::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
@@ -79,14 +80,19 @@ pub(crate) async fn page(
         figures(&site, time),
     )
     .await;
-    let (readers, cost) = match readers {
+    let (readers, parked, cost) = match readers {
         Ok(shown) => shown,
-        Err(error) => (Part::failed("the readers", &error), Cost::default()),
+        Err(error) => {
+            let unknown = Part::unknown(html! { p { "Not known." } });
+            (Part::failed("the readers", &error), unknown, Cost::default())
+        }
     };
     let main = html! {
-        (line(&[&readers, &lanes, &due, &kept, &figures]))
+        (line(&[&readers, &parked, &lanes, &due, &kept, &figures]))
         h2 { "Readers of the index" }
         (readers.markup)
+        h2 { "Views" }
+        (parked.markup)
         h2 { "Lanes" }
         (lanes.markup)
         h2 { "Deadlines" }
@@ -106,19 +112,21 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/health", "Health", cost, &main))
 }
 
-/// The readers of the views, or all, with their lag; and what it took.
-async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Cost)> {
+/// The readers of the views, or all, with their lag; what the views have parked; and what it took.
+async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     let index = site.index();
     let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
-        return Ok((Part::unknown(html! { p { (UNNAMED) } }), Cost::default()));
+        let unknown = || Part::unknown(html! { p { (UNNAMED) } });
+        return Ok((unknown(), unknown(), Cost::default()));
     };
+    let names = site.lists.stack.rows();
+    let standing = try_join_all(names.iter().map(|view| views.standing(view.name))).await?;
+    let standing: Vec<_> = standing.into_iter().flatten().collect();
+    let parked = parked(&standing);
     let mut readers = if asked.all_readers {
         checkpoints.readers().await?
     } else {
-        let names = site.lists.stack.rows();
-        let standing = try_join_all(names.iter().map(|view| views.standing(view.name))).await?;
-        let both = standing.into_iter().flatten().flat_map(|it| [it.served, it.built]);
-        both.flatten().collect()
+        standing.into_iter().flat_map(|it| [it.served, it.built]).flatten().collect()
     };
     readers.sort_by(|a, b| a.name.cmp(&b.name));
     let end = index.end().await?;
@@ -159,7 +167,18 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Cost)> {
     let behind = reached.iter().filter(|reached| reached.checkpoint < end).count();
     let what = ["reader is behind", "readers are behind"];
     let part = Part::of(markup, "every reader is at the end of the index", behind, what);
-    Ok((part, [of_index, of_views, of_rows, checkpoints.meter()].into()))
+    Ok((part, parked, [of_index, of_views, of_rows, checkpoints.meter()].into()))
+}
+
+/// What the views have parked.
+fn parked(views: &[ViewStanding]) -> Part {
+    let sum = |of: fn(&Registered) -> u64| views.iter().map(|it| of(&it.registered)).sum::<u64>();
+    let (rows, events) = (sum(|it| it.parked), sum(|it| it.parked_events));
+    let markup =
+        html! { p { a href="/views" { (rows) " rows and " (events) " events parked" } "." } };
+    let wrong = usize::try_from(rows + events).unwrap_or(usize::MAX);
+    let what = ["row or event is parked", "rows and events are parked"];
+    Part::of(markup, "no row and no event is parked", wrong, what)
 }
 
 /// What commands did in a time, and where they met conflicts.

@@ -68,7 +68,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
                 table.figures {
                     thead {
                         tr {
-                            @for column in ["View", "Generation", "Checkpoint", "Lag", "Parked rows", "Rebuild"] {
+                            @for column in ["View", "Generation", "Checkpoint", "Lag", "Parked", "Rebuild"] {
                                 th scope="col" { (column) }
                             }
                         }
@@ -96,7 +96,7 @@ async fn of_view(
                 td { (generation(registered)) }
                 td.number { (reached.checkpoint) }
                 td { (reached.place) }
-                td.number { (registered.parked) }
+                td.number { (registered.parked + registered.parked_events) }
                 td { (rebuilding(registered, built.as_ref())) }
             }
         }
@@ -182,6 +182,10 @@ pub(crate) async fn rows(
     };
     let prefix = &*page.prefix;
     let listed = not_served(reader.list(view.name, &page, None).await?);
+    let unread = match site.projector(site.index()) {
+        Some(projector) => projector.parked_events(&view).await?,
+        None => Vec::new(),
+    };
     let path = view_url(view.name);
     let main = html! {
         @if let Some(ViewStanding { registered, served, built }) = &standing {
@@ -190,9 +194,11 @@ pub(crate) async fn rows(
                 dt { "Generation" } dd { (generation(registered)) }
                 dt { "Checkpoint" } dd { (reached.checkpoint) ", " (reached.place) }
                 dt { "Parked rows" } dd { (registered.parked) }
+                dt { "Parked events" } dd { (unread.len()) }
                 dt { "Rebuild" } dd { (rebuilding(registered, built.as_ref())) }
             }
         }
+        @for parked in &unread { p role="alert" { (why_parked(parked)) } }
         @if site.may_write { (rebuild_form(&path)) }
         h2 { "Rows" }
         div.filters {
@@ -360,7 +366,7 @@ pub(crate) async fn rebuild(
         Ok(html! {
             p role="status" { (rebuilt) "." }
             @if rebuilt.parked > 0 {
-                p role="alert" { (rebuilt.parked) " rows are parked. They are among the rows, with the cause." }
+                p role="alert" { (rebuilt.parked) " rows and events are parked. The page of the view has the causes." }
             }
         })
     });

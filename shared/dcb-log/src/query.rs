@@ -1,21 +1,23 @@
 //! Queries of people and tools; no decision rests on one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
 use ringfence::{LogError, Page, Reading, SequencedEvent};
 use ringfence_dynamo::Retry;
 
+use crate::get::get_all;
+use crate::item::{key, place_of};
 use crate::log::DcbLog;
-use crate::read::merged;
+use crate::read::{decode_named, merged};
 
 impl DcbLog {
     /// The page of a query's events, eventually consistent. A query that needs a scan reads the
     /// whole table before its first event, and holds as many events as the page's limit allows.
     ///
     /// # Errors
-    /// A request that fails, or an item of one of the query's types that can't be decoded.
+    /// A request that fails. An item that can't be decoded is an error of its own, after which the events go on.
     pub fn query<'a>(
         &'a self,
         reading: &'a Reading,
@@ -28,13 +30,38 @@ impl DcbLog {
             return events.try_filter(matches).take(limit).boxed();
         }
         let kept = async move {
-            let kept = BTreeMap::new();
-            let keep = async |mut kept, event| {
-                page.keep(&mut kept, event);
-                Ok(kept)
-            };
-            self.scan().try_filter(matches).try_fold(kept, keep).await
+            let (mut kept, mut failed) = (BTreeMap::new(), Vec::new());
+            let mut events = self.scan().try_filter(matches);
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => page.keep(&mut kept, event),
+                    Err(error @ LogError::Undecodable { .. }) => failed.push(Err(error)),
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok((kept, failed))
         };
-        once(kept).map_ok(|kept| iter(page.ordered(kept)).map(Ok)).try_flatten().boxed()
+        let ordered = |(kept, failed)| iter(failed).chain(iter(page.ordered(kept)).map(Ok));
+        once(kept).map_ok(ordered).try_flatten().boxed()
+    }
+    /// The events as their own items have them, with the metadata that no index shows, in their order. The read is
+    /// eventually consistent, and an event whose item it lacks stays as it is.
+    ///
+    /// # Errors
+    /// A request that fails. An item that can't be decoded is an error in its place.
+    pub async fn whole(
+        &self,
+        events: Vec<SequencedEvent>,
+    ) -> Result<Vec<Result<SequencedEvent, LogError>>, LogError> {
+        let keys = events.iter().map(|event| key(event.partition.as_str(), event.slot)).collect();
+        let items = get_all(self, Retry::default(), keys, false).await?.into_iter();
+        let mut found: HashMap<_, _> =
+            items.filter_map(|item| Some((place_of(&item)?, item))).collect();
+        let whole =
+            |event: SequencedEvent| match found.remove(&(event.partition.clone(), event.slot)) {
+                Some(item) => decode_named(&self.catalog, item),
+                None => Ok(event),
+            };
+        Ok(events.into_iter().map(whole).collect())
     }
 }

@@ -58,6 +58,7 @@ fn sources<'a>(
         dense,
         wanted: (dense && read.access == Access::Partition).then_some(read.after + 1),
         events: VecDeque::new(),
+        failed: Vec::new(),
         keys: VecDeque::new(),
         next: Next::First,
     };
@@ -67,8 +68,12 @@ fn sources<'a>(
     try_unfold(sources, move |mut sources| async move {
         let dry = sources.iter_mut().filter(|source| source.is_dry());
         try_join_all(dry.map(Source::fill)).await?;
-        Ok(next(&mut sources, page.backwards).map(|event| (event, sources)))
+        if let Some(error) = sources.iter_mut().find_map(|source| source.failed.pop()) {
+            return Ok(Some((Err(error), sources)));
+        }
+        Ok(next(&mut sources, page.backwards).map(|event| (Ok(event), sources)))
     })
+    .map(Result::flatten)
     .boxed()
 }
 
@@ -113,6 +118,8 @@ struct Source<'a> {
     /// The next slot of a partition on which a decision rests.
     wanted: Option<u64>,
     events: VecDeque<SequencedEvent>,
+    /// Events that can't be decoded, where no decision rests on them.
+    failed: Vec<LogError>,
     /// Keys whose items an index does not project, in their order.
     keys: VecDeque<Item>,
     next: Next,
@@ -238,7 +245,13 @@ impl Source<'_> {
         for item in items {
             let partition = || partition(&item).unwrap_or_default();
             let event = match read_type(&item).is_none_or(|name| self.plan.reads_type(name)) {
-                true => decode_named(&self.log.catalog, item)?,
+                true => match decode_named(&self.log.catalog, item) {
+                    Err(error) if !self.dense => {
+                        self.failed.push(error);
+                        continue;
+                    }
+                    decoded => decoded?,
+                },
                 false if self.dense && self.read.shows_unread(partition()) => {
                     place_named(&self.log.catalog, item, &self.read.access)?
                 }

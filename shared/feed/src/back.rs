@@ -4,8 +4,9 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_dynamo::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Index};
+use crate::index::Index;
 use crate::item::Page;
 use crate::read::{Direction, entries, query};
 
@@ -15,12 +16,12 @@ impl Index {
     /// last can cost more than the entries that are asked for.
     ///
     /// # Errors
-    /// A request that fails for good or too often, or an entry that can't be read.
+    /// A request that fails for good or too often. An event that can't be decoded is an error in its place.
     pub async fn before(
         &self,
         checkpoint: Checkpoint,
         entries_max: usize,
-    ) -> Result<Vec<Entry>, FeedError> {
+    ) -> Result<Vec<Result<Entry, FeedError>>, FeedError> {
         let mut found = Vec::with_capacity(entries_max);
         let mut place = Place::of(checkpoint);
         while found.len() < entries_max {
@@ -34,7 +35,8 @@ impl Index {
     }
 
     /// The entries before a checkpoint that is not after the end, the latest first. The reads are as replicas answer, at
-    /// half the price, and strong where a page is missing. The stream ends after its first error.
+    /// half the price, and strong where a page is missing. The stream ends after its first error, unless that is an event
+    /// that can't be decoded.
     #[must_use]
     pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {
         let index = self.clone();
@@ -42,7 +44,7 @@ impl Index {
             let index = index.clone();
             async move {
                 let entries = place.next(&index, None, false).await?;
-                Ok(entries.map(|entries| (iter(entries).map(Ok), place)))
+                Ok(entries.map(|entries| (iter(entries), place)))
             }
         });
         answers.try_flatten().boxed()
@@ -67,7 +69,7 @@ impl Place {
         index: &Index,
         pages_max: Option<i32>,
         mut strong: bool,
-    ) -> Result<Option<Vec<Entry>>, FeedError> {
+    ) -> Result<Option<Vec<Result<Entry, FeedError>>>, FeedError> {
         loop {
             if self.offset == 0 {
                 let Some(earlier) = self.epoch.checked_sub(1) else { return Ok(None) };
@@ -89,7 +91,7 @@ impl Place {
                     usize::try_from(self.offset.saturating_sub(page.i)).unwrap_or(usize::MAX);
                 page.entries.truncate(before);
                 self.offset = page.i;
-                let mut entries = entries(page).collect::<Result<Vec<_>, _>>()?;
+                let mut entries: Vec<_> = entries(page).collect();
                 entries.reverse();
                 found.append(&mut entries);
             }

@@ -74,11 +74,6 @@ impl Checkpoint {
         i64::try_from(entries).ok().map(Self)
     }
 
-    /// After one more entry of the same epoch.
-    pub(crate) fn next(self) -> Option<Self> {
-        self.0.checked_add(1).map(Self)
-    }
-
     /// The checkpoint before the entry that this one follows. Only the start has none.
     #[must_use]
     pub fn previous(self) -> Option<Self> {

@@ -6,15 +6,26 @@
 
 use std::error::Error;
 
-use ringfence::{BoundaryId, LogKind, SequencedEvent};
+use ringfence::{BoundaryId, LogKind, Metadata, SequencedEvent};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
 use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
 use ringfence_dynamo::Item;
+use serde_json::Value;
 
+use crate::checkpoint::Checkpoint;
 use crate::partition::{Doorbell, Partition};
 
 type Source = Box<dyn Error + Send + Sync>;
+
+/// One event of the feed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The checkpoint after it, which a reader keeps when it is done with the event.
+    pub checkpoint: Checkpoint,
+    /// The event.
+    pub event: SequencedEvent,
+}
 
 /// An item that should be an event and can't be read as one.
 #[derive(Debug, thiserror::Error)]
@@ -96,6 +107,33 @@ pub(crate) fn place_of(item: &Item) -> Option<(Partition, u64)> {
         }
     };
     Some((partition, slot_of(item)?))
+}
+
+/// What an entry says of its event, whatever can't be decoded: where it is, and its type and context if they are there.
+pub(crate) fn known_of(item: &Item) -> SequencedEvent {
+    let text = |names: &[&str]| {
+        let found = names.iter().find_map(|name| item.get(*name)?.as_s().ok());
+        found.cloned().unwrap_or_default()
+    };
+    let partition = place_of(item).map(|(partition, _)| partition.id);
+    let partition =
+        partition.unwrap_or_else(|| BoundaryId::stored(text(&["id", "aggregateId", "p"])));
+    let context = match text(&["context"]) {
+        context if !context.is_empty() => context,
+        _ => partition.as_str().split(['#', '-']).next().unwrap_or_default().to_owned(),
+    };
+    SequencedEvent {
+        slot: slot_of(item).unwrap_or_default(),
+        at: at_of(item).unwrap_or_default(),
+        rest: 0,
+        event_type: text(&["event", "type", "c"]),
+        context,
+        tags: Vec::new(),
+        version: 1,
+        data: Value::Null,
+        metadata: Metadata::default(),
+        partition,
+    }
 }
 
 /// The number of an event in its partition.

@@ -9,7 +9,7 @@ use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
 use ringfence_dynamo::{Failure, GaveUp};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::EntryError;
+use crate::entry::{Entry, EntryError};
 use crate::partition::Partition;
 
 type Source = Box<dyn Error + Send + Sync>;
@@ -42,11 +42,13 @@ pub enum FeedError {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// An event of the index can't be decoded.
-    #[error("the event after checkpoint {before} can't be decoded")]
+    /// An event of the index can't be decoded. A stream of entries goes on after it.
+    #[error("the event after checkpoint {before}, {}, can't be decoded", known.event.id())]
     Undecodable {
         /// The checkpoint before it.
         before: Checkpoint,
+        /// What is known of it, whatever can't be decoded: its place and its type, and no payload.
+        known: Box<Entry>,
         /// Why.
         #[source]
         source: Source,
@@ -71,6 +73,12 @@ impl FeedError {
             Self::Failed { .. } | Self::Contention { .. } => true,
             Self::Malformed { .. } | Self::Undecodable { .. } | Self::Moved { .. } => false,
         }
+    }
+
+    /// Whether one event can't be decoded, and the others can be read.
+    #[must_use]
+    pub fn is_of_event(&self) -> bool {
+        matches!(self, Self::Undecodable { .. })
     }
 }
 

@@ -3,20 +3,28 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{BoundaryId, SequencedEvent};
+use ringfence::{BoundaryId, chain};
 use ringfence_dynamo::{Meter, Retry, Table};
 
 use crate::checkpoint::Checkpoint;
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
 
-/// One event of the feed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The checkpoint after it, which a reader keeps when it is done with the event.
-    pub checkpoint: Checkpoint,
-    /// The event.
-    pub event: SequencedEvent,
+impl Entry {
+    /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a
+    /// payload) and why.
+    ///
+    /// # Errors
+    /// Any other error of the index.
+    pub fn or_known(entry: Result<Self, FeedError>) -> Result<(Self, Option<String>), FeedError> {
+        match entry {
+            Err(FeedError::Undecodable { known, source, .. }) => {
+                Ok((*known, Some(format!("the event can't be decoded: {}", chain(&*source)))))
+            }
+            entry => Ok((entry?, None)),
+        }
+    }
 }
 
 /// How far to read.

@@ -51,10 +51,10 @@ pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
 pub use checkpoints::{Checkpoints, Reached, Reader};
-pub use entry::{EntryError, events_of_image};
+pub use entry::{Entry, EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
-pub use index::{Entry, Index, Until};
+pub use index::{Index, Until};
 pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
 pub use logs::Logs;

@@ -14,9 +14,9 @@ use ringfence_dynamo::{Failure, Item, Retry};
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
-use crate::entry::event_of;
+use crate::entry::{Entry, event_of, known_of};
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Index, Until};
+use crate::index::{Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
 /// How many answers wait for the reader. It has one more, and another one is under way.
@@ -34,7 +34,8 @@ type Pages = Result<Vec<Page>, FeedError>;
 
 impl Index {
     /// The entries after a checkpoint, in order. A task reads one answer (1 MB) ahead while the last one is
-    /// consumed, and ends with the stream. It needs a tokio runtime. The stream ends after its first error.
+    /// consumed, and ends with the stream. It needs a tokio runtime. The stream ends after its first error, unless that
+    /// is an event that can't be decoded.
     #[must_use]
     pub fn read(
         &self,
@@ -57,7 +58,8 @@ impl Index {
             .map_ok(|pages| iter(pages).flat_map(|page| iter(entries(page))))
             .try_flatten()
             .scan(false, |ended, entry| {
-                let ended = std::mem::replace(ended, entry.is_err());
+                let ends = entry.as_ref().is_err_and(|error| !error.is_of_event());
+                let ended = std::mem::replace(ended, ends);
                 ready((!ended).then_some(entry))
             })
             .boxed()
@@ -87,19 +89,17 @@ pub(crate) fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedErro
     let Page { epoch, i, entries, .. } = page;
     (i..).zip(entries).map(move |(offset, entry)| {
         let (before, behind) = (checkpoint(epoch, offset)?, checkpoint(epoch, offset + 1)?);
-        Ok(Entry { checkpoint: behind, event: decode(before, entry)? })
+        let item = match entry {
+            AttributeValue::M(item) => item,
+            _ => Item::new(),
+        };
+        let known = known_of(&item);
+        let event = event_of(item).map_err(|error| {
+            let known = Box::new(Entry { checkpoint: behind, event: known });
+            FeedError::Undecodable { before, known, source: error.into() }
+        })?;
+        Ok(Entry { checkpoint: behind, event })
     })
-}
-
-fn decode(
-    before: Checkpoint,
-    entry: AttributeValue,
-) -> Result<ringfence::SequencedEvent, FeedError> {
-    let undecodable = |source| FeedError::Undecodable { before, source };
-    let AttributeValue::M(item) = entry else {
-        return Err(undecodable("the entry is not a map".into()));
-    };
-    event_of(item).map_err(|error| undecodable(error.into()))
 }
 
 /// Sends answers until the end, until an error, or until the reader has gone.

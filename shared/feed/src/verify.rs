@@ -20,9 +20,9 @@ use ringfence_document_log::{DocumentError, Head};
 use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{append_id_of, at_of, event_of, name_of, place_of};
+use crate::entry::{Entry, append_id_of, at_of, event_of, name_of, place_of};
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Until};
+use crate::index::Until;
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
@@ -202,11 +202,8 @@ impl Indexer {
             report.entries += 1;
             progress(CompareStage::Entries, report.entries);
             let Entry { checkpoint, event } = match entry {
-                // A stream of entries ends with its first error.
-                Err(FeedError::Undecodable { before, source }) => {
+                Err(FeedError::Undecodable { before, source, .. }) => {
                     report.wrong.push(IndexDefect::Entry { before, cause: chain(&*source) });
-                    let Some(behind) = before.next() else { break };
-                    entries = self.index.read(behind, Until::Present);
                     continue;
                 }
                 entry => entry?,

@@ -17,7 +17,7 @@ use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
 
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use ringfence_feed::{Checkpoint, Until};
 use tokio::time::sleep;
 
@@ -86,8 +86,10 @@ impl<H: Handler> Lanes<H> {
     /// What there is to say if there is nothing to do: no new event, and no lane whose time has come. It needs no lease.
     async fn idle(&self, standing: &ReactorStanding) -> Result<Option<RanLanes>, ReactorError> {
         let Some(checkpoint) = standing.checkpoint else { return Ok(None) };
-        if self.index.read(checkpoint, Until::Present).try_next().await?.is_some() {
-            return Ok(None);
+        match self.index.read(checkpoint, Until::Present).next().await {
+            None => {}
+            Some(Err(error)) if !error.is_of_event() => return Err(error.into()),
+            Some(_) => return Ok(None),
         }
         let lanes = self.table.parked(self.handler.name()).await?;
         let waiting = lanes.iter().filter(|lane| lane.next_ms.is_some()).count();
@@ -108,6 +110,9 @@ impl<H: Handler> Lanes<H> {
                 let (end, overlap_ms) = (self.index.end().await?, millis(self.handler.overlap()));
                 let since_ms = self.table.clock.now_ms().saturating_sub(overlap_ms);
                 let recent = self.index.read_back(end);
+                let recent = recent.filter(|entry| {
+                    ready(entry.as_ref().err().is_none_or(|error| !error.is_of_event()))
+                });
                 let recent = recent.try_take_while(|entry| {
                     ready(Ok(overlap_ms > 0 && entry.event.at >= since_ms))
                 });

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use futures::TryStreamExt;
+use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use ringfence::BoundaryId;
@@ -20,9 +20,15 @@ const BATCH_ENTRIES_MAX: usize = 1_000;
 /// The most bytes of a cause in an item.
 const CAUSE_BYTES_MAX: usize = 2_048;
 
+/// An entry of the index; if it can't be decoded, what is known of it and why.
+pub(crate) struct Cut {
+    pub(crate) entry: Entry,
+    unread: Option<String>,
+}
+
 /// Consecutive events, those that are handled.
 pub(crate) struct Batch {
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Cut>,
     /// After the last entry that was read.
     pub(crate) to: Checkpoint,
     /// Whether the index had no more.
@@ -39,12 +45,13 @@ impl<H: Handler> Lanes<H> {
     ) -> Result<Batch, ReactorError> {
         let (mut entries, mut to) = (Vec::new(), at);
         for _ in 0..BATCH_ENTRIES_MAX {
-            let Some(entry) = feed.try_next().await? else {
+            let Some(entry) = feed.next().await else {
                 return Ok(Batch { entries, to, is_last: true });
             };
+            let (entry, unread) = Entry::or_known(entry)?;
             to = entry.checkpoint;
             if self.handler.handles(&entry.event) && wants(&entry) {
-                entries.push(entry);
+                entries.push(Cut { entry, unread });
             }
             if entries.len() == BATCH_EVENTS_MAX {
                 break;
@@ -58,12 +65,13 @@ impl<H: Handler> Lanes<H> {
     pub(crate) async fn handle(
         &self,
         run: &Run,
-        entries: Vec<Entry>,
+        entries: Vec<Cut>,
     ) -> Result<Option<Checkpoint>, ReactorError> {
         let count = if run.careful.get() { 1 } else { WORKERS };
-        let mut workers: Vec<Vec<(BoundaryId, Entry)>> = vec![Vec::new(); count];
+        let mut workers: Vec<Vec<(BoundaryId, Cut)>> = Vec::new();
+        workers.resize_with(count, Vec::new);
         for entry in entries {
-            let lane = self.handler.lane(&entry.event);
+            let lane = self.handler.lane(&entry.entry.event);
             let mut hasher = DefaultHasher::new();
             lane.as_str().hash(&mut hasher);
             let worker = hasher.finish() % count as u64;
@@ -79,7 +87,7 @@ impl<H: Handler> Lanes<H> {
                     false => None,
                 };
                 if run.is_over() {
-                    return Ok(entry.checkpoint.previous());
+                    return Ok(entry.entry.checkpoint.previous());
                 }
                 self.event(run, worker, lane, entry).await.inspect_err(|_| run.broken.set(true))?;
             }
@@ -96,7 +104,7 @@ impl<H: Handler> Lanes<H> {
         run: &Run,
         worker: usize,
         lane: &BoundaryId,
-        entry: &Entry,
+        Cut { entry, unread }: &Cut,
     ) -> Result<(), ReactorError> {
         let Entry { checkpoint, event } = entry;
         let parked = run.parked.borrow().get(lane).cloned();
@@ -109,6 +117,9 @@ impl<H: Handler> Lanes<H> {
         let mut receipt = self.receipt(run, lane);
         if receipt.done >= *checkpoint {
             return Ok(());
+        }
+        if let Some(why) = unread {
+            return self.failed(run, lane, entry, Failed::ForGood(why.clone())).await;
         }
         if run.deadly.get() == Some(*checkpoint) {
             run.deadly.set(None);

@@ -5,7 +5,8 @@ use ringfence_dynamo::{CodecError, item_of_image};
 use ringfence_feed::events_of_image;
 use serde_json::Value;
 
-/// Largest entry, in bytes. EventBridge takes 1 MB a call; the limit of a call bounds an entry too.
+/// Largest entry, in bytes, as EventBridge counts them. It takes 1 MB a call, and the limit of a call bounds an entry
+/// too.
 /// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
 pub const ENTRY_BYTES_MAX: usize = 1_000_000;
 
@@ -109,5 +110,11 @@ impl TopicEntry {
     /// Its size as EventBridge counts it, in bytes.
     pub fn bytes(&self) -> usize {
         TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()
+    }
+
+    /// Its size in a request, in bytes: there the detail is a text within JSON, so that its quotes are escaped.
+    pub fn sent_bytes(&self) -> usize {
+        let escaped = self.detail.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
+        self.bytes() + escaped.count()
     }
 }

@@ -18,6 +18,6 @@ pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
 pub use publish_events::PublishEvents;
 pub use publisher::{
-    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict,
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict, put,
 };
 pub use ring_readers::{BELL_SOURCE, BELL_TYPE, RingReaders};

@@ -12,7 +12,9 @@ use crate::entry::TopicEntry;
 
 /// Most entries a PutEvents call takes.
 pub const CALL_ENTRIES_MAX: usize = 10;
-/// Most bytes a PutEvents call takes, all entries together.
+/// Most bytes of a PutEvents call of several entries, as they are sent. EventBridge takes 1 MB of entries a call, and
+/// the 48 KB that are left hold the rest of the request.
+/// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
 pub const CALL_BYTES_MAX: usize = 1_000_000;
 
 /// What the bus says of one entry.
@@ -46,6 +48,26 @@ pub trait Bus: Send + Sync {
         &'a self,
         entries: &'a [&'a TopicEntry],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>>;
+}
+
+/// One verdict for each entry, in their order. A call that the bus refuses as a whole is cut in halves, until those
+/// entries stand alone that it refuses.
+pub async fn put(bus: &impl Bus, entries: &[&TopicEntry]) -> Vec<Verdict> {
+    let (mut verdicts, mut calls) = (Vec::with_capacity(entries.len()), vec![entries]);
+    while let Some(call) = calls.pop() {
+        match bus.put(call).await {
+            Ok(found) => verdicts.extend(found),
+            Err(error) if error.refused && call.len() > 1 => {
+                let (first, second) = call.split_at(call.len() / 2);
+                calls.extend([second, first]);
+            }
+            Err(error) => {
+                let verdict = if error.refused { Verdict::Never } else { Verdict::Later };
+                verdicts.extend(vec![verdict(chain(&error)); call.len()]);
+            }
+        }
+    }
+    verdicts
 }
 
 /// What became of a batch.
@@ -130,11 +152,11 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                         continue;
                     }
                 };
-                if call.len() == CALL_ENTRIES_MAX || bytes + entry.bytes() > CALL_BYTES_MAX {
+                if call.len() == CALL_ENTRIES_MAX || bytes + entry.sent_bytes() > CALL_BYTES_MAX {
                     self.send(std::mem::take(&mut call), retry, batch).await?;
                     bytes = 0;
                 }
-                bytes += entry.bytes();
+                bytes += entry.sent_bytes();
                 call.push(Pending { record, entry });
             }
         }
@@ -153,10 +175,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 break;
             }
             let entries: Vec<&TopicEntry> = call.iter().map(|pending| &pending.entry).collect();
-            let verdicts = match self.put(&entries).await {
-                Ok(verdicts) => verdicts,
-                Err(error) => vec![Verdict::Later(chain(&error)); call.len()],
-            };
+            let verdicts = put(&self.bus, &entries).await;
             let mut left = Vec::new();
             for (pending, verdict) in call.into_iter().zip(verdicts) {
                 match verdict {
@@ -183,29 +202,6 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
             }
         }
         Ok(())
-    }
-
-    /// Makes one call. If the bus refuses it as a whole, makes one call for each entry, to find those that
-    /// it refuses.
-    async fn put(&self, entries: &[&TopicEntry]) -> Result<Vec<Verdict>, Unreachable> {
-        let refused = match self.bus.put(entries).await {
-            Err(error) if error.refused => error,
-            answer => return answer,
-        };
-        if entries.len() == 1 {
-            return Ok(vec![Verdict::Never(chain(&refused))]);
-        }
-        let mut verdicts = Vec::with_capacity(entries.len());
-        for entry in entries {
-            match self.bus.put(&[entry]).await {
-                Ok(verdict) => verdicts.extend(verdict),
-                Err(error) if error.refused => {
-                    verdicts.push(Verdict::Never(chain(&error)));
-                }
-                Err(error) => verdicts.push(Verdict::Later(chain(&error))),
-            }
-        }
-        Ok(verdicts)
     }
 
     /// Keeps a record that can't be published.

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ringfence::{Catalogs, Current, CurrentError};
-use ringfence_feed::{Checkpoint, Entry, Reached};
+use ringfence::{Catalogs, Current, CurrentError, chain};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Reached};
 
 use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
-use crate::row::{Stored, Write, held};
+use crate::row::{Parked, Stored, Write, held};
 use crate::view::Definition;
 
 /// Actions in one transaction.
@@ -36,27 +36,46 @@ pub(crate) struct Touched {
     rows: BTreeSet<String>,
     /// The rows whose own id can't be a key, and why.
     unnamed: BTreeMap<String, RowError>,
+    /// Why the event can't be read, so that nobody knows which rows it touches.
+    unread: Option<Parked>,
     /// The memory for the event's data, if it touches rows.
     held: usize,
 }
 
 impl Touched {
+    /// What an entry touches, or one that can't be decoded.
     pub(crate) fn new(
         view: &Definition,
         catalogs: &Catalogs,
-        Entry { checkpoint, event }: Entry,
+        entry: Result<Entry, FeedError>,
     ) -> Result<Self, ViewError> {
-        let event = match view.reads(&event) {
-            true => Some(current(view.name, catalogs.current(event))?),
-            false => None,
+        let (Entry { checkpoint, event }, undecodable) = Entry::or_known(entry)?;
+        let untouched = |unread| Self {
+            checkpoint,
+            event: None,
+            rows: BTreeSet::new(),
+            unnamed: BTreeMap::new(),
+            unread,
+            held: 0,
         };
-        let touched = match &event {
-            Some(event) => view.touch(event).map_err(|source| ViewError::Event {
-                view: view.name,
-                event: event.id(),
-                source: source.into(),
-            })?,
-            None => BTreeSet::new(),
+        if !view.reads(&event) {
+            return Ok(untouched(None));
+        }
+        let id = event.id();
+        if let Some(why) = undecodable {
+            return Ok(untouched(Some(fold::unread(id, &why))));
+        }
+        let event = match catalogs.current(event) {
+            Ok(event) => event,
+            // Its shape is known elsewhere, so the view waits for the deploy.
+            Err(CurrentError::Newer(newer)) => {
+                return Err(ViewError::NewerVersion { view: view.name, newer });
+            }
+            Err(error) => return Ok(untouched(Some(fold::unread(id, &chain(&error))))),
+        };
+        let touched = match view.touch(&event) {
+            Ok(touched) => touched,
+            Err(error) => return Ok(untouched(Some(fold::unread(id, &chain(&error))))),
         };
         let (mut rows, mut unnamed) = (BTreeSet::new(), BTreeMap::new());
         for id in touched {
@@ -69,13 +88,23 @@ impl Touched {
                 }
             };
         }
-        let event = event.filter(|_| !rows.is_empty());
+        let event = Some(event).filter(|_| !rows.is_empty());
         let held = event.as_ref().map_or(0, |event| held(&event.data));
-        Ok(Self { checkpoint, event, rows, unnamed, held })
+        Ok(Self { checkpoint, event, rows, unnamed, unread: None, held })
+    }
+
+    /// The checkpoint after it.
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        self.checkpoint
     }
 
     pub(crate) fn rows(&self) -> &BTreeSet<String> {
         &self.rows
+    }
+
+    /// Why the event can't be read.
+    pub(crate) fn unread(&self) -> Option<&Parked> {
+        self.unread.as_ref()
     }
 
     /// Whether it is the entry after a checkpoint. A checkpoint within an entry lies right before it.
@@ -91,18 +120,6 @@ impl Touched {
             None => row.after(view, id, event),
         }
     }
-}
-
-fn current<'e>(
-    view: &'static str,
-    current: Result<Current<'e>, CurrentError>,
-) -> Result<Current<'e>, ViewError> {
-    current.map_err(|error| match error {
-        CurrentError::Newer(newer) => ViewError::NewerVersion { view, newer },
-        CurrentError::Upcast { event, source } => {
-            ViewError::Event { view, event, source: source.into() }
-        }
-    })
 }
 
 /// Entries that are read and not yet written.
@@ -150,6 +167,7 @@ impl Batch {
         let rows = || self.rows(self.touched.len()).chain(next.rows.iter().map(String::as_str));
         let held = || self.touched.iter().map(|touched| touched.held).sum::<usize>() + next.held;
         self.entries < ENTRIES_MAX
+            && next.unread.is_none()
             && (next.rows.is_empty()
                 || self.touched.is_empty()
                 || self.touched.len() < EVENTS_MAX
@@ -291,8 +309,8 @@ impl Batch {
             }
         }
         let write = |(id, row): (&str, Folding)| {
-            let was = stored.get(id).map(Stored::was);
-            Write { id: id.to_owned(), was, becomes: row.end(id) }
+            let was = stored.get(id).map(|stored| stored.was.clone());
+            Write { id: id.to_owned(), was, becomes: row.end(id), retried: None }
         };
         rows.into_iter().map(write).collect()
     }
@@ -305,7 +323,7 @@ mod tests {
     fn touched(checkpoint: i64, rows: &[&str]) -> Touched {
         let checkpoint = checkpoint.try_into().expect("it is not negative");
         let rows = rows.iter().map(|row| (*row).to_owned()).collect();
-        Touched { checkpoint, event: None, rows, unnamed: BTreeMap::new(), held: 0 }
+        Touched { checkpoint, event: None, rows, unnamed: BTreeMap::new(), unread: None, held: 0 }
     }
 
     /// A part is of the entry after the stored checkpoint. A view that has changed may touch fewer of its rows.

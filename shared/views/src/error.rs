@@ -9,6 +9,21 @@ use crate::generation::Generation;
 /// Why a view does not go on. Nothing of the event or the batch in question is written.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
+    /// So many events are parked that the mistake is the view's.
+    #[error(
+        "view {view}: {limit} events are parked, the limit, and event {event} can't be read either; mend the view and \
+         deploy it, then `ringfence parked retry {view}`, or `ringfence parked skip-event`: {cause}"
+    )]
+    Parked {
+        /// The view.
+        view: &'static str,
+        /// How many may be parked.
+        limit: u64,
+        /// The id of the next one.
+        event: String,
+        /// Why that one can't be read.
+        cause: String,
+    },
     /// An event of a type that the view reads does not have the shape of the type.
     #[error("view {view}: event {event} can't be decoded; deploy a view that reads it")]
     Event {
@@ -86,6 +101,7 @@ impl ViewError {
             Self::Feed(error) => error.is_transient(),
             Self::Contention { .. } => true,
             Self::Event { .. }
+            | Self::Parked { .. }
             | Self::NewerVersion { .. }
             | Self::Item { .. }
             | Self::GivenUp { .. } => false,

@@ -78,12 +78,20 @@ impl Folding {
             State::Row(Some(row)) => encode(id, &row),
             State::Failed(error) => Err(error),
         };
-        stored.map(Becomes::Row).unwrap_or_else(|error| {
-            let mut cause = error.to_string();
-            cause.truncate(cause.floor_char_boundary(CAUSE_BYTES_MAX));
-            Becomes::Parked(Parked { event: self.newest, cause })
-        })
+        stored
+            .map(Becomes::Row)
+            .unwrap_or_else(|error| Becomes::Parked(parked(self.newest, error.to_string())))
     }
+}
+
+fn parked(event: String, mut cause: String) -> Parked {
+    cause.truncate(cause.floor_char_boundary(CAUSE_BYTES_MAX));
+    Parked { event, cause }
+}
+
+/// An event that the view can't read, with the reason.
+pub(crate) fn unread(event: String, why: &str) -> Parked {
+    parked(event, format!("the event can't be read: {why}"))
 }
 
 fn encode(id: &str, row: &Value) -> Result<AttributeValue, RowError> {

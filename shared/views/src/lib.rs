@@ -8,7 +8,7 @@
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
 //!
 //! A row that can't be written is parked: the view goes on with the others, and the row is folded again
-//! when an operator asks for it.
+//! when an operator asks for it. So is an event that can't be read.
 //!
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.
@@ -37,6 +37,7 @@ mod rebuild;
 mod registry;
 mod row;
 mod standing;
+mod unread;
 mod view;
 
 /// The names of the view table's attributes, and of its index.
@@ -58,4 +59,5 @@ pub use rebuild::Step;
 pub use registry::Registered;
 pub use row::{Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX};
 pub use standing::ViewStanding;
+pub use unread::PARKED_EVENTS_MAX;
 pub use view::{Definition, RowRule, View, fold};

@@ -1,43 +1,41 @@
 //! Lists rows that could not be written, and folds them again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::TryStreamExt;
-use ringfence_dynamo::Retry;
+use futures::StreamExt;
+use ringfence_dynamo::{Attempts, Retry};
 use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;
 use crate::fold::Folding;
 use crate::project::{Projector, retired};
 use crate::row::{
-    Becomes, Content, PARKED, Parked, VIEW, ViewTable, Write, decode, failed, key, partition,
+    Becomes, Content, PARKED, Parked, VIEW, ViewTable, Was, Write, decode, failed, key, partition,
 };
 use crate::{Definition, Generation, ViewError};
 
 /// Rows that are folded in one pass over the index.
-const PASS_ROWS_MAX: usize = 100;
+pub(crate) const PASS_ROWS_MAX: usize = 100;
 
 /// How many entries a pass reads between two reports of its progress.
 const TOLD_ENTRIES: u64 = 1_000;
 
-/// A parked row, and the checkpoint at which it was parked.
-type ParkedRow = (String, Checkpoint, Parked);
+/// The id of a parked row or of a parked event, its state, and why it is parked.
+type ParkedRow = (String, Was, Parked);
 
-/// A parked row that is folded again.
-struct Refolded {
-    was: Checkpoint,
-    row: Folding,
-}
-
-/// The result of a retry of a view's parked rows.
+/// The result of a retry of what a view has parked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retried {
-    /// How many are shown again.
+    /// How many rows are shown again.
     pub shown: u64,
     /// The ids of those that still can't be written, each with the reason.
     pub left: Vec<(String, Parked)>,
+    /// How many events the rows show now.
+    pub events: u64,
+    /// Those that still can't be read.
+    pub events_left: Vec<Parked>,
 }
 
 impl Projector {
@@ -58,9 +56,9 @@ impl Projector {
         Ok(parked.into_iter().map(|(id, _, parked)| (id, parked)).collect())
     }
 
-    /// Folds the parked rows of the served generation again, from the first event on, and shows those that can be
-    /// written now. Projectors may go on meanwhile. It reads the index once for each
-    /// 100 rows.
+    /// Folds again, from the first event on, the parked rows of the served generation and the rows of its parked
+    /// events, and shows those that can be written now. Projectors may go on meanwhile. It reads the index once for
+    /// each 100 rows.
     ///
     /// # Errors
     /// As [`Projector::run`]; rows that are not shown yet stay parked.
@@ -73,28 +71,31 @@ impl Projector {
         let Some(registered) = self.table.registered(view.name, true).await? else {
             return Ok(retried);
         };
+        self.retry_events(view, registered.live, told, &mut retried).await?;
         let rows = partition(view.name, registered.live);
         let mut after = None;
         loop {
             let parked = self.table.parked(&rows, after.as_deref(), PASS_ROWS_MAX).await?;
             let Some((last, ..)) = parked.last() else { return Ok(retried) };
             after = Some(last.clone());
-            self.pass(view, registered.live, parked, told, &mut retried).await?;
+            let parked = parked.into_iter().map(|(id, ..)| id).collect();
+            self.pass(view, registered.live, parked, true, told, &mut retried).await?;
         }
     }
 
-    /// Folds some parked rows up to the view's checkpoint, and writes them.
-    async fn pass(
+    /// Folds some rows up to the view's checkpoint, and writes them: those that are still parked, or all of them.
+    pub(crate) async fn pass(
         &self,
         view: &Definition,
         live: Generation,
-        parked: Vec<ParkedRow>,
+        ids: BTreeSet<String>,
+        parked_only: bool,
         told: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let reader = partition(view.name, live);
-        let again = |(id, was, _)| (id, Refolded { was, row: Folding::of(None) });
-        let mut rows: BTreeMap<String, Refolded> = parked.into_iter().map(again).collect();
+        let mut rows: BTreeMap<String, Folding> =
+            ids.into_iter().map(|id| (id, Folding::of(None))).collect();
         let mut at = Checkpoint::START;
         let mut attempts = Retry::default().start();
         while !rows.is_empty() {
@@ -107,33 +108,44 @@ impl Projector {
             if reached.part.is_some() {
                 // An event is being written in several transactions. One of them may already have passed
                 // by a parked row of the event, so the row's turn comes when the event is done.
-                if attempts.again().await {
-                    continue;
-                }
-                let (view, attempts) = (view.name, attempts.made());
-                return Err(ViewError::Contention { view, attempts });
+                again(&mut attempts, view).await?;
+                continue;
             }
             self.fold_parked(view, &mut rows, at, to, told).await?;
             at = to;
-            while let Some((id, Refolded { was, row })) = rows.first_key_value() {
+            while let Some((id, row)) = rows.first_key_value() {
+                let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
+                let (was, content) = stored.map(|(_, row)| (row.was, row.content)).unzip();
+                let was_parked = matches!(content, Some(Content::Parked(_)));
                 let becomes = row.clone().end(id);
-                if let Becomes::Parked(parked) = becomes {
-                    retried.left.push((id.clone(), parked));
-                } else {
-                    let write = Write { id: id.clone(), was: Some((*was, PARKED)), becomes };
-                    let actions = vec![
-                        // No projector has gone on meanwhile.
-                        self.checkpoints.action(&reader, &reached, &to.into()),
-                        self.table.count_parked(view.name, live, -1),
-                        write.action(self.table.0.name(), &reader, to, view.shards),
-                    ];
-                    let token = self.clock.uuid().to_string();
-                    if self.table.transact("showing a parked row", actions, &token).await? {
-                        retried.shown += 1;
-                    } else if self.checkpoints.reached(&reader).await? != reached {
-                        break;
+                match becomes {
+                    // Another retry has shown it.
+                    _ if parked_only && !was_parked => {}
+                    Becomes::Parked(parked) if was_parked => {
+                        retried.left.extend(parked_only.then(|| (id.clone(), parked)));
                     }
-                    // Otherwise another retry has written the row.
+                    becomes => {
+                        let is_parked = matches!(becomes, Becomes::Parked(_));
+                        let (id, token) = (id.clone(), self.clock.uuid().to_string());
+                        let write = Write { id, was, becomes, retried: Some(token.clone()) };
+                        let mut actions = vec![
+                            // No projector has gone on meanwhile.
+                            self.checkpoints.action(&reader, &reached, &to.into()),
+                            write.action(self.table.0.name(), &reader, to, view.shards),
+                        ];
+                        let more = i64::from(is_parked) - i64::from(was_parked);
+                        if more != 0 {
+                            actions.push(self.table.count_parked(view.name, live, more));
+                        }
+                        if !self.table.transact("folding a row again", actions, &token).await? {
+                            if self.checkpoints.reached(&reader).await? != reached {
+                                break;
+                            }
+                            again(&mut attempts, view).await?;
+                            continue;
+                        }
+                        retried.shown += u64::from(more < 0);
+                    }
                 }
                 rows.pop_first();
             }
@@ -145,7 +157,7 @@ impl Projector {
     async fn fold_parked(
         &self,
         view: &Definition,
-        rows: &mut BTreeMap<String, Refolded>,
+        rows: &mut BTreeMap<String, Folding>,
         from: Checkpoint,
         to: Checkpoint,
         told: &(dyn Fn(Checkpoint) + Send + Sync),
@@ -155,16 +167,15 @@ impl Projector {
         }
         let mut read: u64 = 0;
         let mut feed = self.index.read(from, Until::Present);
-        while let Some(entry) = feed.try_next().await? {
-            let checkpoint = entry.checkpoint;
+        while let Some(entry) = feed.next().await {
+            let touched = Touched::new(view, &self.catalogs, entry)?;
+            let checkpoint = touched.checkpoint();
             if checkpoint > to {
                 break;
             }
-            let touched = Touched::new(view, &self.catalogs, entry)?;
             for id in touched.rows() {
-                if let Some(again) = rows.remove(id) {
-                    let row = touched.fold(view, id, again.row);
-                    rows.insert(id.clone(), Refolded { row, ..again });
+                if let Some(row) = rows.remove(id) {
+                    rows.insert(id.clone(), touched.fold(view, id, row));
                 }
             }
             read += 1;
@@ -179,10 +190,18 @@ impl Projector {
     }
 }
 
+/// Waits for another attempt.
+async fn again(attempts: &mut Attempts, view: &Definition) -> Result<(), ViewError> {
+    match attempts.again().await {
+        true => Ok(()),
+        false => Err(ViewError::Contention { view: view.name, attempts: attempts.made() }),
+    }
+}
+
 impl ViewTable {
-    /// Parked rows of a generation, in the order of their ids: those after the id `after`, at most
+    /// The parked items under a partition key, in the order of their ids: those after the id `after`, at most
     /// `most` of them.
-    async fn parked(
+    pub(crate) async fn parked(
         &self,
         view: &str,
         after: Option<&str>,
@@ -198,7 +217,7 @@ impl ViewTable {
             for item in page.items.unwrap_or_default() {
                 let (id, stored) = decode(item)?;
                 if let Content::Parked(why) = stored.content {
-                    parked.push((id, stored.as_of, why));
+                    parked.push((id, stored.was, why));
                 }
                 if parked.len() == most {
                     return Ok(parked);

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use futures::TryStreamExt;
+use futures::StreamExt;
 use ringfence::Catalogs;
 use ringfence_dynamo::{Clock, Meter, Retry, Table};
-use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Index, Reached, Until};
+use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, Until};
 use ringfence_function::Links;
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
@@ -51,6 +51,8 @@ pub struct Ran {
     pub parked: u64,
     /// The first of them, by their ids.
     pub examples: Vec<(String, Parked)>,
+    /// The events that were parked.
+    pub unread: Vec<Parked>,
     /// The commands of the first events that were read.
     pub links: Links,
 }
@@ -128,11 +130,12 @@ impl Projector {
     }
 
     /// Applies new events to a generation, until none is left or the time is over. If it stops at any
-    /// moment, it has applied whole batches. A row that can't be written is parked.
+    /// moment, it has applied whole batches. A row that can't be written is parked, and so is an event that can't
+    /// be read.
     ///
     /// # Errors
-    /// An event can't be decoded, or a table does not answer. The events before that are applied, and
-    /// `ran` says how far.
+    /// An event is of a newer version, too many are parked, or a table does not answer. The events before that are
+    /// applied, and `ran` says how far.
     pub async fn run(
         &self,
         view: &Definition,
@@ -189,22 +192,28 @@ impl Projector {
         let mut feed = self.index.read(start, Until::Present);
         let mut batch = Batch::behind(from);
         loop {
-            let next = match feed.try_next().await {
-                Ok(None) => Ok(None),
-                Ok(Some(entry)) => {
-                    ran.links.add(&entry.event.metadata);
+            let next = match feed.next().await {
+                None => Ok(None),
+                Some(entry) => {
+                    let event = entry.as_ref().ok().map(|entry| &entry.event);
+                    event.into_iter().for_each(|event| ran.links.add(&event.metadata));
                     Touched::new(work.view, &self.catalogs, entry).map(Some)
                 }
-                Err(error) => Err(error.into()),
             };
             // The events before an error are applied.
             let fits = matches!(&next, Ok(Some(touched)) if batch.fits(touched));
             if !fits && !self.write(work, reader, &mut batch, ran).await? {
                 return Ok(Followed::Overtaken);
             }
-            match next? {
-                Some(touched) => batch.push(touched),
-                None => return Ok(Followed::Present),
+            let Some(touched) = next? else { return Ok(Followed::Present) };
+            match touched.unread() {
+                None => batch.push(touched),
+                Some(unread) => {
+                    let unread = (touched.checkpoint(), unread);
+                    if !self.park(work, reader, &mut batch, unread, ran).await? {
+                        return Ok(Followed::Overtaken);
+                    }
+                }
             }
         }
     }
@@ -299,7 +308,7 @@ impl Projector {
     /// The index can't be read.
     pub async fn next_ms(&self, checkpoint: Option<Checkpoint>) -> Result<Option<u64>, ViewError> {
         let from = checkpoint.unwrap_or(Checkpoint::START);
-        let next = self.index.read(from, Until::Present).try_next().await?;
-        Ok(next.map(|entry| entry.event.at))
+        let next = self.index.read(from, Until::Present).next().await;
+        Ok(next.map(Entry::or_known).transpose()?.map(|(entry, _)| entry.event.at))
     }
 }

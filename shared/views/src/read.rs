@@ -112,8 +112,8 @@ impl<T> ViewRead<T> {
 /// The row of an item.
 fn shown(item: Option<Item>) -> Result<Option<Shown>, ViewError> {
     let Some(item) = item else { return Ok(None) };
-    let (id, Stored { content, as_of }) = decode(item)?;
-    Ok(Some(Shown { id, content, as_of }))
+    let (id, Stored { content, was }) = decode(item)?;
+    Ok(Some(Shown { id, content, as_of: was.as_of }))
 }
 
 /// The generation to read.

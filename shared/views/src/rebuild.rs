@@ -4,6 +4,7 @@ use ringfence_feed::Checkpoint;
 
 use crate::project::{Projector, Ran, Work, retired};
 use crate::row::partition;
+use crate::unread::events_of;
 use crate::{Definition, Generation, Registered, ViewError};
 
 /// How far a rebuild has come.
@@ -125,6 +126,7 @@ impl Projector {
         old: Generation,
         told: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
+        while self.table.delete_some(&events_of(view.name, old)).await? > 0 {}
         let rows = partition(view.name, old);
         let mut deleted = 0;
         loop {

@@ -26,6 +26,8 @@ pub struct Registered {
     pub since: Checkpoint,
     /// How many rows of the live generation are parked.
     pub parked: u64,
+    /// How many events are parked for it.
+    pub parked_events: u64,
 }
 
 pub(crate) const FIRST: Generation = Generation(1);
@@ -51,6 +53,11 @@ fn parked(generation: Generation) -> String {
     format!("parked#{generation}")
 }
 
+/// The attribute that counts the events that are parked for a generation.
+fn parked_events(generation: Generation) -> String {
+    format!("parkedEvents#{generation}")
+}
+
 fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
     let wrong = || ViewError::Item { view: partition(view), id: REGISTRY.to_owned() };
     let number = |name: &str| match item.get(name) {
@@ -73,6 +80,7 @@ fn decode(view: &str, item: &Item) -> Result<Registered, ViewError> {
         until: checkpoint(UNTIL)?,
         since: checkpoint(SINCE)?.unwrap_or_default(),
         parked: number(&parked(live))?.unwrap_or_default(),
+        parked_events: number(&parked_events(live))?.unwrap_or_default(),
     })
 }
 
@@ -85,6 +93,18 @@ impl ViewTable {
     ) -> Result<Option<Registered>, ViewError> {
         let item = self.item(&partition(view), REGISTRY, strong).await?;
         item.map(|item| decode(view, &item)).transpose()
+    }
+
+    /// How many events are parked for a generation.
+    pub(crate) async fn parked_events(
+        &self,
+        view: &str,
+        generation: Generation,
+    ) -> Result<u64, ViewError> {
+        let item = self.item(&partition(view), REGISTRY, true).await?;
+        let count =
+            item.and_then(|item| item.get(&parked_events(generation))?.as_n().ok()?.parse().ok());
+        Ok(count.unwrap_or_default())
     }
 
     /// Begins the first generation, which is served from the checkpoint `until` on, unless it is begun already.
@@ -120,8 +140,22 @@ impl ViewTable {
         generation: Generation,
         change: i64,
     ) -> TransactWriteItem {
+        self.count(view, parked(generation), change)
+    }
+
+    /// The action that changes the count of the events that are parked for a generation.
+    pub(crate) fn count_parked_events(
+        &self,
+        view: &str,
+        generation: Generation,
+        change: i64,
+    ) -> TransactWriteItem {
+        self.count(view, parked_events(generation), change)
+    }
+
+    fn count(&self, view: &str, counter: String, change: i64) -> TransactWriteItem {
         let update = update(self, view, "ADD #parked :change")
-            .expression_attribute_names("#parked", parked(generation))
+            .expression_attribute_names("#parked", counter)
             .expression_attribute_values(":change", number(change));
         let update = update.build().expect("table, key and expression are set");
         TransactWriteItem::builder().update(update).build()
@@ -178,9 +212,10 @@ impl ViewTable {
 
     /// Notes that the rows of a generation are deleted.
     pub(crate) async fn retired(&self, view: &str, old: Generation) -> Result<(), ViewError> {
-        let update = update(self, view, "REMOVE #retiring, #parked")
+        let update = update(self, view, "REMOVE #retiring, #parked, #events")
             .condition_expression("#retiring = :old")
             .expression_attribute_names("#parked", parked(old))
+            .expression_attribute_names("#events", parked_events(old))
             .expression_attribute_names("#retiring", RETIRING)
             .expression_attribute_values(":old", number(old));
         // If the condition does not hold, another rebuild has noted it.

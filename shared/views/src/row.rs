@@ -28,6 +28,8 @@ pub const ROW: &str = "row";
 pub const PARKED: &str = "parked";
 const EVENT: &str = "event";
 const CAUSE: &str = "cause";
+/// Names the retry that has written a row, until a projector writes it again.
+const RETRIED: &str = "retried";
 /// The checkpoint up to which the row is folded.
 pub const AS_OF: &str = "as_of";
 /// The key of the index of rows that have a time: their generation, and the number of the shard.
@@ -52,10 +54,11 @@ pub enum Content {
     Parked(Parked),
 }
 
-/// What stands in the place of a row that could not be written, until the row is folded again.
+/// What stands in the place of a row that could not be written, or of an event that could not be read, until it is
+/// folded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
-    /// The id of the event that it was parked for.
+    /// The id of the event that could not be folded.
     pub event: String,
     /// Why, for the people who run the stack.
     pub cause: String,
@@ -78,19 +81,17 @@ pub(crate) fn held(value: &Value) -> usize {
 /// A row, or what is in its place, as it is stored.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
-    pub(crate) as_of: Checkpoint,
+    pub(crate) was: Was,
     pub(crate) content: Content,
 }
 
-impl Stored {
-    /// The checkpoint, and the attribute that holds the content.
-    pub(crate) fn was(&self) -> (Checkpoint, &'static str) {
-        let held = match self.content {
-            Content::Row(_) => ROW,
-            Content::Parked(_) => PARKED,
-        };
-        (self.as_of, held)
-    }
+/// Which state of a row was read. A retry writes a row as of a checkpoint that the row may have had before, so the
+/// checkpoint alone does not tell the two states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Was {
+    pub(crate) as_of: Checkpoint,
+    /// The retry that has written it.
+    pub(crate) retried: Option<String>,
 }
 
 /// What becomes of a row.
@@ -106,12 +107,14 @@ pub(crate) enum Becomes {
     AsItWas,
 }
 
-/// What becomes of a row, and the row as it was read: its checkpoint, and the attribute that held it.
+/// What becomes of a row, and the state of it that was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Write {
     pub(crate) id: String,
-    pub(crate) was: Option<(Checkpoint, &'static str)>,
+    pub(crate) was: Option<Was>,
     pub(crate) becomes: Becomes,
+    /// Names the retry, if one writes it.
+    pub(crate) retried: Option<String>,
 }
 
 /// The partition key of a generation's rows, and the name of its reader of the index.
@@ -166,7 +169,10 @@ pub(crate) fn decode(mut item: Item) -> Result<(String, Stored), ViewError> {
         Some(Content::Row(row))
     });
     match (as_of, content) {
-        (Some(as_of), Some(content)) => Ok((id, Stored { as_of, content })),
+        (Some(as_of), Some(content)) => {
+            let was = Was { as_of, retried: text(&item, RETRIED) };
+            Ok((id, Stored { was, content }))
+        }
         _ => Err(ViewError::Item { view, id }),
     }
 }
@@ -191,8 +197,8 @@ impl Write {
     }
 
     /// The action, under the condition that the row is still as it was read. The items of an earlier
-    /// transaction may become visible one by one, so the checkpoint alone does not prove that the rows read
-    /// beside it belong to it. A retry shows a parked row as of the same checkpoint, so the attribute counts as well.
+    /// transaction may become visible one by one, so the view's checkpoint alone does not prove that the rows read
+    /// beside it belong to it.
     pub(crate) fn action(
         self,
         table: &str,
@@ -205,21 +211,26 @@ impl Write {
             Becomes::Row(row) => due_of(view, &self.id, row, shards),
             Becomes::Nothing | Becomes::Parked(_) | Becomes::AsItWas => None,
         };
-        let (condition, names) = match self.was {
-            None => ("attribute_not_exists(#view)", vec![("#view", VIEW)]),
-            Some((_, held)) => (
-                "#as_of = :was AND attribute_exists(#held)",
-                vec![("#as_of", AS_OF), ("#held", held)],
-            ),
+        let of_retry = [("#as_of", AS_OF), ("#retried", RETRIED)];
+        let (condition, names) = match &self.was {
+            None => ("attribute_not_exists(#view)", &[("#view", VIEW)][..]),
+            Some(Was { retried: None, .. }) => {
+                ("#as_of = :was AND attribute_not_exists(#retried)", &of_retry[..])
+            }
+            Some(_) => ("#as_of = :was AND #retried = :retried", &of_retry[..]),
         };
-        let names = names.into_iter().map(|(name, is)| (name.to_owned(), is.to_owned()));
+        let names = names.iter().map(|(name, is)| ((*name).to_owned(), (*is).to_owned()));
         let names: Option<HashMap<_, _>> = Some(names.collect());
-        let was = self.was.map(|(as_of, _)| [(":was".to_owned(), number(as_of))].into());
+        let is_there = self.was.is_some();
+        let was = self.was.map(|Was { as_of, retried }| {
+            let retried = retried.map(|retry| (":retried".to_owned(), AttributeValue::S(retry)));
+            [(":was".to_owned(), number(as_of))].into_iter().chain(retried).collect()
+        });
         let action = TransactWriteItem::builder();
         let content = match self.becomes {
             Becomes::Row(row) => Some((ROW, row)),
             Becomes::Parked(parked) => Some((PARKED, of_parked(parked))),
-            Becomes::Nothing if self.was.is_some() => None,
+            Becomes::Nothing if is_there => None,
             Becomes::Nothing | Becomes::AsItWas => {
                 let check = ConditionCheck::builder().table_name(table).set_key(Some(key));
                 let check = check.condition_expression(condition);
@@ -234,6 +245,8 @@ impl Write {
                 let mut item = key;
                 item.extend([(name.to_owned(), content), (AS_OF.to_owned(), number(as_of))]);
                 item.extend(due.into_iter().flatten());
+                let retried = self.retried.map(AttributeValue::S);
+                item.extend(retried.map(|retry| (RETRIED.to_owned(), retry)));
                 let put = Put::builder().table_name(table).set_item(Some(item));
                 let put = put.condition_expression(condition);
                 let put = put.set_expression_attribute_names(names);
@@ -252,7 +265,7 @@ impl Write {
     }
 }
 
-fn of_parked(Parked { event, cause }: Parked) -> AttributeValue {
+pub(crate) fn of_parked(Parked { event, cause }: Parked) -> AttributeValue {
     let pairs = [(EVENT, event), (CAUSE, cause)];
     AttributeValue::M(pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))).into())
 }

@@ -11,9 +11,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use futures::TryStreamExt;
-use ringfence_feed::{Checkpoint, Index, Until};
-use serde_json::json;
+use futures::StreamExt;
+use ringfence::visible;
+use ringfence_feed::{Checkpoint, Entry, Index, Until};
+use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
@@ -67,6 +68,8 @@ struct Done {
     segments: usize,
     /// The events of the folder.
     all: u64,
+    /// The events that it lacks because they can't be decoded, by their ids, and why.
+    unreadable: Vec<(String, String)>,
     until: Checkpoint,
     read_units: f64,
 }
@@ -101,8 +104,8 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
             );
         }
     }
-    let written = write(&mut written, &index, end).await.map(|()| written);
-    let written = written.inspect_err(|_| {
+    let done = write(&mut written, &index, end).await.map(|unreadable| (written, unreadable));
+    let (written, unreadable) = done.inspect_err(|_| {
         remark!("the export was broken off: the same command goes on with it");
     })?;
     let segments = &written.folder.segments;
@@ -112,21 +115,28 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
         events: events(&segments[before..]),
         segments: segments.len() - before,
         all: events(segments),
+        unreadable,
         until: written.folder.until(),
         read_units: index.meter().snapshot().total().read,
     };
-    Ok(output.end(&done, true))
+    Ok(output.end(&done, done.unreadable.is_empty()))
 }
 
-/// Writes the entries of the index that the folder lacks, segment by segment.
-async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<()> {
+/// Writes the entries of the index that the folder lacks, segment by segment. Returns the events that can't be decoded.
+async fn write(
+    written: &mut Written,
+    index: &Index,
+    end: Checkpoint,
+) -> Result<Vec<(String, String)>> {
     let (from, contexts) = (written.folder.until(), written.folder.subject.contexts.clone());
     let total = index.count(from, end).await?;
     let mut entries = index.read(from, Until::Present);
     let (mut read, mut events) = (0, 0);
     let mut segment = None;
     let mut last = None;
-    while let Some(entry) = entries.try_next().await? {
+    let mut unreadable = Vec::new();
+    while let Some(entry) = entries.next().await {
+        let (entry, why) = Entry::or_known(entry)?;
         let open = match &mut segment {
             Some(open) => open,
             none => none.insert(OpenSegment::begin(written)?),
@@ -134,8 +144,13 @@ async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<
         read += 1;
         open.entries += 1;
         if contexts.is_empty() || contexts.contains(&entry.event.context) {
-            open.add(&entry)?;
-            events += 1;
+            match why {
+                Some(why) => unreadable.push((entry.event.id(), why)),
+                None => {
+                    open.add(&entry)?;
+                    events += 1;
+                }
+            }
         }
         last = Some(entry.checkpoint);
         if open.events == SEGMENT_EVENTS || open.entries == SEGMENT_ENTRIES {
@@ -146,15 +161,18 @@ async fn write(written: &mut Written, index: &Index, end: Checkpoint) -> Result<
             progress::show(format_args!("{read} of {total} entries read, {events} events written"));
         }
     }
-    match (segment, last) {
-        (Some(rest), Some(last)) => rest.end(written, last),
-        _ => Ok(()),
+    if let (Some(rest), Some(last)) = (segment, last) {
+        rest.end(written, last)?;
     }
+    Ok(unreadable)
 }
 
 impl Display for Done {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { folder, events, segments, all, until, read_units } = self;
+        let Self { folder, events, segments, all, unreadable, until, read_units } = self;
+        for (event, why) in unreadable {
+            write_line!(f, "left out {}: {}", visible(event), visible(why))?;
+        }
         write_line!(
             f,
             "{events} events in {segments} new files, {read_units} read units; {folder} has {all} events, up to \
@@ -163,8 +181,10 @@ impl Display for Done {
     }
 }
 
-serialize_as!(Done, |Done { folder, events, segments, all, until, read_units }| {
+serialize_as!(Done, |Done { folder, events, segments, all, unreadable, until, read_units }| {
+    let unreadable = unreadable.iter().map(|(event, why)| json!({ "event": event, "cause": why }));
     json!({
+        "unreadable": unreadable.collect::<Value>(),
         "folder": folder, "events": events, "files": segments, "allEvents": all, "checkpoint": until,
         "readUnits": read_units,
     })

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use anyhow::Result;
-use futures::TryStreamExt;
+use futures::StreamExt;
 use ringfence::{Catalog, Catalogs, CurrentError, NewerVersion, SequencedEvent};
-use ringfence_feed::{Checkpoint, Index, Until};
+use ringfence_feed::{Checkpoint, Entry, Index, Until};
 use ringfence_schemas::{Readers, Unreadable};
 use ringfence_stack::{ContextInfo, Stack};
 use serde_json::{Value, json};
@@ -80,8 +80,13 @@ pub(crate) async fn decode(index: &Index, lists: &Lists, newest: Option<u64>) ->
         None => index.read(Checkpoint::START, Until::Present),
         Some(_) => index.read_back(index.end().await?),
     };
-    while let Some(entry) = entries.try_next().await? {
+    while let Some(entry) = entries.next().await {
+        let (entry, unread) = Entry::or_known(entry)?;
         decoded.read += 1;
+        if let Some(why) = unread {
+            decoded.unread(&entry.event, why);
+            continue;
+        }
         if newest.as_mut().is_none_or(|newest| newest.takes(&entry.event)) {
             decoded.add(&lists.stack, &lists.readers, &entry.event);
         }
@@ -186,13 +191,24 @@ impl Decoded {
             }
         }
         for (failure, by) in failures {
-            if self.failed.len() == FAILURES_MAX && !self.failed.contains_key(&failure) {
-                continue;
-            }
-            let failed = self.failed.entry(failure).or_default();
-            failed.events.add(event);
-            failed.readers.extend(by);
+            self.note(failure, event, by);
         }
+    }
+
+    /// Notes an event of which only the place and the type are known.
+    fn unread(&mut self, event: &SequencedEvent, why: String) {
+        let (event_type, context) = (event.event_type.clone(), event.context.clone());
+        let failure = Failure { event_type, context, version: event.version, field: None, why };
+        self.note(failure, event, BTreeSet::from(["the index"]));
+    }
+
+    fn note(&mut self, failure: Failure, event: &SequencedEvent, by: BTreeSet<&'static str>) {
+        if self.failed.len() == FAILURES_MAX && !self.failed.contains_key(&failure) {
+            return;
+        }
+        let failed = self.failed.entry(failure).or_default();
+        failed.events.add(event);
+        failed.readers.extend(by);
     }
 }
 

@@ -2,6 +2,7 @@ use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use ringfence_topic::Unreachable;
 use tokio::time::Instant;
 
 use super::*;
@@ -108,12 +109,13 @@ async fn entries_that_are_put_off_are_sent_again_and_the_others_are_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_refused_as_a_whole_is_sent_one_by_one() {
+async fn a_call_that_is_refused_as_a_whole_is_cut_in_halves() {
     let sent = || Ok(vec![Verdict::Sent]);
-    let answers = vec![Err(unreachable(true)), sent(), Err(unreachable(true)), Ok(vec![later()])];
+    let refuses = || Err(unreachable(true));
+    let answers = vec![refuses(), sent(), refuses(), refuses(), Ok(vec![later()])];
     let bus = Script::of(answers);
     let refused = send(&bus, &entries(3), None).await.unwrap();
-    assert_eq!(bus.calls(), ["0 1 2", "0", "1", "2", "2"]);
+    assert_eq!(bus.calls(), ["0 1 2", "0", "1 2", "1", "2", "2"]);
     assert_eq!(refused, Refused::from([(1, "PutEvents failed: gone".to_owned())]));
 }
 

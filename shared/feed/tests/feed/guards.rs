@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::StreamExt;
 use ringfence::SequencedEvent;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_dynamo::{Item, Retry};
-use ringfence_feed::{Index, IndexDefect, IndexError, Partition};
+use ringfence_feed::{Checkpoint, FeedError, Index, IndexDefect, IndexError, Partition, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};
 
@@ -290,6 +291,23 @@ fn verify_goes_on_after_an_entry_that_can_not_be_decoded() {
         let AttributeValue::M(entry) = &mut entries[1] else { panic!("no map") };
         entry.remove("tags");
         put(&world, INDEX, page).await;
+        let index = Index::new(world.client.clone(), INDEX);
+        let end = index.end().await.expect("the end");
+        let mut forward: Vec<_> = index.read(Checkpoint::START, Until::Present).collect().await;
+        forward.reverse();
+        let before = index.before(end, 9).await.expect("entries");
+        for (how, found) in
+            [forward, index.read_back(end).collect().await, before].into_iter().enumerate()
+        {
+            let [Ok(_), Err(FeedError::Undecodable { known, .. }), Ok(_)] = &found[..] else {
+                panic!("{how}: {found:?}")
+            };
+            assert_eq!((known.event.id(), i64::from(known.checkpoint)), ("thingId:t1/2".into(), 2));
+            assert_eq!(
+                (&*known.event.event_type, &known.event.data),
+                ("Changed", &serde_json::Value::Null)
+            );
+        }
         let indexer = world.indexer(world.client.clone(), INDEX);
         let report = indexer.verify(&|_, _| ()).await.expect("the rest can be read");
         assert_eq!((report.entries, report.events), (3, 3));

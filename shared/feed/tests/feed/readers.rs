@@ -69,7 +69,8 @@ fn the_entries_before_every_checkpoint_are_found_the_latest_first() {
                     if from == end && last.checkpoint < end {
                         continue;
                     }
-                    let found = index.before(from, most).await.expect("entries");
+                    let found = index.before(from, most).await.expect("entries").into_iter();
+                    let found = found.collect::<Result<Vec<_>, _>>().expect("events");
                     let expected: Vec<_> = entries.iter().rev().take(most).cloned().collect();
                     assert_eq!(found, expected, "{most} before {from}");
                 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
 use ringfence::BoundaryId;
 use ringfence_dynamo::wire::Fault;
@@ -61,6 +62,36 @@ async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person(
     assert_eq!(slots(&world, "orderId:a"), ["1", "2", "3", "4"]);
     world.publish([asked("a", 1)]).await;
     assert_eq!(world.run().await.unwrap().effects, 1, "it goes with the others again");
+}
+
+/// The index is damaged: nobody can say what the event is but its place and its type.
+#[tokio::test(start_paused = true)]
+async fn an_event_that_cannot_be_decoded_parks_its_lane_and_the_others_go_on() {
+    let world = World::new(9);
+    world.publish([asked("a", 1), asked("a", 1), asked("b", 1), asked("a", 1)]).await;
+    let pages = world.client.scan().table_name("index").filter_expression("attribute_exists(e)");
+    for mut page in pages.send().await.unwrap().items.unwrap() {
+        let Some(AttributeValue::L(entries)) = page.get_mut("e") else { panic!("no list") };
+        for entry in entries {
+            let AttributeValue::M(entry) = entry else { panic!("no map") };
+            if *entry["id"].as_s().unwrap() == "orderId:a"
+                && *entry["position"].as_n().unwrap() == "2"
+            {
+                entry.remove("tags");
+            }
+        }
+        world.client.put_item().table_name("index").set_item(Some(page)).send().await.unwrap();
+    }
+    let ran = world.run().await.unwrap();
+    assert_eq!((ran.ended, ran.effects, ran.waiting, ran.parked), (Ended::Present, 2, 0, 1));
+    let [parked] = &world.parked().await[..] else { panic!("one lane is parked") };
+    assert_eq!((&parked.lane, &*parked.event), (&lane(), "orderId:a/2"));
+    assert!(parked.cause.starts_with("the event can't be decoded: "), "{}", parked.cause);
+    ask(&world, &Unpark::Retry).await;
+    assert_eq!(world.run().await.unwrap().parked, 1);
+    ask(&world, &Unpark::Skip("it is lost".to_owned())).await;
+    assert_eq!(world.run().await.unwrap().parked, 0);
+    assert_eq!(slots(&world, "orderId:a"), ["1", "3"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -179,6 +179,13 @@ fn calls_are_bounded_by_count_and_bytes() {
     };
     check(&(0..21).map(|n| record(n, 1)).collect::<Vec<_>>(), &[10, 10, 1]);
     check(&(0..5).map(|n| record(n, 400_000)).collect::<Vec<_>>(), &[2, 2, 1]);
+    // As they are sent: each quote is escaped in the detail, and again in the request.
+    let quotes = |n| {
+        let mut record = record(n, 0);
+        record["dynamodb"]["NewImage"]["data"]["M"]["text"]["S"] = "\"".repeat(200_000).into();
+        record
+    };
+    check(&(0..3).map(quotes).collect::<Vec<_>>(), &[1, 1, 1]);
 }
 
 #[test]
@@ -245,13 +252,14 @@ fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
 }
 
 #[test]
-fn a_call_refused_as_a_whole_is_tried_entry_by_entry() {
+fn a_call_refused_as_a_whole_is_cut_in_halves_until_the_entry_at_fault_stands_alone() {
     let world = Scripted::default();
-    // The call of three, then the second of its entries alone.
-    let script = [Answer::Refused, Answer::Sent, Answer::Refused, Answer::Sent];
+    // The call of four, its first half, and the second entry alone. In a half, an answer counts for one entry.
+    let script = [Answer::Refused, Answer::Refused, Answer::Sent, Answer::Refused];
     *world.script.lock().unwrap() = script.into_iter().rev().collect();
-    let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1)]);
-    assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));
+    let report = publish(&world, &[record(1, 1), record(2, 1), record(3, 1), record(4, 1)]);
+    assert_eq!((report.published, report.dead_letters, report.failed_from), (3, 1, None));
+    assert_eq!(*world.calls.lock().unwrap(), [4, 2, 1, 1, 2]);
     let kept = world.kept.lock().unwrap();
     let kept: Vec<_> = kept.iter().map(|letter| sequence_number(&letter["record"])).collect();
     assert_eq!(kept, ["2"]);

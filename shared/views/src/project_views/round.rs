@@ -1,5 +1,6 @@
 //! One ring of the doorbell: every view, its log line and its metrics.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use futures::future::{join, join_all};
@@ -30,16 +31,16 @@ struct Outcome {
     /// `None` if the generations could not be read.
     generation: Option<Generation>,
     live: bool,
-    /// How many rows of the generation are parked, if that is known.
+    /// How many rows and events of the generation are parked, if that is known.
     parked: Option<u64>,
     ran: Ran,
     error: Option<ViewError>,
 }
 
 /// Runs every view on its own, until nothing is left or the time is over. A generation that is being
-/// built is kept current beside the one that is served. While some are behind, the others stay current: the doorbell
-/// can't ring again before all are done. If the generation that is being built fails, the doorbell does not ring again,
-/// because a repeat would not help the rebuild.
+/// built is kept current beside the one that is served. While some are behind or fail, the others stay current: the
+/// doorbell can't ring again before all are done. One that fails is tried again until the time is over, except a
+/// generation that is being built: a repeat would not help the rebuild, so the doorbell does not ring again for it.
 pub async fn ring(
     projector: &Projector,
     views: &[Definition],
@@ -85,7 +86,7 @@ struct Turns {
     time: Duration,
     /// When the time is over.
     end: Instant,
-    /// How many are still behind.
+    /// How many are still behind, or have failed.
     behind: watch::Sender<usize>,
 }
 
@@ -94,55 +95,77 @@ impl Turns {
         Self { time, end: sleep(time).deadline(), behind: watch::Sender::new(runs) }
     }
 
-    /// Runs a present generation again every second, while others are behind.
-    async fn again(
+    /// Runs a generation until it is present, and then every second while others are behind. One that has failed is
+    /// tried again every second.
+    async fn run(
         &self,
         ran: &mut Ran,
+        is_live: bool,
         run: impl AsyncFn(&mut Ran) -> Result<(), ViewError>,
-    ) -> Result<(), ViewError> {
+    ) -> Option<ViewError> {
+        let (mut error, mut counts, mut was_present) = (None, true, false);
         let turns = async {
             let mut others = self.behind.subscribe();
-            while ran.present {
-                let others = others.wait_for(|behind| *behind == 0);
-                if timeout(TURN, others).await.is_ok() {
+            loop {
+                was_present = std::mem::take(&mut ran.present);
+                error = run(ran).await.err();
+                was_present = ran.present;
+                let is_behind = is_live && error.is_some();
+                if is_behind != counts {
+                    self.behind.send_modify(|behind| match is_behind {
+                        true => *behind += 1,
+                        false => *behind -= 1,
+                    });
+                    counts = is_behind;
+                }
+                if error.is_some() && !is_live || error.is_none() && !ran.present {
                     break;
                 }
-                ran.present = false;
-                run(ran).await?;
+                if timeout(TURN, others.wait_for(|behind| *behind == 0)).await.is_ok() {
+                    break;
+                }
             }
-            Ok(())
         };
-        timeout_at(self.end, turns).await.unwrap_or(Ok(()))
+        if timeout_at(self.end, turns).await.is_err() {
+            // The last run was cut off. Events that it has not applied are new, and ring themselves.
+            ran.present = was_present;
+        }
+        error
     }
 
-    /// One run is not behind any more, or has failed.
-    fn done(&self) {
-        self.behind.send_modify(|behind| *behind -= 1);
+    /// Waits for a second; false if the time is over.
+    async fn wait(&self) -> bool {
+        timeout_at(self.end, sleep(TURN)).await.is_ok()
     }
 }
 
 async fn run_view(projector: &Projector, view: &Definition, turns: &Turns) -> Vec<Outcome> {
-    let registered = match projector.register(view).await {
-        Ok(registered) => registered,
-        Err(error) => {
-            turns.done();
-            let (view, ran, error) = (view.name, Ran::default(), Some(error));
-            return vec![Outcome { view, generation: None, live: true, parked: None, ran, error }];
+    let registered = loop {
+        match projector.register(view).await {
+            Ok(registered) => break registered,
+            Err(_) if turns.wait().await => {}
+            Err(error) => {
+                let (view, ran, parked) = (view.name, Ran::default(), None);
+                let error = Some(error);
+                return vec![Outcome { view, generation: None, live: true, parked, ran, error }];
+            }
         }
     };
     let run = async |generation: Generation, live: bool| {
         let mut ran = Ran::default();
-        let once = async |ran: &mut Ran| projector.run(view, generation, turns.time, ran).await;
-        let mut error = once(&mut ran).await.err();
-        turns.done();
-        if live {
-            let served = projector.serve(view, &registered, &ran).await;
-            error = error.or(served.err());
-        }
-        if error.is_none() {
-            error = turns.again(&mut ran, once).await.err();
-        }
-        let parked = live.then(|| registered.parked + ran.parked);
+        let is_served = Cell::new(!live || registered.until.is_none());
+        let once = async |ran: &mut Ran| {
+            let ran_well = projector.run(view, generation, turns.time, ran).await;
+            if is_served.get() {
+                return ran_well;
+            }
+            let served = projector.serve(view, &registered, ran).await;
+            is_served.set(served.is_ok() && ran.present);
+            ran_well.and(served)
+        };
+        let error = turns.run(&mut ran, live, once).await;
+        let parked = registered.parked + registered.parked_events;
+        let parked = live.then(|| parked + ran.parked + ran.unread.len() as u64);
         Outcome { view: view.name, generation: Some(generation), live, parked, ran, error }
     };
     match registered.building {
@@ -179,6 +202,7 @@ fn line(outcome: &Outcome) -> Value {
     let Outcome { view, generation, live, parked: _, ran, error } = outcome;
     let (level, became) = match error {
         Some(_) => ("ERROR", "failed"),
+        None if !ran.unread.is_empty() => ("ERROR", "parked events"),
         None if ran.parked > 0 => ("ERROR", "parked rows"),
         None if !ran.present => ("WARN", "behind"),
         None => ("INFO", "present"),
@@ -199,17 +223,20 @@ fn line(outcome: &Outcome) -> Value {
     if let Some(error) = error {
         line["cause"] = chain(error).into();
     }
-    if ran.parked > 0 {
-        let parked = ran.examples.iter().map(
-            |(row, Parked { event, cause })| json!({ "row": row, "event": event, "cause": cause }),
-        );
-        line["parked"] = parked.collect();
+    let rows = ran.examples.iter().map(|(row, parked)| (Some(row), parked));
+    let events = ran.unread.iter().map(|parked| (None, parked));
+    let parked = rows.chain(events).map(
+        |(row, Parked { event, cause })| json!({ "row": row, "event": event, "cause": cause }),
+    );
+    let parked: Vec<_> = parked.collect();
+    if !parked.is_empty() {
+        line["parked"] = parked.into();
     }
     line
 }
 
-/// Adds what CloudWatch makes metrics of, in its embedded metric format: the lag of a served view and how many of its
-/// rows are parked, if they are known. All views share the two metrics, so a new view needs no alarm of its own, and
+/// Adds what CloudWatch makes metrics of, in its embedded metric format: the lag of a served view and how many rows and
+/// events are parked, if they are known. All views share the two metrics, so a new view needs no alarm of its own, and
 /// costs nothing every month. The line says whose they are.
 fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
     let mut metrics = Vec::new();

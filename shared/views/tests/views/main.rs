@@ -11,6 +11,7 @@ mod parked;
 mod readers;
 mod rebuilds;
 mod rounds;
+mod unread;
 mod versions;
 mod weather;
 mod world;

@@ -30,20 +30,20 @@ impl View for Mended {
     }
 }
 
-fn mended() -> Definition {
+pub(crate) fn mended() -> Definition {
     Definition::of::<Mended>()
 }
 
-fn too_large() -> ringfence::NewEvent {
+pub(crate) fn too_large() -> ringfence::NewEvent {
     sized("n1", vec!["a".to_owned()], 400_000)
 }
 
-async fn retry(world: &World, view: &Definition) -> Retried {
+pub(crate) async fn retry(world: &World, view: &Definition) -> Retried {
     world.projector().retry(view, &|_| {}).await.unwrap()
 }
 
-fn shown(shown: u64) -> Retried {
-    Retried { shown, left: Vec::new() }
+pub(crate) fn shown(shown: u64) -> Retried {
+    Retried { shown, ..Retried::default() }
 }
 
 /// A world whose row `a` is parked at its second event of three.
@@ -91,7 +91,7 @@ async fn a_retry_leaves_a_row_that_still_cannot_be_written_and_a_mended_fold_sho
     world.publish([noted("n1", &["a"]), too_large()]).await;
     world.run(&view(), FIRST).await.unwrap();
     let left = world.parked().await;
-    assert_eq!(retry(&world, &view()).await, Retried { shown: 0, left: left.clone() });
+    assert_eq!(retry(&world, &view()).await, Retried { left: left.clone(), ..shown(0) });
     assert_eq!(world.parked().await, left);
     assert_eq!(retry(&world, &mended()).await, shown(1));
     assert_eq!(world.counts(FIRST).await["a"], 2);

@@ -5,7 +5,7 @@ use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use ringfence::{Metadata, SequencedEvent, kit::id};
-use ringfence_programs::shop::ProductAdded;
+use ringfence_programs::shop::{ProductAdded, ProductNameChanged};
 
 use crate::world::{World, demand};
 
@@ -152,6 +152,23 @@ async fn the_console_pages_back_from_the_newest_event_to_the_first() {
         assert_eq!(status, 400, "{wrong}");
         assert!(page.contains(why), "{wrong}: {page}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_events_ends_at_a_megabyte_and_the_next_one_goes_on() {
+    let world = World::start().await;
+    // A row has 240 characters of it, each as the four bytes `&lt;`.
+    let renamed = || ProductNameChanged { product_id: id("p1"), name: "<".repeat(240) }.into();
+    for _ in 0..9 {
+        world.append((0..100).map(|_| renamed()).collect()).await;
+    }
+    world.index(&[&ringfence::BoundaryId::stored("productId:p1")]).await;
+    let console = Console::start(&world, &[]).await;
+    let page = console.page("/events?limit=10000").await;
+    let first = listed(&page);
+    assert!(first.len() < 900 && page.len() < 1_100_000, "{} {}", first.len(), page.len());
+    let rest = listed(&console.page(&link(&page, "Further back").unwrap()).await);
+    assert_eq!((first.len() + rest.len(), rest[0] + 1), (900, first[first.len() - 1]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

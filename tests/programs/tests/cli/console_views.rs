@@ -122,17 +122,22 @@ async fn rows_are_listed_by_prefix_page_by_page_and_shown_whole() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_is_started_by_a_form_and_tells_its_end() {
     let long = "x".repeat(300_000);
-    let world = with([added("p1", &long), added("p2", ""), renamed("p1", &long)]).await;
+    let mut unread = renamed("p3", "Lamp");
+    unread[0].data["name"] = 1.into();
+    let world = with([added("p1", &long), added("p2", ""), renamed("p1", &long), unread]).await;
     let console = Console::start(&world, &["--write"]).await;
     let rebuild = "/views/catalog-products/rebuild";
     for (anew, generation) in [("", 2), ("yes", 3)] {
         let page = console.carried_out(rebuild, &[("anew", anew)]).await;
         let served = format!("catalog-products: generation {generation} is served.");
-        assert!(page.contains(&served) && page.contains("1 rows are parked."), "{page}");
+        assert!(page.contains(&served) && page.contains("2 rows and events are parked."), "{page}");
         assert_eq!(link(&page, "Back").unwrap(), "/views/catalog%2Dproducts");
     }
     let page = console.page("/views/catalog-products").await;
     assert!(page.contains("Parked: event ") && page.contains("limit 399360"), "{page}");
+    assert!(page.contains(">productId:p3/1</a>: the event can't be read: "), "{page}");
+    let health = console.page("/health").await;
+    assert!(health.contains("1 rows and 1 events parked"), "{health}");
     let event = console.get(&link(&page, "productId:p1/2").unwrap()).await;
     assert_eq!(event.headers()[LOCATION], "/events/3");
     assert_eq!(console.post("/views/nothing/rebuild", &[]).await.status(), 404);

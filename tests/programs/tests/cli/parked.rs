@@ -21,7 +21,7 @@ fn renamed(product: &str, name: &str) -> Vec<NewEvent> {
 
 /// The row of two events is too large for an item. An older version may have accepted such events.
 #[tokio::test(flavor = "multi_thread")]
-async fn parked_rows_are_listed_and_folded_again() {
+async fn parked_rows_and_events_are_listed_and_folded_again_or_skipped() {
     let world = World::start().await;
     let long = "x".repeat(300_000);
     let mut last = None;
@@ -46,9 +46,12 @@ async fn parked_rows_are_listed_and_folded_again() {
     let line = format!("catalog-products p1: event {event}: {cause}\n");
     assert_eq!(world.run(&["parked", "show"]), (1, format!("{line}1 parked\n")));
     let retry = ["parked", "retry", "catalog-products"];
-    assert_eq!(world.run(&retry), (1, format!("{line}0 shown again, 1 left\n")));
+    assert_eq!(
+        world.run(&retry),
+        (1, format!("{line}0 rows shown again, 0 events folded, 1 left\n"))
+    );
     let row = json!({ "view": "catalog-products", "row": "p1", "event": event, "cause": cause });
-    assert_eq!(world.json(&retry), (1, json!({ "parked": [row], "shown": 0 })));
+    assert_eq!(world.json(&retry), (1, json!({ "parked": [row], "shown": 0, "folded": 0 })));
     assert_eq!(world.json(&["parked", "show", "product-demand"]), (0, json!({ "parked": [] })));
 
     let event = world.append(renamed("p1", "Torch")).await.remove(0);
@@ -59,6 +62,22 @@ async fn parked_rows_are_listed_and_folded_again() {
     let view = Definition::of::<CatalogProducts>();
     let time = std::time::Duration::from_secs(60);
     projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();
-    assert_eq!(world.run(&retry), (0, "1 shown again, 0 left\n".to_owned()));
+    let shown = "1 rows shown again, 0 events folded, 0 left\n";
+    assert_eq!(world.run(&retry), (0, shown.to_owned()));
+
+    let mut unread = renamed("p3", "Lamp");
+    unread[0].data["name"] = json!(["a\u{1b}"]);
+    let event = world.append(unread).await.remove(0);
+    world.index(&[&event.partition]).await;
+    projector.run(&view, Generation(2), time, &mut Ran::default()).await.unwrap();
+    let cause = "the event can't be read: invalid type: sequence, expected a string";
+    let line = format!("catalog-products: event productId:p3/1: {cause}\n");
+    assert_eq!(world.run(&["parked", "show"]), (1, format!("{line}1 parked\n")));
+    let left = format!("{line}0 rows shown again, 0 events folded, 1 left\n");
+    assert_eq!(world.run(&retry), (1, left));
+    let skip = ["parked", "skip-event", "catalog-products", "productId:p3/1", "--why", "a test"];
+    assert_eq!(world.run(&skip), (0, String::new()));
+    let error = world.error(&skip);
+    assert!(error.starts_with("error: event productId:p3/1 is not parked: "), "{error}");
     assert_eq!(world.run(&["parked", "show"]), (0, "0 parked\n".to_owned()));
 }

@@ -1,10 +1,84 @@
 //! `read`.
 
+use std::collections::BTreeMap;
 use std::process::Stdio;
 
-use serde_json::Value;
+use aws_sdk_dynamodb::types::AttributeValue;
+use serde_json::{Value, json};
 
+use crate::console::Console;
 use crate::data::of_all_logs;
+use crate::world::{AGGREGATES, EVENTS, INDEX, World, demand};
+
+/// Takes an attribute away from the first event of product p1, in its table and in the index, and the type from the first
+/// event of customer ada#1.
+async fn break_events(world: &World) {
+    let text = |text: &str| AttributeValue::S(text.to_owned());
+    let first = || AttributeValue::N("1".to_owned());
+    let update = world.client.update_item().table_name(EVENTS).key("id", text("productId:p1"));
+    let update = update.key("position", first()).update_expression("REMOVE tags");
+    update.send().await.unwrap();
+    let update = world.client.update_item().table_name(AGGREGATES);
+    let update = update.key("aggregateId", text("customers#ada#1")).key("version", first());
+    let update = update.update_expression("REMOVE #timestamp");
+    update.expression_attribute_names("#timestamp", "timestamp").send().await.unwrap();
+    let pages = world.client.scan().table_name(INDEX).filter_expression("attribute_exists(e)");
+    for mut page in pages.send().await.unwrap().items.unwrap() {
+        let Some(AttributeValue::L(entries)) = page.get_mut("e") else { panic!("no list") };
+        for entry in entries {
+            let AttributeValue::M(entry) = entry else { panic!("no map") };
+            if entry.get("id") == Some(&text("productId:p1")) && entry["position"] == first() {
+                entry.remove("tags");
+            }
+        }
+        world.client.put_item().table_name(INDEX).set_item(Some(page)).send().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_cannot_be_decoded_is_named_and_the_others_are_shown() {
+    let world = of_all_logs().await;
+    break_events(&world).await;
+    let run = |arguments: &[&str]| {
+        let output = world.command(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let why = "the event can't be decoded: the item is not a complete event: the image is not an event: attribute tags is missing or of another type";
+    let (status, printed, _) = run(&["tail", "--from", "start", "--until-present", "--json"]);
+    let lines: Vec<Value> = printed.lines().map(|it| serde_json::from_str(it).unwrap()).collect();
+    assert_eq!((status, lines.len()), (Some(0), 9), "{printed}");
+    let first = lines.iter().find(|line| line["id"] == "productId:p1/1").unwrap();
+    assert_eq!(
+        (&first["data"], &first["type"]),
+        (&json!({ "unreadable": why }), &json!("ProductAdded"))
+    );
+
+    let (status, _, said) = run(&["trace", "nothing"]);
+    assert_eq!((status, &*said), (Some(1), &*format!("productId:p1/1: {why}\n")));
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("events");
+    let (status, printed, _) = run(&["export", "--to", "jsonl", folder.to_str().unwrap()]);
+    assert_eq!(status, Some(1));
+    let begins = format!("left out productId:p1/1: {why}\n8 events in 1 new files, ");
+    assert!(printed.starts_with(&begins), "{printed}");
+    let (status, _, said) = run(&["schemas", "check"]);
+    assert_eq!(status, Some(1), "{said}");
+
+    for name in ["productId:p1", "customers#ada#1"] {
+        let (status, printed, said) = run(&["read", "--partition", name]);
+        assert_eq!(status, Some(1), "{said}");
+        assert!(printed.contains(&format!("/{name}/2  ")), "{printed}");
+        assert_eq!(printed.lines().count(), 1, "{printed}");
+        assert!(
+            said.contains(" can't be decoded: ") && said.contains(", 1 can't be decoded, "),
+            "{said}"
+        );
+    }
+    let console = Console::start(&world, &[]).await;
+    let page = console.page("/events").await;
+    assert!(page.contains("unreadable") && page.contains("9 events, back to the first."), "{page}");
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn any_query_is_read_in_pages() {
@@ -22,6 +96,13 @@ async fn any_query_is_read_in_pages() {
     let parcel = "orderId+parcelId:o1/p1";
     let (found, said, _) = ids(&["--tag", "sealId:s1", "--type", "ParcelPacked"]);
     assert_eq!((found, &*said), (vec![format!("{parcel}/1")], "1 events, 0.5 read units\n"));
+    // The index has no metadata, so the event is read from the table as well.
+    let by = BTreeMap::from([("principal".to_owned(), json!("eve"))]);
+    world.append_with(demand("p9", "o9"), by.try_into().unwrap()).await;
+    let both = ["--tag", "productId:p9", "--tag", "orderId:o9", "--type", "ProductDemandRecorded"];
+    assert_eq!(ids(&both).1, "1 events, 1 read units\n");
+    let (_, line) = world.json(&[&["read"], &both[..]].concat());
+    assert_eq!(line["meta"]["principal"], "eve", "{line}");
     let (found, said, place) = ids(&["--partition", "productId:p1", "--limit", "1"]);
     let place = place.unwrap().as_str().unwrap().to_owned();
     assert_eq!(found, ["productId:p1/1"]);
