@@ -5,6 +5,7 @@ use std::{
     net::Ipv4Addr,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
+    thread,
 };
 
 use dynoxide::{
@@ -20,7 +21,7 @@ use rusqlite::Connection;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, runtime, sync::oneshot};
 
 use crate::{
     clock,
@@ -43,6 +44,10 @@ const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
      SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 \
      FROM _stream_records WHERE table_name = 'events'";
 
+/// How many requests the engine of a stack works on at once: all that one function can send, and more. They share the
+/// processors, so a request for much data does not keep others waiting.
+const THREADS: usize = 16;
+
 /// The most records in one answer of GetRecords, as for DynamoDB Streams.
 const RECORDS_MAX: usize = 1_000;
 
@@ -53,6 +58,47 @@ async fn hidden() -> io::Result<TcpListener> {
         Ok(listener) => Ok(listener),
         Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await,
     }
+}
+
+/// Serves the engine until the sender is gone.
+type Serve = fn(TcpListener, Database, oneshot::Receiver<()>) -> io::Result<()>;
+
+async fn served(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
+    let stop = async {
+        // The signal is an error, which means that the sender is gone.
+        let _ = stopped.await;
+    };
+    let _ = dynoxide::server::serve_with_shutdown(listener, database, stop).await;
+}
+
+/// In the runtime of the caller.
+fn beside(
+    listener: TcpListener,
+    database: Database,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    tokio::spawn(served(listener, database, stopped));
+    Ok(())
+}
+
+/// In a runtime with threads of its own. The engine computes, and in the caller's runtime nothing else would go on
+/// meanwhile.
+fn apart(
+    listener: TcpListener,
+    database: Database,
+    stopped: oneshot::Receiver<()>,
+) -> io::Result<()> {
+    let listener = listener.into_std()?;
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(THREADS)
+        .thread_name("dynamodb")
+        .enable_all()
+        .build()?;
+    let serve = async move {
+        let listener = TcpListener::from_std(listener).expect("the runtime has I/O");
+        served(listener, database, stopped).await;
+    };
+    thread::Builder::new().spawn(move || runtime.block_on(serve)).map(drop)
 }
 
 /// A DynamoDB of its own, gone when dropped.
@@ -82,15 +128,15 @@ impl Embedded {
     /// # Errors
     /// There is no folder or port, or the engine does not have the pinned version.
     pub async fn start() -> Result<Self, EmbeddedError> {
-        Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+        Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, beside)
     }
 
     /// The same for a stack, which passes on to it what its guard lets through ([`hidden`]).
     pub(crate) async fn hidden() -> Result<Self, EmbeddedError> {
-        Self::at(hidden().await?)
+        Self::at(hidden().await?, apart)
     }
 
-    fn at(listener: TcpListener) -> Result<Self, EmbeddedError> {
+    fn at(listener: TcpListener, serve: Serve) -> Result<Self, EmbeddedError> {
         let memory = Path::new(MEMORY_FOLDER);
         let builder = || tempfile::Builder::new().prefix("ringfence-").to_owned();
         let folder = match memory.is_dir() {
@@ -98,7 +144,7 @@ impl Embedded {
             false => builder().tempdir()?,
         };
         let file = folder.path().join("dynamodb.sqlite");
-        Self::of(listener, &file, Some(folder))
+        Self::of(listener, &file, Some(folder), serve)
     }
 
     /// Starts a DynamoDB for a stack, with what is in this file.
@@ -106,13 +152,14 @@ impl Embedded {
     /// # Errors
     /// The file can't be opened, there is no port, or the engine does not have the pinned version.
     pub async fn open(file: &Path) -> Result<Self, EmbeddedError> {
-        Self::of(hidden().await?, file, None)
+        Self::of(hidden().await?, file, None, apart)
     }
 
     fn of(
         listener: TcpListener,
         file: &Path,
         folder: Option<TempDir>,
+        serve: Serve,
     ) -> Result<Self, EmbeddedError> {
         let database = Database::new(&file.to_string_lossy())
             .map_err(|source| EmbeddedError::Database { action: "open", source })?;
@@ -120,11 +167,7 @@ impl Embedded {
 
         let endpoint = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = database.clone();
-        tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
-            // The signal is an error, which means that the sender is gone.
-            let _ = stopped.await;
-        }));
+        serve(listener, database.clone(), stopped)?;
         Ok(Self { endpoint, database, changes, _stop: stop, _folder: folder })
     }
 
@@ -277,6 +320,7 @@ impl Embedded {
 }
 
 /// A reader of one table's stream, and its place in it.
+#[derive(Clone)]
 pub struct StreamReader {
     database: Database,
     arn: String,
@@ -300,6 +344,13 @@ impl StreamReader {
         &self.shard
     }
 
+    /// Whether there may be records that were not read. It takes microseconds.
+    #[must_use]
+    pub fn may_have_more(&self) -> bool {
+        let version = self.changes.version();
+        self.iterator.is_some() && (version.is_none() || version != self.ended_at)
+    }
+
     /// The next records, at most 1,000, in the form in which Lambda passes them to a function. Empty if the
     /// stream has nothing new.
     ///
@@ -308,9 +359,6 @@ impl StreamReader {
     pub fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
         let Some(iterator) = &self.iterator else { return Ok(Vec::new()) };
         let version = self.changes.version();
-        if version.is_some() && version == self.ended_at {
-            return Ok(Vec::new());
-        }
         let request: GetRecordsRequest =
             message("request", json!({ "ShardIterator": iterator, "Limit": RECORDS_MAX }))?;
         let answer = self
