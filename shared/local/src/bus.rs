@@ -78,7 +78,7 @@ impl BusEntry {
         // Seconds since 1970 are far below the range of an i64.
         #[expect(clippy::cast_possible_truncation)]
         let time = self.time.and_then(|seconds| DateTime::from_timestamp(seconds as i64, 0));
-        let event = json!({
+        let mut event = json!({
             "version": "0",
             "id": clock::id(),
             "detail-type": detail_type,
@@ -87,8 +87,8 @@ impl BusEntry {
             "time": time.unwrap_or(now).to_rfc3339_opts(SecondsFormat::Secs, true),
             "region": REGION,
             "resources": self.resources,
-            "detail": detail,
         });
+        event["detail"] = detail;
         Ok((self.event_bus_name.unwrap_or_else(|| "default".to_owned()), event))
     }
 }

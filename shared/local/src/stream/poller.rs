@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::batches::{Batches, GiveUpReason, GivenUp, InvocationOutcome, Next};
@@ -95,7 +95,8 @@ impl<I: Invoke> Poller<I> {
     }
 
     async fn invoke(&self, records: Vec<Value>) -> InvocationOutcome {
-        let payload = json!({ "Records": records });
+        // `json!` would copy each record.
+        let payload = Value::Object(Map::from_iter([("Records".to_owned(), records.into())]));
         match self.functions.invoke(&self.mapping.function, &payload).await {
             Ok(answer) if self.mapping.report_item_failures => {
                 InvocationOutcome::of_answer(&answer)
