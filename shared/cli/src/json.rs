@@ -21,7 +21,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(whole: &str, text: &str) -> Result<
 }
 
 /// Why a text can't be read. `whole` names it for a person.
-pub(crate) fn unreadable(whole: &str, error: &JsonError) -> Error {
+fn unreadable(whole: &str, error: &JsonError) -> Error {
     match &error.path {
         path if path.is_empty() => anyhow!("{whole} {}", error.problem),
         _ => anyhow!("{error}"),

@@ -145,6 +145,16 @@ mod tests {
             assert_eq!(attribute_bytes(&list), storable::bytes(&json));
             assert_eq!(to_attribute("data", &json), Ok(list));
         }
+        // Any number of digits, with the point at any place.
+        let all = "73951284617395128461739512846173951281";
+        for (digits, point) in (1..=38).flat_map(|digits| (1..=digits).map(move |n| (digits, n))) {
+            let (whole, fraction) = all[..digits].split_at(point);
+            let number =
+                if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") };
+            let stored = AttributeValue::N(number);
+            let json = from_attribute("data", stored.clone()).expect("a number");
+            assert_eq!(to_attribute("data", &json), Ok(stored));
+        }
         // DynamoDB writes out the zeros of a number that a program holds as 1e22.
         let plain = AttributeValue::N("10000000000000000000000".to_owned());
         assert_eq!(from_attribute("data", plain.clone()), Ok(json!(1e22)));

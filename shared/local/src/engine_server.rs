@@ -7,8 +7,8 @@ use tokio::{net::TcpListener, runtime, sync::oneshot};
 
 use crate::clock;
 
-/// How many requests the engine of a stack works on at once: all that one function can send, and more. They share the
-/// processors, so a request for much data does not keep others waiting.
+/// How many requests the engine of a stack has at once: more than one function can send. It uses its tables for one at a
+/// time. The threads share the processors, so that a small request is read and answered beside a large one.
 const THREADS: usize = 16;
 
 /// A free loopback port. The engine itself answers any website, so on Linux the port is at an address that no website

@@ -82,6 +82,8 @@ fn a_number_is_kept_or_refused() {
         refuse(&list, "a[0]: is a number that can't be kept");
         let stored = read_stored(&list).expect(text);
         assert_eq!(stored, json!({ "a": [{ NUMBER: text }] }));
+        serde_json::from_value::<f64>(stored["a"][0].clone())
+            .expect_err("a type takes no other number");
         assert_eq!(stored_text(&stored), list);
         // It is an object in a text as well, so a line of an export can be read again.
         check(&stored.to_string(), stored);
