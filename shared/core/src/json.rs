@@ -115,6 +115,24 @@ impl Digits {
         let power = exponent.parse().unwrap_or(beyond).saturating_add(dropped);
         Self { is_negative: number.starts_with('-'), significant, power }
     }
+
+    /// The number as DynamoDB gives it back: without an exponent, and 1.0 as 1.
+    #[must_use]
+    pub fn plain(&self) -> String {
+        let Self { is_negative, significant, power } = self;
+        let sign = if *is_negative { "-" } else { "" };
+        let zeros = |count: i64| "0".repeat(usize::try_from(count).unwrap_or(0));
+        let whole = significant.len() as i64 + power;
+        match (usize::try_from(whole), *power) {
+            _ if significant.is_empty() => "0".to_owned(),
+            (_, 0..) => format!("{sign}{significant}{}", zeros(*power)),
+            (Ok(whole @ 1..), _) => {
+                let (whole, fraction) = significant.split_at(whole);
+                format!("{sign}{whole}.{fraction}")
+            }
+            _ => format!("{sign}0.{}{significant}", zeros(-whole)),
+        }
+    }
 }
 
 /// Whether a text is a number of JSON.

@@ -5,7 +5,7 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ringfence::{
-    json::{kept_number, stored_number},
+    json::{Digits, kept_number, stored_number},
     storable,
 };
 use serde_json::{Map, Value};
@@ -26,15 +26,15 @@ pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecEr
 fn attribute(value: &Value) -> AttributeValue {
     let pair = |(name, value): (&String, &Value)| (name.clone(), attribute(value));
     if let Some(number) = kept_number(value) {
-        return AttributeValue::N(number.to_owned());
+        return AttributeValue::N(Digits::of(number).plain());
     }
     match value {
         Value::Null => AttributeValue::Null(true),
         Value::Bool(truth) => AttributeValue::Bool(*truth),
-        Value::Number(number) => AttributeValue::N(match number.as_f64() {
-            // As DynamoDB gives it back: without an exponent, and 1.0 as 1.
-            Some(float) if number.is_f64() => float.to_string(),
-            _ => number.to_string(),
+        Value::Number(number) => AttributeValue::N(match number.is_f64() {
+            // Of two numbers that are equally near, `f64` itself would show the other one.
+            true => Digits::of(&number.to_string()).plain(),
+            false => number.to_string(),
         }),
         Value::String(text) => AttributeValue::S(text.clone()),
         Value::Array(values) => AttributeValue::L(values.iter().map(attribute).collect()),

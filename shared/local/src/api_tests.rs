@@ -168,7 +168,9 @@ async fn failures_have_the_answers_of_api_gateway() {
     // API Gateway waits for 30 seconds, whatever the function's own time is.
     let (url, _) = start(|| Ok(Value::Null)).await;
     tokio::time::pause();
-    check_error(post(format!("{url}{path}"), "text/plain", "x").await, 503, "Service Unavailable");
+    let answer = post(format!("{url}{path}"), "text/plain", "x");
+    let answer = timeout(2 * ANSWER_WAIT_MAX, answer).await.expect("the API has answered");
+    check_error(answer, 503, "Service Unavailable");
     tokio::time::resume();
     let (url, _) = start(bad).await;
     check_error(

@@ -45,7 +45,7 @@ impl There {
 fn shorten_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let text = number.as_f64().map(|number| number.to_string()).unwrap_or_default();
+            let text = Digits::of(&number.to_string()).plain();
             let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
             whole.into_iter().for_each(|whole| *number = whole);
         }
