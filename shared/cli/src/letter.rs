@@ -14,6 +14,8 @@ use ringfence_topic::TopicEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json::from_json;
+
 /// The member of an event's detail with its history. An event that no redrive has sent has none.
 const REDRIVEN: &str = "redriven";
 
@@ -109,7 +111,7 @@ impl Letter {
     /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
     /// message's attributes which rule, which function and why; Lambda says it in its record.
     pub fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
-        let mut body: Value = serde_json::from_str(body).context("the message is not JSON")?;
+        let mut body: Value = from_json("the message", body)?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
         let mut history = History::default();
         let work = if body["queued"].is_object() {
@@ -162,10 +164,9 @@ impl Letter {
     /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
     /// the batch's records.
     pub fn of_object(body: &str, to: To) -> Result<Self> {
-        let object: Value = serde_json::from_str(body).context("the object is not JSON")?;
+        let object: Value = from_json("the object", body)?;
         let payload = object["payload"].as_str().context("the object has no payload")?;
-        let mut payload: Value =
-            serde_json::from_str(payload).context("the object's payload is not JSON")?;
+        let mut payload: Value = from_json("the object's payload", payload)?;
         let Some(Value::Array(records)) = payload.get_mut("Records").map(Value::take) else {
             bail!("the object's payload has no records of a stream");
         };

@@ -90,15 +90,20 @@ fn refused(answer: &Answer, scopes: &[&str], has_token: bool) -> Option<String> 
 /// # Errors
 /// The file can't be read.
 pub fn text(data: &str) -> Result<String> {
-    match data.strip_prefix('@') {
-        None => Ok(data.to_owned()),
+    let mut text = match data.strip_prefix('@') {
+        None => return Ok(data.to_owned()),
         Some("-") => {
             let mut text = String::new();
             io::stdin().read_to_string(&mut text).context("reading standard input")?;
-            Ok(text)
+            text
         }
-        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}")),
+        Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}"))?,
+    };
+    // Editors of some systems write a byte order mark, which is no JSON.
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
     }
+    Ok(text)
 }
 
 /// Fails if no context has the slice.

@@ -4,9 +4,10 @@
 mod tests;
 
 use maud::{Markup, html};
-use serde_json::{Map, Number, Value as Json};
-
+use ringfence::json;
+use ringfence::storable::LEVELS_MAX;
 use ringfence_schemas::Shape;
+use serde_json::{Map, Value as Json};
 
 /// The name of the one input of a command that has no members.
 const WHOLE: &str = "command";
@@ -282,8 +283,8 @@ impl Filled<'_> {
                 Some(entries?.into())
             }
             Shape::List { .. } | Shape::Map(_) | Shape::Any => {
-                let json = serde_json::from_str(text);
-                Some(json.map_err(|error| format!("{}: is not JSON: {error}", member(path)))?)
+                let json = json::read(text, LEVELS_MAX);
+                Some(json.map_err(|error| format!("{}: {error}", member(path)))?)
             }
             of => Some(one(of, text)),
         })
@@ -299,11 +300,11 @@ fn member(path: &str) -> &str {
     path.strip_prefix("f.").unwrap_or(path)
 }
 
-/// A value of one line. Text that is not a number is sent as it is, and the slice says what it takes.
+/// A value of one line. Text that is not a number, or would be rounded, is sent as it is, and the slice says what it takes.
 fn one(of: &Shape, text: &str) -> Json {
     match of {
         Shape::Whole { .. } | Shape::Number => {
-            text.trim().parse::<Number>().map_or_else(|_| text.into(), Json::Number)
+            json::fitting(text.trim()).map_or_else(|| text.into(), Json::Number)
         }
         _ => text.into(),
     }

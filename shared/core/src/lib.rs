@@ -115,6 +115,7 @@ mod effect;
 mod error;
 mod event;
 mod filing;
+pub mod json;
 mod keys;
 mod kind;
 pub mod kit;

@@ -6,8 +6,9 @@
 
 use std::fmt;
 
-use serde_json::{Number, Value};
+use serde_json::Value;
 
+use crate::json::{Digits, kept_number};
 use crate::{BoundaryId, Filing, LogError, SequencedEvent, StoreError};
 
 /// A number has at most this many significant digits.
@@ -106,11 +107,15 @@ fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> 
     if level > LEVELS_MAX {
         return refuse(ValueProblem::Depth);
     }
+    let number = match value {
+        // A whole number of 64 bits has at most 20 digits.
+        Value::Number(number) => number.is_f64().then(|| number.to_string()),
+        value => kept_number(value).map(str::to_owned),
+    };
+    if let Some(number) = number {
+        return number_problem(&number).map_or(Ok(()), refuse);
+    }
     match value {
-        Value::Number(number) => match number_problem(number) {
-            Some(problem) => return refuse(problem),
-            None => return Ok(()),
-        },
         Value::Array(values) => {
             for (index, value) in values.iter().enumerate() {
                 walk(&Path::Index(path, index), value, level + 1)?;
@@ -126,38 +131,29 @@ fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> 
                 walk(&Path::Field(path, name), value, level + 1)?;
             }
         }
-        Value::Null | Value::Bool(_) | Value::String(_) => {}
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
     Ok(())
 }
 
-fn number_problem(number: &Number) -> Option<ValueProblem> {
-    // A whole number of 64 bits has at most 20 digits.
-    if number.is_u64() || number.is_i64() {
+fn number_problem(number: &str) -> Option<ValueProblem> {
+    let Digits { significant, power, .. } = Digits::of(number);
+    if significant.is_empty() {
         return None;
     }
-    let text = number.to_string();
-    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{}{fraction}", whole.trim_start_matches('-'));
-    let leading = digits.len() - digits.trim_start_matches('0').len();
-    let significant = digits.trim_matches('0').len();
-    if significant == 0 {
-        return None;
+    if significant.len() > NUMBER_DIGITS_MAX {
+        return Some(ValueProblem::Digits(significant.len()));
     }
-    if significant > NUMBER_DIGITS_MAX {
-        return Some(ValueProblem::Digits(significant));
-    }
-    let whole_digits = digits.len() - fraction.len();
-    let shift = i64::try_from(whole_digits).ok()? - 1 - i64::try_from(leading).ok()?;
-    let first = exponent.parse::<i64>().ok().and_then(|exponent| exponent.checked_add(shift));
-    let first = first.unwrap_or(i64::MAX);
+    let first = power.saturating_add(significant.len() as i64 - 1);
     (!NUMBER_EXPONENTS.contains(&first)).then_some(ValueProblem::Range(first))
 }
 
 /// The size of `value` in bytes, without its name.
 #[must_use]
 pub fn bytes(value: &Value) -> usize {
+    if let Some(number) = kept_number(value) {
+        return number_bytes(number);
+    }
     match value {
         Value::Null | Value::Bool(_) => 1,
         Value::Number(number) => number_bytes(&number.to_string()),

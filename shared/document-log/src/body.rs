@@ -4,6 +4,7 @@ use std::io::Read;
 
 use brotli::enc::BrotliEncoderParams;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use ringfence::json::{JsonError, read_stored, stored_text};
 use serde_json::Value;
 
 /// Bodies up to this size, in bytes, are not compressed, because compression gains nothing.
@@ -46,9 +47,12 @@ pub enum BodyError {
     /// They unpack to more than anyone would have written.
     #[error("the body unpacks to more than {DECOMPRESSED_BYTES_MAX} bytes")]
     TooLarge,
-    /// The unpacked bytes are not JSON.
-    #[error("the body is not JSON")]
-    Json(#[source] serde_json::Error),
+    /// The unpacked bytes are not UTF-8.
+    #[error("the body is not UTF-8")]
+    Utf8(#[source] std::string::FromUtf8Error),
+    /// The unpacked text can't be read so that nothing is lost.
+    #[error("the body can't be read")]
+    Json(#[source] JsonError),
 }
 
 impl Encoding {
@@ -70,7 +74,7 @@ impl Body {
     /// The body of `value`, compressed with `encoding` if that makes it smaller.
     #[must_use]
     pub fn of_json(value: &Value, encoding: Encoding) -> Self {
-        Self::of_bytes(value.to_string().into_bytes(), encoding)
+        Self::of_bytes(stored_text(value).into_bytes(), encoding)
     }
 
     /// The body of `bytes`, compressed with `encoding` if that makes it smaller.
@@ -118,12 +122,13 @@ impl Body {
     /// The JSON that it holds; `None` if there is no body.
     ///
     /// # Errors
-    /// As [`Body::unpacked`], and bytes that are not JSON.
+    /// As [`Body::unpacked`], and bytes that are not JSON, or have a key twice.
     pub fn json(&self) -> Result<Option<Value>, BodyError> {
         if self.is_empty() {
             return Ok(None);
         }
-        serde_json::from_slice(&self.unpacked()?).map(Some).map_err(BodyError::Json)
+        let text = String::from_utf8(self.unpacked()?).map_err(BodyError::Utf8)?;
+        read_stored(&text).map(Some).map_err(BodyError::Json)
     }
 }
 
@@ -199,7 +204,7 @@ mod tests {
         let body = |encoding, bytes: &[u8]| Body { encoding, bytes: bytes.to_vec() };
         let fails = |body: Body| body.json().expect_err("it is broken").to_string();
         assert_eq!(fails(body(3, b"{}")), "encoding 3 is unknown");
-        assert_eq!(fails(body(0, b"{")), "the body is not JSON");
+        assert_eq!(fails(body(0, b"{")), "the body can't be read");
         assert_eq!(fails(body(1, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
         assert_eq!(fails(body(2, &[0xff, 0xff, 0xff])), "the compressed bytes are broken");
         assert_eq!(Body::NONE.json().expect("nothing"), None);
@@ -212,6 +217,11 @@ mod tests {
             let read = Body::of_json(&value, Encoding::Raw).json().expect("it is JSON");
             assert_eq!(read, Some(value));
         }
+        let text = r#"{"amount":79228162514264.3375935439503,"n":1}"#;
+        let body = Body::of_bytes(text.into(), Encoding::Raw);
+        let read = body.json().expect("it is JSON").expect("a body");
+        assert_eq!(read["amount"]["$number"], "79228162514264.3375935439503");
+        assert_eq!(Body::of_json(&read, Encoding::Raw), body);
     }
 
     #[test]

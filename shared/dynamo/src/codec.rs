@@ -4,7 +4,10 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use ringfence::storable;
+use ringfence::{
+    json::{Digits, kept_number, stored_number},
+    storable,
+};
 use serde_json::{Map, Value};
 
 use crate::Item;
@@ -22,13 +25,16 @@ pub fn to_attribute(root: &str, value: &Value) -> Result<AttributeValue, CodecEr
 
 fn attribute(value: &Value) -> AttributeValue {
     let pair = |(name, value): (&String, &Value)| (name.clone(), attribute(value));
+    if let Some(number) = kept_number(value) {
+        return AttributeValue::N(Digits::of(number).plain());
+    }
     match value {
         Value::Null => AttributeValue::Null(true),
         Value::Bool(truth) => AttributeValue::Bool(*truth),
-        Value::Number(number) => AttributeValue::N(match number.as_f64() {
-            // As DynamoDB gives it back: without an exponent, and 1.0 as 1.
-            Some(float) if number.is_f64() => float.to_string(),
-            _ => number.to_string(),
+        Value::Number(number) => AttributeValue::N(match number.is_f64() {
+            // Of two numbers that are equally near, `f64` itself would show the other one.
+            true => Digits::of(&number.to_string()).plain(),
+            false => number.to_string(),
         }),
         Value::String(text) => AttributeValue::S(text.clone()),
         Value::Array(values) => AttributeValue::L(values.iter().map(attribute).collect()),
@@ -64,9 +70,8 @@ fn json(attribute: AttributeValue) -> Result<Value, ValueProblem> {
 }
 
 fn number(text: &str) -> Result<Value, ValueProblem> {
-    let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
-    let number = whole.or_else(|_| text.parse().map(f64::into));
-    number.map_err(|_| ValueProblem::Conversion(format!("{text:?} is not a number")))
+    let not_one = || ValueProblem::Conversion(format!("{text:?} is not a number"));
+    stored_number(text).ok_or_else(not_one)
 }
 
 /// The item that an image of a stream record shows. There each value is an object whose one field names the type,
@@ -123,6 +128,46 @@ mod tests {
         let attribute = to_attribute("data", &value).expect("it fits");
         assert_eq!(attribute_bytes(&attribute), storable::bytes(&value));
         assert_eq!(from_attribute("data", attribute), Ok(value));
+    }
+
+    #[test]
+    fn a_number_of_38_digits_is_read_and_written_with_all_of_them() {
+        for number in [
+            "1584097275961.1234",
+            "-99999999999999999999999999999999999999",
+            "0.00000000000000000012345678901234567890123456789012345678",
+            "18446744073709551616",
+        ] {
+            let stored = AttributeValue::N(number.to_owned());
+            let list = AttributeValue::L(vec![stored]);
+            let json = from_attribute("data", list.clone()).expect("a number");
+            assert_eq!(json, json!([{ "$number": number }]));
+            assert_eq!(attribute_bytes(&list), storable::bytes(&json));
+            assert_eq!(to_attribute("data", &json), Ok(list));
+        }
+        // Any number of digits, with the point at any place.
+        let all = "73951284617395128461739512846173951281";
+        for (digits, point) in (1..=38).flat_map(|digits| (1..=digits).map(move |n| (digits, n))) {
+            let (whole, fraction) = all[..digits].split_at(point);
+            let number =
+                if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") };
+            let stored = AttributeValue::N(number);
+            let json = from_attribute("data", stored.clone()).expect("a number");
+            assert_eq!(to_attribute("data", &json), Ok(stored));
+        }
+        // DynamoDB writes out the zeros of a number that a program holds as 1e22.
+        let plain = AttributeValue::N("10000000000000000000000".to_owned());
+        assert_eq!(from_attribute("data", plain.clone()), Ok(json!(1e22)));
+        assert_eq!(to_attribute("data", &json!(1e22)), Ok(plain));
+        for (number, problem) in [
+            ("0.123456789012345678901234567890123456789", ValueProblem::Digits(39)),
+            ("1.00000000000000000001e126", ValueProblem::Range(126)),
+            ("1e99999999999999999999", ValueProblem::Range(i64::MAX)),
+            ("1e-99999999999999999999", ValueProblem::Range(i64::MIN)),
+        ] {
+            let error = to_attribute("data", &json!({ "$number": number })).expect_err(number);
+            assert_eq!((&*error.path, error.problem), ("data", problem));
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use ringfence::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
     TopicEvent, Traceparent, canonical_json, reaction_key,
 };
-use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence_dynamo::{Clock, LEVELS_MAX, ms_of_rfc3339};
 use ringfence_function::{Issuers, Problem, principal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -116,7 +116,9 @@ enum Given {
 }
 
 fn direct(text: &str) -> Result<Given, Problem> {
-    let mut json = object(text)?;
+    // A command may nest as deep in its surroundings as without them.
+    let around = usize::from(member(text, "command").is_some());
+    let mut json = object(text, LEVELS_MAX + around)?;
     let Some(command) = json.remove("command") else {
         return Ok(Given::Command(Ok(json.into()), Box::default()));
     };
@@ -145,12 +147,13 @@ fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem
         surroundings.principal = principal;
         may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
     });
-    let command = allowed.and_then(|()| object(&body(&mut request)?)).map(Value::from);
+    let command = allowed.and_then(|()| object(&body(&mut request)?, LEVELS_MAX)).map(Value::from);
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
 fn event_of(text: &str) -> Result<Given, Problem> {
-    let mut json = trusted(text)?;
+    // A program beside this stack may have put it on the bus.
+    let mut json = read(text, ringfence::json::LEVELS_MAX)?;
     let event = typed("detail", json["detail"].take())?;
     Ok(Given::Event(Box::new(event), json["source"].as_str().unwrap_or_default().to_owned()))
 }
@@ -227,14 +230,14 @@ fn trusted(text: &str) -> Result<Value, Problem> {
 
 /// Reads the JSON that a caller has written. It must be an object. serde would also take an array of the
 /// fields' values, but its meaning would change with the order of the fields.
-fn object(text: &str) -> Result<Map<String, Value>, Problem> {
+fn object(text: &str, levels_max: usize) -> Result<Map<String, Value>, Problem> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(Problem::too_large(format!(
             "body: {} bytes, limit {COMMAND_BYTES_MAX}; an event holds no more",
             text.len()
         )));
     }
-    match read(text)? {
+    match read(text, levels_max)? {
         Value::Object(object) => Ok(object),
         _ => Err(Problem::malformed("body", NO_OBJECT)),
     }

@@ -7,6 +7,7 @@ use std::{
     net::SocketAddr,
     str::Utf8Error,
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use axum::{
@@ -22,6 +23,7 @@ use http_body_util::LengthLimitError;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use crate::{
     authorizer::Authorizer,
@@ -33,6 +35,8 @@ use crate::{
     template::{ACCOUNT, DEFAULT, Route},
 };
 
+/// The longest wait for a function, as for API Gateway. The function goes on.
+const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// The most bytes of a request's body, as for API Gateway: 10 MB.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
@@ -88,7 +92,12 @@ async fn handle<I: Invoke>(
     if let Some(caller) = caller {
         event["requestContext"]["authorizer"] = caller;
     }
-    match api.functions.invoke(&route.function, &event).await {
+    let invoked = timeout(ANSWER_WAIT_MAX, api.functions.invoke(&route.function, &event)).await;
+    let late = |_| {
+        let (function, timeout) = (route.function.clone(), ANSWER_WAIT_MAX);
+        Err(InvokeError::TimedOut { function, timeout })
+    };
+    match invoked.unwrap_or_else(late) {
         Ok(answer) => response(answer),
         Err(error) => {
             api.notices.trouble(&error);

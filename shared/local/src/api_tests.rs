@@ -6,7 +6,7 @@ use ringfence_token::{AUDIENCE, ISSUER, token_cases};
 
 use super::*;
 
-/// A function that gives every event the same answer and keeps its payloads.
+/// A function that gives every event the same answer, or none if that is null, and keeps its payloads.
 struct Fake {
     answer: fn() -> Result<Value, InvokeError>,
     given: Mutex<Vec<(String, Value)>>,
@@ -15,7 +15,10 @@ struct Fake {
 impl Invoke for Fake {
     async fn invoke(&self, function: &str, payload: &Value) -> Result<Value, InvokeError> {
         self.given.lock().expect("a lock").push((function.to_owned(), payload.clone()));
-        (self.answer)()
+        match (self.answer)() {
+            Ok(Value::Null) => std::future::pending().await,
+            answer => answer,
+        }
     }
 }
 
@@ -177,6 +180,13 @@ async fn failures_have_the_answers_of_api_gateway() {
     );
     let (url, _) = start(hang).await;
     check_error(post(format!("{url}{path}"), "text/plain", "x").await, 503, "Service Unavailable");
+    // API Gateway waits for 30 seconds, whatever the function's own time is.
+    let (url, _) = start(|| Ok(Value::Null)).await;
+    tokio::time::pause();
+    let answer = post(format!("{url}{path}"), "text/plain", "x");
+    let answer = timeout(2 * ANSWER_WAIT_MAX, answer).await.expect("the API has answered");
+    check_error(answer, 503, "Service Unavailable");
+    tokio::time::resume();
     let (url, _) = start(bad).await;
     check_error(
         post(format!("{url}{path}"), "text/plain", "x").await,

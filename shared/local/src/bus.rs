@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use ringfence::json;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -75,14 +76,20 @@ impl BusEntry {
         }
         let detail_type = required(self.detail_type, "DetailType", DETAIL_TYPE_MAX)?;
         let detail = required(self.detail, "Detail", usize::MAX)?;
-        let detail: Value =
-            serde_json::from_str(&detail).ok().filter(Value::is_object).ok_or_else(|| {
-                RefusedEntry { code: "MalformedDetail", message: "Detail is malformed.".to_owned() }
-            })?;
+        let malformed = |why: &str| RefusedEntry {
+            code: "MalformedDetail",
+            message: format!("Detail is malformed.{why}"),
+        };
+        // EventBridge passes a text on as it is. Here it becomes a value, which must be the same.
+        let detail = json::read(&detail, json::LEVELS_MAX);
+        let detail = detail.map_err(|error| malformed(&format!(" {error}")))?;
+        if !detail.is_object() {
+            return Err(malformed(""));
+        }
         // Seconds since 1970 are far below the range of an i64.
         #[expect(clippy::cast_possible_truncation)]
         let time = self.time.and_then(|seconds| DateTime::from_timestamp(seconds as i64, 0));
-        let event = json!({
+        let mut event = json!({
             "version": "0",
             "id": clock::id(),
             "detail-type": detail_type,
@@ -91,8 +98,8 @@ impl BusEntry {
             "time": time.unwrap_or(now).to_rfc3339_opts(SecondsFormat::Secs, true),
             "region": REGION,
             "resources": self.resources,
-            "detail": detail,
         });
+        event["detail"] = detail;
         Ok((self.event_bus_name.unwrap_or_else(|| "default".to_owned()), event))
     }
 }

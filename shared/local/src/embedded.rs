@@ -1,7 +1,6 @@
 //! DynamoDB in this process, with streams: one database for each [`Embedded`], on a loopback port.
 
 use std::{
-    io,
     net::Ipv4Addr,
     path::Path,
     sync::{Arc, Mutex, PoisonError},
@@ -23,8 +22,8 @@ use tempfile::TempDir;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use crate::{
-    clock,
     engine::{Engine, message},
+    engine_server::{Serve, apart, beside, hidden},
 };
 
 pub use crate::engine::EmbeddedError;
@@ -45,15 +44,6 @@ const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
 
 /// The most records in one answer of GetRecords, as for DynamoDB Streams.
 const RECORDS_MAX: usize = 1_000;
-
-/// A free loopback port. The engine itself answers any website, so on Linux the port is at an address that no website
-/// can guess. Other systems have a single address.
-async fn hidden() -> io::Result<TcpListener> {
-    match TcpListener::bind((clock::loopback(), 0)).await {
-        Ok(listener) => Ok(listener),
-        Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await,
-    }
-}
 
 /// A DynamoDB of its own, gone when dropped.
 pub struct Embedded {
@@ -82,15 +72,15 @@ impl Embedded {
     /// # Errors
     /// There is no folder or port, or the engine does not have the pinned version.
     pub async fn start() -> Result<Self, EmbeddedError> {
-        Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?)
+        Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, beside)
     }
 
     /// The same for a stack, which passes on to it what its guard lets through ([`hidden`]).
     pub(crate) async fn hidden() -> Result<Self, EmbeddedError> {
-        Self::at(hidden().await?)
+        Self::at(hidden().await?, apart)
     }
 
-    fn at(listener: TcpListener) -> Result<Self, EmbeddedError> {
+    fn at(listener: TcpListener, serve: Serve) -> Result<Self, EmbeddedError> {
         let memory = Path::new(MEMORY_FOLDER);
         let builder = || tempfile::Builder::new().prefix("ringfence-").to_owned();
         let folder = match memory.is_dir() {
@@ -98,7 +88,7 @@ impl Embedded {
             false => builder().tempdir()?,
         };
         let file = folder.path().join("dynamodb.sqlite");
-        Self::of(listener, &file, Some(folder))
+        Self::of(listener, &file, Some(folder), serve)
     }
 
     /// Starts a DynamoDB for a stack, with what is in this file.
@@ -106,13 +96,14 @@ impl Embedded {
     /// # Errors
     /// The file can't be opened, there is no port, or the engine does not have the pinned version.
     pub async fn open(file: &Path) -> Result<Self, EmbeddedError> {
-        Self::of(hidden().await?, file, None)
+        Self::of(hidden().await?, file, None, apart)
     }
 
     fn of(
         listener: TcpListener,
         file: &Path,
         folder: Option<TempDir>,
+        serve: Serve,
     ) -> Result<Self, EmbeddedError> {
         let database = Database::new(&file.to_string_lossy())
             .map_err(|source| EmbeddedError::Database { action: "open", source })?;
@@ -120,11 +111,7 @@ impl Embedded {
 
         let endpoint = format!("http://{}", listener.local_addr()?);
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = database.clone();
-        tokio::spawn(dynoxide::server::serve_with_shutdown(listener, served, async {
-            // The signal is an error, which means that the sender is gone.
-            let _ = stopped.await;
-        }));
+        serve(listener, database.clone(), stopped)?;
         Ok(Self { endpoint, database, changes, _stop: stop, _folder: folder })
     }
 
@@ -277,6 +264,7 @@ impl Embedded {
 }
 
 /// A reader of one table's stream, and its place in it.
+#[derive(Clone)]
 pub struct StreamReader {
     database: Database,
     arn: String,
@@ -300,6 +288,13 @@ impl StreamReader {
         &self.shard
     }
 
+    /// Whether there may be records that were not read. It takes microseconds.
+    #[must_use]
+    pub fn may_have_more(&self) -> bool {
+        let version = self.changes.version();
+        self.iterator.is_some() && (version.is_none() || version != self.ended_at)
+    }
+
     /// The next records, at most 1,000, in the form in which Lambda passes them to a function. Empty if the
     /// stream has nothing new.
     ///
@@ -308,9 +303,6 @@ impl StreamReader {
     pub fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
         let Some(iterator) = &self.iterator else { return Ok(Vec::new()) };
         let version = self.changes.version();
-        if version.is_some() && version == self.ended_at {
-            return Ok(Vec::new());
-        }
         let request: GetRecordsRequest =
             message("request", json!({ "ShardIterator": iterator, "Limit": RECORDS_MAX }))?;
         let answer = self

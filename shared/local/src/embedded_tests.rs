@@ -54,6 +54,23 @@ async fn a_stream_has_each_write_once_in_order() {
 }
 
 #[tokio::test]
+async fn the_engine_of_a_stack_answers_while_the_stack_itself_computes() {
+    use std::io::{Read, Write};
+
+    let dynamo = Embedded::hidden().await.expect("a database");
+    let address = dynamo.endpoint().strip_prefix("http://").expect("a URL");
+    // This thread is all that the test's runtime has, and it does nothing else until the answer is there.
+    let mut socket = std::net::TcpStream::connect(address).expect("a connection");
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("a limit");
+    socket
+        .write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+        .expect("sent");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 "), "{answer}");
+}
+
+#[tokio::test]
 async fn databases_share_nothing() {
     let (one, two) = (Embedded::start().await.expect("one"), Embedded::start().await);
     let two = two.expect("two");

@@ -17,6 +17,7 @@ mod delivery;
 pub mod destinations;
 pub mod embedded;
 pub mod engine;
+mod engine_server;
 pub mod environment;
 mod forward;
 pub mod functions;

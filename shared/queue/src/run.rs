@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{chain, rfc3339};
+use ringfence::{chain, json, rfc3339};
 use ringfence_dynamo::Clock;
 use ringfence_function::{Problem, bounded};
 use ringfence_lambda::QueuedCommand;
@@ -81,7 +81,11 @@ impl Batch<'_> {
 
     /// Carries out one command. An error is the time in seconds after which it is to be tried again.
     async fn one(&self, message: &Delivered<'_>) -> Result<(), u16> {
-        let queued: QueuedCommand = match serde_json::from_str(message.body) {
+        let read = json::read(message.body, json::LEVELS_MAX).map_err(|error| error.to_string());
+        let queued = read.and_then(|json| {
+            serde_json::from_value::<QueuedCommand>(json).map_err(|error| error.to_string())
+        });
+        let queued = match queued {
             Ok(queued) => queued,
             Err(error) => {
                 let cause = format!("the message is not a command of this stack: {error}");

@@ -5,13 +5,12 @@ use std::fs;
 use std::path::Path;
 
 use ringfence::kit::{assert_same, fail};
-use ringfence::{Catalog, Cause, Lane, LogKind};
+use ringfence::{Catalog, Cause, Lane, LogKind, json};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
 use ringfence_tables::tables_of;
 use ringfence_tables::template::{differences as table_differences, with_indexes};
-use serde_json::Value;
 
 use crate::lanes::{
     IN_ORDER, RING, a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm, has_lanes, has_ordered,
@@ -254,7 +253,7 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
             let sample = folder.join(name);
             let shown = format!("events/{function}/{name}");
             let text = fs::read_to_string(&sample).unwrap_or_else(|e| fail(&shown, e));
-            let json: Value = serde_json::from_str(&text).unwrap_or_else(|e| fail(&shown, e));
+            let json = json::read(&text, json::LEVELS_MAX).unwrap_or_else(|e| fail(&shown, e));
             if name == "http.json" && path.is_some() {
                 let found = &json["requestContext"]["http"]["path"];
                 assert_same(format!("{shown}: requestContext.http.path"), &path, found);

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use ringfence::Slice;
 use ringfence::kit::fail;
+use ringfence::{Slice, json};
 use ringfence_dynamo::Clock;
 use ringfence_function::{Issuers, Problem};
 use ringfence_lambda::read;
@@ -41,7 +41,8 @@ fn sample(slice: &str, refused: Refused) -> Value {
     let path = format!("events/{slice}/direct.json");
     let sample = fs::read_to_string(stack_root().join(&path));
     let sample = sample.unwrap_or_else(|error| fail(&path, error));
-    let mut sample: Value = serde_json::from_str(&sample).unwrap_or_else(|e| fail(&path, e));
+    let sample = json::read(&sample, json::LEVELS_MAX);
+    let mut sample = sample.unwrap_or_else(|error| fail(&path, error));
     let sample = if sample.get("command").is_some() { sample["command"].take() } else { sample };
     if let Some(problem) = refused(&sample.to_string()) {
         panic!("{path} is not a command of {slice}: {}\n{sample:#}", problem.detail());

@@ -29,6 +29,10 @@ use crate::tables::log_name;
 const PROGRESS_LINES: u64 = 1_000;
 /// How many partitions are compared at once.
 const PARTITIONS: usize = 32;
+/// The longest line, in bytes: an event has at most 400 KB in its table, and the body of a document unpacks to at most 16 MB.
+const LINE_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
+/// Editors of some systems write it at the beginning of a file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// How many events are loaded at once. Those of them that share no boundary are written side by side.
 const EVENTS: usize = 64;
 
@@ -145,17 +149,34 @@ impl Lines {
         let mut bytes = Vec::new();
         loop {
             bytes.clear();
-            if file.read_until(b'\n', &mut bytes).with_context(reading)? == 0 {
+            let mut line = file.by_ref().take(LINE_BYTES_MAX);
+            if line.read_until(b'\n', &mut bytes).with_context(reading)? == 0 {
                 break;
             }
-            (number, report.read) = (number + 1, report.read + 1);
+            ensure!(
+                (bytes.len() as u64) < LINE_BYTES_MAX,
+                "{}: the line has more than {LINE_BYTES_MAX} bytes, so it is no event; nothing is imported",
+                source.line(number + 1)
+            );
+            number += 1;
             hash.update(&bytes);
-            let checked = checked(&bytes, logs, lists);
-            let place = (n, offset, bytes.len());
+            let mark = if number == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+                BYTE_ORDER_MARK.len()
+            } else {
+                0
+            };
+            let line = &bytes[mark..];
+            let place = (n, offset + mark as u64, line.len());
+            offset += bytes.len() as u64;
+            if line.trim_ascii().is_empty() && file.fill_buf().with_context(reading)?.is_empty() {
+                // An editor's empty line at the end.
+                break;
+            }
+            report.read += 1;
+            let checked = checked(line, logs, lists);
             if let Err(cause) = checked.and_then(|event| self.add(&event, place)) {
                 report.refuse(&cause, source.line(number));
             }
-            offset += bytes.len() as u64;
             if report.read.is_multiple_of(PROGRESS_LINES) {
                 progress::show(format_args!("{} lines checked", report.read));
             }

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
+use ringfence::json::{Digits, kept_number};
 use ringfence::{
     BoundaryId, Catalog, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
 };
@@ -40,13 +41,17 @@ impl There {
     }
 }
 
-/// DynamoDB gives the number 1.0 back as 1.
+/// DynamoDB gives the number 1.0 back as 1, and writes out an exponent.
 fn shorten_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            let text = number.as_f64().map(|number| number.to_string()).unwrap_or_default();
+            let text = Digits::of(&number.to_string()).plain();
             let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
             whole.into_iter().for_each(|whole| *number = whole);
+        }
+        value if kept_number(value).is_some() => {
+            let digits = kept_number(value).map(Digits::of);
+            *value = format!("{digits:?}").into();
         }
         Value::Array(values) => values.iter_mut().for_each(shorten_numbers),
         Value::Object(fields) => fields.values_mut().for_each(shorten_numbers),

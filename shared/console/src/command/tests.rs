@@ -73,6 +73,9 @@ fn a_form_that_was_filled_in_is_the_command_s_json() {
 fn what_is_no_number_is_sent_and_what_is_no_json_is_named() {
     let sent = json(&order(), &form(&[("f.price.amount", "many")])).unwrap();
     assert_eq!((&sent["price"]["amount"], &sent["orderId"]), (&json!("many"), &json!("")));
+    // It would be rounded, so the slice is to say what it takes.
+    let long = form(&[("f.price.amount", "1584097275961.1234")]);
+    assert_eq!(json(&order(), &long).unwrap()["price"]["amount"], "1584097275961.1234");
     let error = json(&order(), &form(&[("f.lines", "[")])).unwrap_err();
     assert!(error.starts_with("lines: is not JSON"), "{error}");
     let error = json(&order(), &form(&[("f.quantities", "p-1: 2")])).unwrap_err();

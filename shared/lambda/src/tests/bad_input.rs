@@ -36,6 +36,12 @@ fn what_is_wrong_with_an_event_is_named_by_its_place_in_the_payload() {
     let event = |detail: &str| format!(r#"{{"detail-type":"Priced","detail":{detail}}}"#);
     for (detail, expected) in [
         ("null", "detail: must be an object, is null"),
+        // Another program has put it on the bus.
+        (
+            r#"{"data":{"total":1584097275961.1234}}"#,
+            "detail.data.total: is a number that can't be kept as it is: a whole number has 64 bits, any other 15 to 17 \
+             digits and at most 1.7e308; send it as a text",
+        ),
         ("5", "detail: must be an object, is 5"),
         (r#"{"id":"a"}"#, "detail.type: is missing"),
         (r#"{"id":1}"#, "detail.id: must be a text, is 1"),
@@ -132,6 +138,16 @@ fn surroundings_of_a_direct_command_are_as_strict() {
     check(r#"{"command":{"orderId":"a","orderId":"b"}}"#, "command.orderId: is given twice");
     check(&format!(r#"{{{command},"commandId":7}}"#), "commandId: must be a text, is 7");
     check(r#"{"command":[]}"#, "command: must be an object");
+    let deep = |levels| {
+        format!(
+            r#"{{"command":{{"orderId":"a","note":{}1{}}}}}"#,
+            "[".repeat(levels),
+            "]".repeat(levels)
+        )
+    };
+    assert_eq!(parsed::<KeepNote>(&deep(28)), None);
+    let problem = parsed::<KeepNote>(&deep(29)).expect("it is too deep");
+    assert!(problem.detail().ends_with(": nests deeper than 31 levels"), "{}", problem.detail());
     assert_eq!(parsed::<KeepNote>(&format!(r#"{{{command}}}"#)), None);
     let long = format!(r#"{{{command},"commandId":"{}"}}"#, "k".repeat(400_000));
     assert_eq!(parsed::<KeepNote>(&long).map(|problem| problem.status), Some(413));

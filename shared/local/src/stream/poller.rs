@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use chrono::{DateTime, SecondsFormat};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
 
 use super::batches::{Batches, GiveUpReason, GivenUp, InvocationOutcome, Next};
 use crate::{
@@ -62,7 +63,7 @@ impl<I: Invoke> Poller<I> {
             let now = clock::now().timestamp_millis() as f64 / 1_000.0;
             match batches.next(now) {
                 Next::Idle => {
-                    let records = self.stream.read()?;
+                    let records = self.read().await?;
                     last = records.last().and_then(number).or(last);
                     batches.take(records);
                     if batches.is_empty() {
@@ -81,8 +82,21 @@ impl<I: Invoke> Poller<I> {
         }
     }
 
+    /// The next records. The engine computes, and may be busy, so it is asked in another thread.
+    async fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
+        if !self.stream.may_have_more() {
+            return Ok(Vec::new());
+        }
+        let mut stream = self.stream.clone();
+        let read = spawn_blocking(move || (stream.read(), stream)).await;
+        let (records, stream) = read.expect("it does not panic");
+        self.stream = stream;
+        records
+    }
+
     async fn invoke(&self, records: Vec<Value>) -> InvocationOutcome {
-        let payload = json!({ "Records": records });
+        // `json!` would copy each record.
+        let payload = Value::Object(Map::from_iter([("Records".to_owned(), records.into())]));
         match self.functions.invoke(&self.mapping.function, &payload).await {
             Ok(answer) if self.mapping.report_item_failures => {
                 InvocationOutcome::of_answer(&answer)

@@ -130,6 +130,12 @@ fn the_entry_carries_what_a_consumer_needs() {
     let entry = only(&record(7, 2));
     assert_eq!((&*entry.source, &*entry.detail_type), ("ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
+    // A reader of JSON would round this number, so it comes as an object, and a consumer can't take another one for it.
+    let mut record = record(7, 2);
+    record["dynamodb"]["NewImage"]["data"] =
+        json!({ "M": { "total": { "N": "1584097275961.1234" } } });
+    let long: Value = serde_json::from_str(&only(&record).detail).unwrap();
+    assert_eq!(long["data"], json!({ "total": { "$number": "1584097275961.1234" } }));
     assert_eq!(
         detail,
         json!({
