@@ -3,6 +3,8 @@
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 
+use crate::Subject;
+
 /// One mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -28,11 +30,17 @@ pub enum Mutant {
     ClaimUnchecked,
     /// Gives every claim of an edge the epoch 1.
     EpochRestarts,
+    /// Handles events in the lane of another tag.
+    WrongLane,
+    /// Moves the checkpoint of a reactor although another run has begun.
+    OvertakenAdvances,
+    /// Writes a receipt over a newer one.
+    ReceiptOverwrites,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
@@ -44,7 +52,36 @@ impl Mutant {
         Self::NoHeadGuard,
         Self::ClaimUnchecked,
         Self::EpochRestarts,
+        Self::WrongLane,
+        Self::OvertakenAdvances,
+        Self::ReceiptOverwrites,
     ];
+
+    /// What the schedules are about that notice it.
+    #[must_use]
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::WrongLane | Self::OvertakenAdvances | Self::ReceiptOverwrites => Subject::Lanes,
+            _ => Subject::Commands,
+        }
+    }
+
+    /// What it does on its way to a request of what reacts.
+    pub(crate) fn edit(self, operation: &str, request: &Value) -> Option<Fault> {
+        let has = |name: &str, text: &str| request[name].to_string().contains(text);
+        let is_loosened = match self {
+            Self::OvertakenAdvances => operation == "UpdateItem" && has("UpdateExpression", "SET #checkpoint"),
+            Self::ReceiptOverwrites => operation == "PutItem" && has("Item", "LANE#"),
+            _ => false,
+        };
+        is_loosened.then(|| {
+            Fault::Request(Edit::new(|request| {
+                if let Some(Value::String(condition)) = request.get_mut("ConditionExpression") {
+                    *condition = always(condition);
+                }
+            }))
+        })
+    }
 
     /// What it does to a transaction on its way.
     pub(crate) fn fault(self) -> Option<Fault> {

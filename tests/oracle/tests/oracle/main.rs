@@ -5,11 +5,13 @@ mod claims;
 mod mutations;
 
 use ringfence_oracle::{
-    Difference, Kind, Mutant, Schedule, contention, each, import, names, queries, run,
+    Difference, Kind, Mutant, Schedule, Subject, contention, each, import, names, queries, run,
 };
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 60;
+const LANES: u64 = 400;
+const QUEUES: u64 = 100;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
@@ -36,6 +38,9 @@ const NOTICED: [(u64, &[usize], &[Kind]); Mutant::ALL.len()] = [
     ),
     (12, &[0, 1, 11, 13], &[]),
     (7, &[0, 1, 3, 9], &[]),
+    (0, &[], &[]),
+    (0, &[], &[]),
+    (0, &[], &[]),
 ];
 
 #[test]
@@ -53,6 +58,20 @@ fn every_answer_is_the_one_of_a_serial_run() {
 }
 
 #[test]
+fn each_effect_of_a_lane_happens_once_and_in_order_or_a_person_skips_it() {
+    let tally = run(devn(LANES), 0, Schedule::of_lanes, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+}
+
+#[test]
+fn a_queued_command_takes_effect_once_in_its_order_and_its_answer_stays() {
+    let tally = run(devn(QUEUES), 0, Schedule::of_queue, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+}
+
+#[test]
 fn a_schedule_runs_again_as_it_was() {
     for seed in 0..5 {
         assert_eq!(Schedule::new(seed).run(None), Schedule::new(seed).run(None), "seed {seed}");
@@ -61,7 +80,12 @@ fn a_schedule_runs_again_as_it_was() {
 
 /// The first schedule that notices the mistake, as small as it was found.
 fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
-    let noticed = run(schedules, first, Schedule::new, Some(mutant), &|_| ());
+    let of = match mutant.subject() {
+        Subject::Commands => Schedule::new,
+        Subject::Lanes => Schedule::of_lanes,
+        Subject::Queue => Schedule::of_queue,
+    };
+    let noticed = run(schedules, first, of, Some(mutant), &|_| ());
     let difference = noticed.expect_err("it is wrong");
     println!("{mutant:?}: {difference}");
     *difference
@@ -71,7 +95,7 @@ fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
 fn every_mistake_is_noticed_and_its_schedule_is_small() {
     for (mutant, (seed, jobs, kinds)) in Mutant::ALL.into_iter().zip(NOTICED) {
         let (jobs, kinds) = (jobs.iter().copied().collect(), kinds.iter().copied().collect());
-        let mut schedule = Schedule { seed, jobs, kinds };
+        let mut schedule = Schedule { subject: mutant.subject(), seed, jobs, kinds };
         let report = schedule.run(Some(mutant)).err().unwrap_or_else(|| {
             let found = noticed(MUTANT_SCHEDULES, 0, mutant);
             schedule = found.schedule;
@@ -113,4 +137,8 @@ fn few_commands_give_up_where_many_meet() {
     let ends =
         contention::check(PRODUCTS, SECONDS).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{ends}");
+}
+
+fn devn(n: u64) -> u64 {
+    std::env::var_os("DEVN").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(n)
 }
