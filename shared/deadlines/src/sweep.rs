@@ -135,9 +135,9 @@ impl OfDue<'_> {
         let seen = try_join_all(shards.map(|shard| self.shard(shard, &notes))).await?;
         let seen: BTreeSet<_> = seen.into_iter().flatten().collect();
         // The row of such a note was cleared, or its time was moved.
-        let notes = notes.into_inner().unwrap_or_default().into_keys();
-        for id in notes.filter(|id| !seen.contains(id)) {
-            self.sweep.reader.forget(&self.due.definition, &id).await?;
+        let notes = notes.into_inner().unwrap_or_default().into_iter();
+        for (id, note) in notes.filter(|(id, _)| !seen.contains(id)) {
+            self.sweep.reader.forget(&self.due.definition, &id, &note).await?;
         }
         Ok(())
     }
@@ -180,11 +180,13 @@ impl OfDue<'_> {
             let Some(row) = rows.remove(id) else { continue };
             // The index may show an earlier time of the row.
             let Some(at_ms) = row["due"].as_u64().filter(|at| *at <= until_ms) else { continue };
-            let note = notes.get(id).filter(|note| row["cause"] == *note.cause);
-            if self.sweep.keeps_pauses && note.is_some_and(|note| note.next_ms > clock.now_ms()) {
+            let note = notes.get(id);
+            let counts = note.filter(|note| row["cause"] == *note.cause);
+            if self.sweep.keeps_pauses && counts.is_some_and(|it| it.next_ms > clock.now_ms()) {
                 self.swept.borrow_mut().paused += 1;
             } else {
-                sent.push(self.row(id, at_ms, row, note));
+                let tries = counts.map_or(0, |note| note.tries) + 1;
+                sent.push(self.row(id, at_ms, row, note, tries));
             }
         }
         sent.try_collect().await
@@ -196,7 +198,8 @@ impl OfDue<'_> {
         id: &str,
         at_ms: u64,
         row: Value,
-        note: Option<&DueNote>,
+        was: Option<&DueNote>,
+        tries: u32,
     ) -> Result<(), ViewError> {
         let Self { sweep: Sweep { reader, clock, .. }, due, .. } = *self;
         let ahead = Duration::from_millis(at_ms.saturating_sub(clock.now_ms()));
@@ -210,17 +213,16 @@ impl OfDue<'_> {
         };
         let Err(why) = fired else {
             self.swept.borrow_mut().fired += 1;
-            return match note {
-                Some(_) => reader.forget(&due.definition, id).await,
+            return match was {
+                Some(was) => reader.forget(&due.definition, id, was).await,
                 None => Ok(()),
             };
         };
         let why = bounded(&why, LOGGED_BYTES_MAX);
         self.swept.borrow_mut().note_left(format!("{} {id}: {why}", due.definition.name));
-        let tries = note.map_or(0, |note| note.tries) + 1;
         let next_ms = clock.now_ms() + pause_ms(tries);
         let note = DueNote { cause, tries, next_ms, why };
-        reader.note(&due.definition, id, &note).await
+        reader.note(&due.definition, id, was, &note).await
     }
 }
 

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::operation::transact_get_items::TransactGetItemsInput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemInput;
 use aws_sdk_dynamodb::types::{
-    DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
+    Delete, DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
@@ -32,6 +32,7 @@ use crate::{
 /// The most keys of one BatchGetItem.
 pub const BATCH_KEYS_MAX: usize = 100;
 const UNPROCESSED: &str = "all of the batch is unprocessed";
+const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call `overwrite`";
 
 /// One table. Nothing else has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
@@ -87,6 +88,11 @@ fn refused_gets(failure: &Failure) -> f64 {
         }
         _ => 0.0,
     }
+}
+
+/// A write may be sent twice, and its first send may arrive late. Under a condition on what was read, that changes nothing.
+fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
+    condition.map(drop).ok_or_else(|| Failure::Permanent { source: UNCONDITIONED.into() })
 }
 
 impl Table {
@@ -226,8 +232,18 @@ impl Table {
     /// Carries out one put without a transaction, at half the price.
     ///
     /// # Errors
-    /// The request failed, or the condition does not hold.
+    /// The request failed, has no condition, or the condition does not hold.
     pub async fn put(&self, put: Put) -> Result<(), Failure> {
+        conditioned(put.condition_expression.as_ref())?;
+        self.overwrite(put).await
+    }
+
+    /// Carries out one put that needs no condition. A send that arrives late puts its item over a newer one: the caller says
+    /// why that does no harm.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn overwrite(&self, put: Put) -> Result<(), Failure> {
         let bytes = [item_bytes(&put.item)];
         let request = PutItemInput::builder()
             .table_name(put.table_name)
@@ -246,12 +262,13 @@ impl Table {
     /// asks for.
     ///
     /// # Errors
-    /// The request failed, or the condition does not hold.
+    /// The request failed, has no condition, or the condition does not hold.
     pub async fn update(
         &self,
         update: Update,
         answer: Option<ReturnValue>,
     ) -> Result<Option<Item>, Failure> {
+        conditioned(update.condition_expression.as_ref())?;
         let request = UpdateItemInput::builder()
             .table_name(update.table_name)
             .set_key(Some(update.key))
@@ -266,17 +283,33 @@ impl Table {
         Ok(answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure)).attributes)
     }
 
-    /// Deletes an item, if it is there.
+    /// Carries out one delete without a transaction.
+    ///
+    /// # Errors
+    /// The request failed, has no condition, or the condition does not hold.
+    pub async fn delete(&self, delete: Delete) -> Result<(), Failure> {
+        conditioned(delete.condition_expression.as_ref())?;
+        let request = DeleteItemInput::builder()
+            .table_name(delete.table_name)
+            .set_key(Some(delete.key))
+            .set_condition_expression(delete.condition_expression)
+            .set_expression_attribute_names(delete.expression_attribute_names)
+            .set_expression_attribute_values(delete.expression_attribute_values);
+        answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure));
+        Ok(())
+    }
+
+    /// Deletes an item that nobody ever puts again, if it is there.
     ///
     /// # Errors
     /// The request failed.
-    pub async fn delete(&self, key: Item) -> Result<(), Failure> {
+    pub async fn delete_for_good(&self, key: Item) -> Result<(), Failure> {
         let delete = DeleteItemInput::builder().table_name(self.name()).set_key(Some(key));
         answer!(self, Write, delete);
         Ok(())
     }
 
-    /// Deletes some of at most 25 items. Returns how many.
+    /// Deletes some of at most 25 items that nobody ever puts again. Returns how many.
     ///
     /// # Errors
     /// The request failed, or left all items unprocessed.

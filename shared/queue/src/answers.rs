@@ -268,7 +268,7 @@ impl CommandAnswers {
     /// The table can't be written.
     pub async fn keep(&self, answer: &CommandAnswer, now_ms: u64) -> Result<(), AnswersError> {
         let put = self.put(answer, now_ms).build().expect("table and item are set");
-        let put = Retry::default().run(|| self.0.put(put.clone())).await;
+        let put = Retry::default().run(|| self.0.overwrite(put.clone())).await;
         put.map_err(AnswersError::during("keeping the answer of a command"))
     }
 }

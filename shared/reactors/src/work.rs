@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::{ParkedLane, Receipt, Unpark};
-use crate::lanes::{BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::lanes::{BATCH_EVENTS_MAX, BATCH_HELD_BYTES_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
 use crate::{Delivery, Failed, InDoubt};
 
 /// The most entries of the index that are read for a batch, with those that are not handled.
@@ -37,16 +37,17 @@ impl<H: Handler> Lanes<H> {
         at: Checkpoint,
         wants: impl Fn(&Entry) -> bool,
     ) -> Result<Batch, ReactorError> {
-        let (mut entries, mut to) = (Vec::new(), at);
+        let (mut entries, mut to, mut held) = (Vec::new(), at, 0);
         for _ in 0..BATCH_ENTRIES_MAX {
             let Some(entry) = feed.try_next().await? else {
                 return Ok(Batch { entries, to, is_last: true });
             };
             to = entry.checkpoint;
             if self.handler.handles(&entry.event) && wants(&entry) {
+                held += entry.held();
                 entries.push(entry);
             }
-            if entries.len() == BATCH_EVENTS_MAX {
+            if entries.len() == BATCH_EVENTS_MAX || held >= BATCH_HELD_BYTES_MAX {
                 break;
             }
         }
@@ -117,7 +118,7 @@ impl<H: Handler> Lanes<H> {
             return self.failed(run, lane, entry, Failed::ForGood(why.to_owned())).await;
         }
         if run.careful.get() {
-            self.table.note_trying(self.handler.name(), run.lease, *checkpoint).await?;
+            self.table.note_trying(self.handler.name(), &run.lease, *checkpoint).await?;
         }
         if receipt.began != Some(*checkpoint) {
             receipt = Receipt { began: None, n: 0, open: false, ..receipt };

@@ -1,11 +1,11 @@
 //! Rows that are due: the index `due` of the view table, and notes on commands that cleared nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use ringfence_dynamo::{Item, Meter, Retry, Table};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
+use ringfence_dynamo::{Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
 use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};
@@ -216,11 +216,17 @@ impl DueReader {
         Ok(standing)
     }
 
-    /// Keeps a note on a row, in place of an earlier one.
+    /// Keeps a note on a row, in place of the one that was read, unless another sweep has noted meanwhile.
     ///
     /// # Errors
     /// The view table can't be written.
-    pub async fn note(&self, due: &Definition, id: &str, note: &DueNote) -> Result<(), ViewError> {
+    pub async fn note(
+        &self,
+        due: &Definition,
+        id: &str,
+        was: Option<&DueNote>,
+        note: &DueNote,
+    ) -> Result<(), ViewError> {
         let mut item = key(&notes_of(due), id);
         let number = |number: u64| AttributeValue::N(number.to_string());
         item.extend([
@@ -229,19 +235,71 @@ impl DueReader {
             (NEXT.to_owned(), number(note.next_ms)),
             (WHY.to_owned(), AttributeValue::S(note.why.clone())),
         ]);
-        let put = Put::builder().table_name(self.table.0.name()).set_item(Some(item)).build();
-        let put = put.expect("table and item are set");
+        let AsRead { condition, names, values } = AsRead::of(was);
+        let put = Put::builder()
+            .table_name(self.table.0.name())
+            .set_item(Some(item))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
+            .build()
+            .expect("table and item are set");
         let put = Retry::default().run(|| self.table.0.put(put.clone())).await;
-        put.map_err(failed("keeping a note on what is due"))
+        written(put, "keeping a note on what is due")
     }
 
-    /// Removes the note on a row.
+    /// Removes the note on a row that was read, unless another sweep has noted meanwhile.
     ///
     /// # Errors
     /// The view table can't be written.
-    pub async fn forget(&self, due: &Definition, id: &str) -> Result<(), ViewError> {
-        let key = key(&notes_of(due), id);
-        let deleted = Retry::default().run(|| self.table.0.delete(key.clone())).await;
-        deleted.map_err(failed("removing a note on what is due"))
+    pub async fn forget(&self, due: &Definition, id: &str, was: &DueNote) -> Result<(), ViewError> {
+        let AsRead { condition, names, values } = AsRead::of(Some(was));
+        let delete = Delete::builder()
+            .table_name(self.table.0.name())
+            .set_key(Some(key(&notes_of(due), id)))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
+            .build()
+            .expect("table and key are set");
+        let deleted = Retry::default().run(|| self.table.0.delete(delete.clone())).await;
+        written(deleted, "removing a note on what is due")
+    }
+}
+
+/// The condition that a note is as it was read.
+struct AsRead {
+    condition: &'static str,
+    names: HashMap<String, String>,
+    values: Option<Item>,
+}
+
+impl AsRead {
+    fn of(note: Option<&DueNote>) -> Self {
+        let named = |names: &[&str]| {
+            names.iter().map(|name| (format!("#{name}"), (*name).to_owned())).collect()
+        };
+        let Some(DueNote { cause, tries, next_ms, .. }) = note else {
+            let condition = "attribute_not_exists(#cause)";
+            return Self { condition, names: named(&[CAUSE]), values: None };
+        };
+        let values = [
+            (":cause".to_owned(), AttributeValue::S(cause.clone())),
+            (":tries".to_owned(), AttributeValue::N(tries.to_string())),
+            (":next".to_owned(), AttributeValue::N(next_ms.to_string())),
+        ];
+        Self {
+            condition: "#cause = :cause AND #tries = :tries AND #next = :next",
+            names: named(&[CAUSE, TRIES, NEXT]),
+            values: Some(values.into()),
+        }
+    }
+}
+
+/// A note that is not as it was read is newer, or an earlier send of the same request has written it.
+fn written(sent: Result<(), GaveUp>, operation: &'static str) -> Result<(), ViewError> {
+    match sent {
+        Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(()),
+        sent => sent.map_err(failed(operation)),
     }
 }

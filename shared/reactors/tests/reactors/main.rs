@@ -3,6 +3,7 @@
 
 mod costs;
 mod lanes;
+mod late;
 mod parked;
 mod schedules;
 mod world;
