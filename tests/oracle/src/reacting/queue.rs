@@ -154,7 +154,6 @@ impl World {
     /// A caller reads what became of a command, and knew this when it asked.
     fn note_answer(&self, given: &Given, known: Option<Value>, answer: Value) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        if answer.get("tries").is_some() { self.storm.count(|tally| tally.recalled += 1); }
         let known = match answer.get("answer") {
             Some(_) => Some(read.entry(given.id.clone()).or_insert_with(|| answer.clone()).clone()),
             None => known,
@@ -232,8 +231,10 @@ impl World {
                 }
             }
             self.deliver(random).await;
-            let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.line.is_empty() && was_given.iter().all(|of| read.contains_key(&of.id)) {
+            for given in &was_given {
+                self.look(given, random).await;
+            }
+            if self.line.is_empty() && was_given.iter().all(|of| self.known(of).is_some()) {
                 return Ok(());
             }
         }

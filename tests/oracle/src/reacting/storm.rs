@@ -25,7 +25,7 @@ const SPANS_MS: [u64; 4] = [500, 5_000, 20_000, 3_600_000];
 /// A stray request takes effect at most this long after its caller gave it up, in milliseconds.
 pub(crate) const LATE_MAX_MS: u64 = 20_000;
 /// A table is down for at most this long.
-const OUTAGE_MAX_MS: u64 = 20_000;
+const OUTAGE_MAX_MS: u64 = 60_000;
 
 /// The storm of one schedule.
 pub(crate) struct Storm {
@@ -34,6 +34,8 @@ pub(crate) struct Storm {
     mutant: Option<Mutant>,
     /// How many requests out of a hundred meet a fault.
     percent: u64,
+    /// Most of them are of this kind.
+    favored: u64,
     /// The steps begin within so many milliseconds.
     span_ms: u64,
     /// A table that is down, and from when until when, in milliseconds since 1970.
@@ -54,17 +56,19 @@ struct State {
 impl Storm {
     pub(crate) fn new(schedule: &Schedule, mutant: Option<Mutant>) -> Arc<Self> {
         let mut random = Random::new(&[schedule.seed, 20]);
-        let percent = [0, 5, 10, 25][usize::try_from(random.below(4)).unwrap_or(0)];
+        let percent = [0, 10, 20, 40][usize::try_from(random.below(4)).unwrap_or(0)];
         let span_ms = SPANS_MS[usize::try_from(random.below(4)).unwrap_or(0)];
         let table = ["\"events\"", "\"views\""][usize::try_from(random.below(2)).unwrap_or(0)];
         let (is_down, from_ms) = (random.chance(75), NOW_MS + random.below(span_ms));
         let outage = (table, from_ms, from_ms + random.below(OUTAGE_MAX_MS));
+        let favored = random.next();
         let state = State { tally: Tally { schedules: 1, ..Tally::default() }, ..State::default() };
         Arc::new(Self {
             seed: schedule.seed,
             kinds: schedule.kinds.clone(),
             mutant,
             percent,
+            favored,
             span_ms,
             outage: is_down.then_some(outage),
             clock: Clock::running(NOW_MS),
@@ -166,7 +170,9 @@ impl Storm {
             wrong.push((Kind::TokenForgotten, Fault::without_token()));
         }
         let kinds = Kind::of(operation);
-        let kind = kinds[usize::try_from(random.below(kinds.len() as u64)).unwrap_or(0)];
+        let (any, is_favored) = (random.next(), random.chance(80));
+        let which = if is_favored { self.favored } else { any } % kinds.len() as u64;
+        let kind = kinds[usize::try_from(which).unwrap_or(0)];
         let later = if kind == Kind::Stray { LATE_MAX_MS } else { STRAY_MAX_MS };
         let later = Duration::from_millis(random.below(later));
         if random.chance(self.percent) {
@@ -174,7 +180,6 @@ impl Storm {
         }
         if let Some((table, from_ms, until_ms)) = self.outage
             && (from_ms..until_ms).contains(&self.now_ms())
-            && random.chance(85)
             && request.to_string().contains(table)
         {
             wrong.push((Kind::Outage, Fault::error("ThrottlingException")));
