@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::builders::PutBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValuesOnConditionCheckFailure, StreamViewType, TransactWriteItem,
-    Update,
+    AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, StreamViewType,
+    TransactWriteItem, Update,
 };
 use futures::future::BoxFuture;
 use ringfence::Consistency;
@@ -198,7 +198,9 @@ impl Store for DynamoStore {
         stream: &'a StreamName,
         calf: i64,
     ) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(self.table.delete(key(stream, calf)))
+        let delete = Delete::builder().table_name(self.table.name());
+        let delete = delete.set_key(Some(key(stream, calf))).build();
+        Box::pin(self.table.delete(delete.expect("table and key are set")))
     }
 
     fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {

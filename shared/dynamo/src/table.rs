@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::operation::transact_get_items::TransactGetItemsInput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemInput;
 use aws_sdk_dynamodb::types::{
-    DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
+    Delete, DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
@@ -269,10 +269,15 @@ impl Table {
     /// Deletes an item, if it is there.
     ///
     /// # Errors
-    /// The request failed.
-    pub async fn delete(&self, key: Item) -> Result<(), Failure> {
-        let delete = DeleteItemInput::builder().table_name(self.name()).set_key(Some(key));
-        answer!(self, Write, delete);
+    /// The request failed, or the condition does not hold.
+    pub async fn delete(&self, delete: Delete) -> Result<(), Failure> {
+        let request = DeleteItemInput::builder()
+            .table_name(delete.table_name)
+            .set_key(Some(delete.key))
+            .set_condition_expression(delete.condition_expression)
+            .set_expression_attribute_names(delete.expression_attribute_names)
+            .set_expression_attribute_values(delete.expression_attribute_values);
+        answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure));
         Ok(())
     }
 
