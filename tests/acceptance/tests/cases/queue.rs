@@ -202,8 +202,21 @@ async fn a_note_that_arrives_late_changes_no_answer() {
         world.deliver(false).await;
         assert_eq!(world.states(&[id]).await, [state]);
     }
-    world.wait(6 * HOUR).await;
-    assert_eq!(world.states(&["yes", "no"]).await, ["accepted", "rejected"]);
+    // A rejection that was not kept arrives late as well. By then the command is accepted.
+    world.give(PLACE, "other", &place("o-3", "chair")).await;
+    world.dynamo.wire.inject("PutItem", 0, Fault::Stray(Duration::from_secs(5 * HOUR)));
+    world.busy.refuse("\"answer\":{\"S\"");
+    world.deliver(false).await;
+    world.busy.clear();
+    world.give(SYNC, "s2", &sync("chair")).await;
+    world.deliver(false).await;
+    world.wait(600).await;
+    world.deliver(false).await;
+    let states = ["accepted", "rejected", "accepted"];
+    for hours in [0, 6] {
+        world.wait(hours * HOUR).await;
+        assert_eq!(world.states(&["yes", "no", "other"]).await, states, "{hours}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
