@@ -18,6 +18,9 @@ const TRIES: &str = "tries";
 const NEXT: &str = "next";
 const WHY: &str = "why";
 
+/// A row that has been due for longer is late, so that people look at it: an hour, in milliseconds. The alarm
+/// DeadlinesLate has the same limit.
+pub const DUE_LATE_MS: u64 = 60 * 60_000;
 /// Most rows of one page.
 pub const DUE_PAGE_MAX: u16 = 100;
 
@@ -216,7 +219,7 @@ impl DueReader {
         Ok(standing)
     }
 
-    /// Keeps a note on a row, in place of the one that was read, unless another sweep has noted meanwhile.
+    /// Keeps a note on a row in place of the one that was read, unless another sweep has changed it since.
     ///
     /// # Errors
     /// The view table can't be written.
@@ -235,7 +238,7 @@ impl DueReader {
             (NEXT.to_owned(), number(note.next_ms)),
             (WHY.to_owned(), AttributeValue::S(note.why.clone())),
         ]);
-        let AsRead { condition, names, values } = AsRead::of(was);
+        let (condition, names, values) = unchanged(was);
         let put = Put::builder()
             .table_name(self.table.0.name())
             .set_item(Some(item))
@@ -245,15 +248,15 @@ impl DueReader {
             .build()
             .expect("table and item are set");
         let put = Retry::default().run(|| self.table.0.put(put.clone())).await;
-        written(put, "keeping a note on what is due")
+        unless_changed(put).map_err(failed("keeping a note on what is due"))
     }
 
-    /// Removes the note on a row that was read, unless another sweep has noted meanwhile.
+    /// Removes the note on a row that was read, unless another sweep has changed it since.
     ///
     /// # Errors
     /// The view table can't be written.
     pub async fn forget(&self, due: &Definition, id: &str, was: &DueNote) -> Result<(), ViewError> {
-        let AsRead { condition, names, values } = AsRead::of(Some(was));
+        let (condition, names, values) = unchanged(Some(was));
         let delete = Delete::builder()
             .table_name(self.table.0.name())
             .set_key(Some(key(&notes_of(due), id)))
@@ -263,43 +266,28 @@ impl DueReader {
             .build()
             .expect("table and key are set");
         let deleted = Retry::default().run(|| self.table.0.delete(delete.clone())).await;
-        written(deleted, "removing a note on what is due")
+        unless_changed(deleted).map_err(failed("removing a note on what is due"))
     }
 }
 
-/// The condition that a note is as it was read.
-struct AsRead {
-    condition: &'static str,
-    names: HashMap<String, String>,
-    values: Option<Item>,
+/// The condition that a note is as it was read, with its names and values.
+fn unchanged(was: Option<&DueNote>) -> (&'static str, HashMap<String, String>, Option<Item>) {
+    let name = |name: &str, of: &str| (name.to_owned(), of.to_owned());
+    let Some(was) = was else {
+        return ("attribute_not_exists(#cause)", [name("#cause", CAUSE)].into(), None);
+    };
+    let values = [
+        (":cause".to_owned(), AttributeValue::S(was.cause.clone())),
+        (":next".to_owned(), AttributeValue::N(was.next_ms.to_string())),
+    ];
+    let names = [name("#cause", CAUSE), name("#next", NEXT)];
+    ("#cause = :cause AND #next = :next", names.into(), Some(values.into()))
 }
 
-impl AsRead {
-    fn of(note: Option<&DueNote>) -> Self {
-        let named = |names: &[&str]| {
-            names.iter().map(|name| (format!("#{name}"), (*name).to_owned())).collect()
-        };
-        let Some(DueNote { cause, tries, next_ms, .. }) = note else {
-            let condition = "attribute_not_exists(#cause)";
-            return Self { condition, names: named(&[CAUSE]), values: None };
-        };
-        let values = [
-            (":cause".to_owned(), AttributeValue::S(cause.clone())),
-            (":tries".to_owned(), AttributeValue::N(tries.to_string())),
-            (":next".to_owned(), AttributeValue::N(next_ms.to_string())),
-        ];
-        Self {
-            condition: "#cause = :cause AND #tries = :tries AND #next = :next",
-            names: named(&[CAUSE, TRIES, NEXT]),
-            values: Some(values.into()),
-        }
-    }
-}
-
-/// A note that is not as it was read is newer, or an earlier send of the same request has written it.
-fn written(sent: Result<(), GaveUp>, operation: &'static str) -> Result<(), ViewError> {
-    match sent {
+/// A note that has changed since it was read is newer, or is the same request that was sent before. So it stays.
+fn unless_changed(written: Result<(), GaveUp>) -> Result<(), GaveUp> {
+    match written {
         Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(()),
-        sent => sent.map_err(failed(operation)),
+        written => written,
     }
 }

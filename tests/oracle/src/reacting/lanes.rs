@@ -74,7 +74,7 @@ impl Shape {
         let mut random = Random::new(&[seed, 24]);
         let (is_automation, by_customer) = (random.chance(25), random.chance(50));
         let (parks, starts_now) = (random.chance(50), random.chance(30));
-        let starts = if false && (starts_now || is_automation) { Starts::Now } else { Starts::Beginning };
+        let starts = if starts_now || is_automation { Starts::Now } else { Starts::Beginning };
         Self { by_customer, parks: parks && !is_automation, starts, is_automation }
     }
 

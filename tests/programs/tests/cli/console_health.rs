@@ -63,7 +63,7 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
         let (_, line) = page.split_once("<p class=\"standing\" role=\"status\">").unwrap();
         line.split("</p>").next().unwrap().to_owned()
     };
-    let well = "<strong>All is well: </strong>every reader is at the end of the index, no lane is parked, no deadline is stuck, no letter is kept.";
+    let well = "<strong>All is well: </strong>every reader is at the end of the index, no lane is parked, no deadline is late, no letter is kept.";
     assert_eq!(standing(&page), well);
     world.queues.send(QUEUE, "a letter".to_owned()).unwrap();
     world.indexed_demand("p1", "o3").await;
