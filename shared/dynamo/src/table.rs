@@ -380,6 +380,28 @@ mod tests {
     use super::*;
     use crate::wire::Wire;
 
+    #[tokio::test]
+    async fn a_write_without_a_condition_is_not_sent() {
+        let wire = Wire::default();
+        let client = wire.client_of(Arc::new(|_: &str, _: &[u8]| (200, b"{}".to_vec())));
+        let table = Table::new(client, "events");
+        let key = Item::from([("id".to_owned(), AttributeValue::S("a".into()))]);
+        let put = Put::builder().table_name("events").set_item(Some(key.clone()));
+        let update = Update::builder().table_name("events").set_key(Some(key.clone()));
+        let update = update.update_expression("REMOVE #a").build().unwrap();
+        let delete = Delete::builder().table_name("events").set_key(Some(key)).build().unwrap();
+        let put = put.build().unwrap();
+        for refused in [
+            table.put(put.clone()).await,
+            table.update(update, None).await.map(drop),
+            table.delete(delete).await,
+        ] {
+            assert!(matches!(refused, Err(Failure::Permanent { .. })), "{refused:?}");
+        }
+        assert!(wire.take().is_empty());
+        table.overwrite(put).await.unwrap();
+    }
+
     #[tokio::test(start_paused = true)]
     async fn what_is_never_processed_fails_and_what_is_missing_is_no_item() {
         let answer = |operation: &str, _: &[u8]| {

@@ -101,11 +101,8 @@ impl<H: Handler> Lanes<H> {
     ) -> Result<(), ReactorError> {
         let Entry { checkpoint, event } = entry;
         let parked = run.parked.borrow().get(lane).cloned();
-        if let Some(parked) = &parked {
-            let is_resumed = run.resumed.borrow().contains(lane);
-            if !is_resumed || *checkpoint <= parked.from {
-                return Ok(());
-            }
+        if parked.is_some() && !run.resumed.borrow().contains(lane) {
+            return Ok(());
         }
         let mut receipt = self.receipt(run, lane);
         if receipt.done >= *checkpoint {

@@ -86,6 +86,7 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
         assert!(page.contains("It stays: the message is not JSON"), "{page}");
         assert!(page.contains("It stays: the object has no payload"), "{page}");
+        assert!(!page.contains("It does not say why"), "each says it: {page}");
         assert!(page.len() < 10_000 && !page.contains("<script>x"), "{page}");
         assert!(!page.contains("Redrive"), "it only reads: {page}");
         let whole = console.get(&link(&page, &names(&world)[1]).unwrap()).await;
