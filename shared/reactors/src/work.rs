@@ -13,6 +13,7 @@ use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::{ParkedLane, Receipt, Unpark};
 use crate::lanes::{BATCH_EVENTS_MAX, BATCH_HELD_BYTES_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::table::overtaken;
 use crate::{Delivery, Failed, InDoubt};
 
 /// The most entries of the index that are read for a batch, with those that are not handled.
@@ -240,6 +241,10 @@ impl<H: Handler> Lanes<H> {
             return Ok(());
         }
         let read = self.table.receipts(self.handler.name(), &unknown).await?;
+        // What a later run has done is not for this one to go on with: it may have been sent back to do all again.
+        if read.iter().any(|receipt| receipt.lease > run.lease.number()) {
+            return Err(overtaken(self.handler.name()));
+        }
         run.receipts.borrow_mut().extend(unknown.into_iter().zip(read));
         Ok(())
     }

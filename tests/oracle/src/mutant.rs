@@ -70,7 +70,7 @@ impl Mutant {
     pub(crate) fn edit(self, operation: &str, request: &Value) -> Option<Fault> {
         let has = |name: &str, text: &str| request[name].to_string().contains(text);
         let is_loosened = match self {
-            Self::OvertakenAdvances => operation == "UpdateItem" && has("UpdateExpression", "SET #checkpoint"),
+            Self::OvertakenAdvances => operation == "UpdateItem" && has("UpdateExpression", "#checkpoint = :to"),
             Self::ReceiptOverwrites => operation == "PutItem" && has("Item", "LANE#"),
             _ => false,
         };

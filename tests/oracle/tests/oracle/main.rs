@@ -10,8 +10,8 @@ use ringfence_oracle::{
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 60;
-const LANES: u64 = 300;
-const QUEUES: u64 = 400;
+const LANES: u64 = 600;
+const QUEUES: u64 = 300;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
