@@ -36,11 +36,15 @@ pub enum Mutant {
     OvertakenAdvances,
     /// Writes a receipt over a newer one.
     ReceiptOverwrites,
+    /// Does what a person asked for, whatever somebody has asked for since.
+    LateAsk,
+    /// Notes what became of a queued command over its answer.
+    AnswerOverwrites,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
@@ -55,23 +59,33 @@ impl Mutant {
         Self::WrongLane,
         Self::OvertakenAdvances,
         Self::ReceiptOverwrites,
+        Self::LateAsk,
+        Self::AnswerOverwrites,
     ];
 
     /// What the schedules are about that notice it.
     #[must_use]
     pub fn subject(self) -> Subject {
         match self {
-            Self::WrongLane | Self::OvertakenAdvances | Self::ReceiptOverwrites => Subject::Lanes,
+            Self::WrongLane
+            | Self::OvertakenAdvances
+            | Self::ReceiptOverwrites
+            | Self::LateAsk => Subject::Lanes,
+            Self::AnswerOverwrites => Subject::Queue,
             _ => Subject::Commands,
         }
     }
 
     /// What it does on its way to a request of what reacts.
-    pub(crate) fn edit(self, operation: &str, request: &Value) -> Option<Fault> {
+    pub(crate) fn edit(self, request: &Value) -> Option<Fault> {
         let has = |name: &str, text: &str| request[name].to_string().contains(text);
         let is_loosened = match self {
-            Self::OvertakenAdvances => operation == "UpdateItem" && has("UpdateExpression", "#checkpoint = :to"),
-            Self::ReceiptOverwrites => operation == "PutItem" && has("Item", "LANE#"),
+            Self::OvertakenAdvances => {
+                has("UpdateExpression", "#checkpoint = :to") && !has("UpdateExpression", "#sentBack")
+            }
+            Self::ReceiptOverwrites => has("Item", "LANE#"),
+            Self::LateAsk => has("UpdateExpression", "#ask = :ask"),
+            Self::AnswerOverwrites => has("Item", "$Command-"),
             _ => false,
         };
         is_loosened.then(|| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ringfence::SequencedEvent;
 use ringfence_dynamo::Random;
 use ringfence_reactors::{Delivery, EFFECT_TIME_MAX, Failed};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::storm::Storm;
 use crate::Kind;
@@ -21,7 +21,8 @@ pub(crate) struct Expected {
     pub(crate) letters: usize,
     /// The far side never takes them.
     pub(crate) is_refused: bool,
-    pub(crate) published: Instant,
+    /// When, in milliseconds since 1970.
+    pub(crate) published: u64,
 }
 
 /// An effect that has happened.
@@ -64,7 +65,7 @@ struct State {
     /// How often each effect was tried.
     tries: BTreeMap<(String, usize), u64>,
     /// Each run: when it began, and whether it ended by itself and without an error.
-    runs: Vec<(Instant, bool)>,
+    runs: Vec<(u64, bool)>,
     asks: Vec<Ask>,
     sent_back: Vec<SentBack>,
     moments: u64,
@@ -88,8 +89,8 @@ pub(crate) struct Promise {
     pub(crate) parks: bool,
     /// It keeps receipts.
     pub(crate) receipts: bool,
-    /// It begins with what is there this long before its first run; `None`: with the first event.
-    pub(crate) overlap: Option<Duration>,
+    /// It begins with what was there so many milliseconds before its first run; `None`: with the first event.
+    pub(crate) overlap_ms: Option<u64>,
 }
 
 impl Far {
@@ -112,7 +113,7 @@ impl Far {
     /// A run begins.
     pub(crate) fn begin(&self) -> usize {
         let mut state = self.state();
-        state.runs.push((Instant::now(), false));
+        state.runs.push((self.1.now_ms(), false));
         state.runs.len() - 1
     }
 
@@ -262,7 +263,7 @@ fn number_and_again(key: &str) -> (usize, u32) {
 struct Check<'a> {
     state: &'a State,
     promise: Promise,
-    first_write: Option<Instant>,
+    first_write: Option<u64>,
 }
 
 impl Check<'_> {
@@ -324,10 +325,12 @@ impl Check<'_> {
     /// Whether an event is surely handled under this number of `again`.
     fn must(&self, of: &Expected, again: u32) -> bool {
         again == 0
-            && match (self.promise.overlap, self.first_write) {
+            && match (self.promise.overlap_ms, self.first_write) {
                 (None, _) => true,
                 (Some(_), None) => false,
-                (Some(overlap), Some(first)) => of.published > first || first - of.published < overlap,
+                (Some(overlap), Some(first)) => {
+                    of.published > first || first - of.published < overlap
+                }
             }
     }
 
@@ -354,7 +357,7 @@ impl Check<'_> {
                 return Err(format!("{event:?} is passed over"));
             }
             let has_begun = runs.first().is_some_and(|(first, _)| event.published >= *first);
-            let is_before = self.promise.overlap == Some(Duration::ZERO) && !has_begun;
+            let is_before = self.promise.overlap_ms == Some(0) && !has_begun;
             if is_before && sent_back.is_empty() && found > 0 {
                 return Err(format!("{event:?} is from before the first run"));
             }

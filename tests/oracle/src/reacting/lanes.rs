@@ -19,7 +19,7 @@ use ringfence_reactors::{
     Unpark,
 };
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
 use super::far::{Expected, Far, Promise};
 use super::storm::{LATE_MAX_MS, Storm};
@@ -34,8 +34,8 @@ const NAME: &str = "post";
 const LONG: Duration = Duration::from_secs(60);
 /// What is there this long before the first run of an ordered automation is handled.
 const OVERLAP: Duration = Duration::from_secs(3_600);
-/// How far clocks are apart at most, with the spread of what they measure.
-const DOUBT: Duration = Duration::from_secs(660);
+/// The same without the minutes by which clocks differ.
+const SURELY_HANDLED_MS: u64 = (3_600 - 660) * 1_000;
 /// After so many runs all is at rest, or nothing ever is.
 const RUNS_MAX: usize = 80;
 
@@ -79,12 +79,12 @@ impl Shape {
     }
 
     fn promise(self) -> Promise {
-        let overlap = match (self.starts, self.is_automation) {
+        let overlap_ms = match (self.starts, self.is_automation) {
             (Starts::Beginning, _) => None,
-            (Starts::Now, true) => Some(OVERLAP.saturating_sub(DOUBT)),
-            (Starts::Now, false) => Some(Duration::ZERO),
+            (Starts::Now, true) => Some(SURELY_HANDLED_MS),
+            (Starts::Now, false) => Some(0),
         };
-        Promise { parks: self.parks, receipts: !self.is_automation, overlap }
+        Promise { parks: self.parks, receipts: !self.is_automation, overlap_ms }
     }
 }
 
@@ -236,7 +236,7 @@ impl World {
                 lane,
                 letters: if is_noted { 0 } else { usize::try_from(letters).unwrap_or(1) },
                 is_refused: is_refused && self.storm.has(Kind::Effect),
-                published: Instant::now(),
+                published: self.storm.now_ms(),
             });
             self.storm.note(|| format!("published {}", events[0].id()));
         }

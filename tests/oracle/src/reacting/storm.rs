@@ -10,7 +10,6 @@ use ringfence_dynamo::wire::{Backend, Director, Fault, Wire};
 use ringfence_dynamo::{Clock, Random};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::table::NOW_MS;
 use crate::weather::{CALLER, LATENCY_MAX_MS, STRAY_MAX_MS, fault};
@@ -48,7 +47,7 @@ pub(crate) struct Storm {
 #[derive(Default)]
 struct State {
     requests: BTreeMap<(usize, usize), u64>,
-    first_write: Option<Instant>,
+    first_write: Option<u64>,
     tally: Tally,
     trace: Vec<String>,
 }
@@ -144,8 +143,8 @@ impl Storm {
         count(&mut self.state().tally);
     }
 
-    /// When the first write of anything that meets the storm took effect.
-    pub(crate) fn first_write(&self) -> Option<Instant> {
+    /// When the first write of anything that meets the storm took effect, in milliseconds since 1970.
+    pub(crate) fn first_write(&self) -> Option<u64> {
         self.state().first_write
     }
 
@@ -192,7 +191,7 @@ impl Storm {
 impl Director for Storm {
     fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
         let mut faults: Vec<_> =
-            self.mutant.and_then(|mutant| mutant.edit(operation, request)).into_iter().collect();
+            self.mutant.and_then(|mutant| mutant.edit(request)).into_iter().collect();
         if self.is_over() {
             return faults;
         }
@@ -222,7 +221,8 @@ impl Director for Storm {
     fn carried_out(&self, operation: &str, request: &Value, status: u16) {
         let is_write = matches!(operation, "PutItem" | "UpdateItem" | "TransactWriteItems");
         if is_write && status == 200 {
-            self.state().first_write.get_or_insert_with(Instant::now);
+            let now_ms = self.now_ms();
+            self.state().first_write.get_or_insert(now_ms);
         }
         if is_write {
             self.note(|| format!("  effect {operation} {status} {}", key(request)));
