@@ -50,6 +50,8 @@ pub enum Subject {
     Lanes,
     /// Commands that are given by the queue.
     Queue,
+    /// Commands that are sent when their time has come.
+    Dues,
 }
 
 /// What is tried: all of it follows from the seed, and shrinking leaves parts out.
@@ -84,6 +86,12 @@ impl Schedule {
         Self::about(Subject::Queue, seed)
     }
 
+    /// About dues.
+    #[must_use]
+    pub fn of_dues(seed: u64) -> Self {
+        Self::about(Subject::Dues, seed)
+    }
+
     /// Everything about a subject that follows from the seed.
     #[must_use]
     pub fn about(subject: Subject, seed: u64) -> Self {
@@ -91,6 +99,7 @@ impl Schedule {
             Subject::Commands => JOBS_MAX,
             Subject::Lanes => reacting::LANES_STEPS,
             Subject::Queue => reacting::QUEUE_STEPS,
+            Subject::Dues => reacting::DUES_STEPS,
         };
         Self { subject, seed, jobs: (0..jobs).collect(), kinds: Kind::ALL.into() }
     }

@@ -28,6 +28,7 @@ pub(crate) fn run(
             Subject::Commands => commands(schedule, mutant).await,
             Subject::Lanes => reacting::lanes(schedule, mutant).await,
             Subject::Queue => reacting::queue(schedule, mutant).await,
+            Subject::Dues => reacting::dues(schedule, mutant).await,
         }
     })
 }

@@ -5,5 +5,4 @@ mod costs;
 mod lanes;
 mod late;
 mod parked;
-mod schedules;
 mod world;

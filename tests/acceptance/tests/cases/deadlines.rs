@@ -1,7 +1,5 @@
-//! Deadlines on the tables of the template: what they cost, and schedules of sweeps, crashes, clocks and rebuilds.
-//!
-//! A sign-up is confirmed within an hour, or lapses. Whatever happens meanwhile, exactly one of both comes of it, and it
-//! never lapses before its time.
+//! Deadlines on the tables of the template: what they cost, what becomes of a command that clears nothing, and looking ahead.
+
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -234,64 +232,6 @@ async fn what_arrives_late_changes_no_later_note() {
     tokio::time::sleep(2 * LONG).await;
     let notes = reader.notes(&world.due).await.unwrap();
     assert_eq!(notes, [("a".to_owned(), note(2)), ("b".to_owned(), note(3))].into());
-}
-
-#[tokio::test(start_paused = true)]
-async fn each_sign_up_is_confirmed_or_lapses_once_and_in_time_whatever_happens_meanwhile() {
-    for seed in 0..bound(10, 40) {
-        schedule(seed).await;
-    }
-}
-
-async fn schedule(seed: u64) {
-    let mut world = World::start();
-    world.dynamo.take_time(seed);
-    let (random, mut people) = (&mut Random::new(&[seed]), 0);
-    world.show().await;
-    for _ in 0..14 {
-        match random.below(9) {
-            0 | 1 => {
-                people += 1;
-                world.initiate(&format!("p{people}")).await;
-            }
-            2 => world.confirm(&format!("p{}", 1 + random.below(people.max(1)))).await,
-            3 => drop(world.show().await),
-            4 => world.wait(random.below(45 * MINUTE)),
-            5 => drop(world.sweep(off(random)).await),
-            6 => drop(join(world.sweep(off(random)), world.sweep(off(random))).await),
-            7 => {
-                // It crashes somewhere.
-                let time = Duration::from_millis(random.below(120));
-                drop(tokio::time::timeout(time, world.sweep(off(random))).await);
-            }
-            _ => {
-                let rebuild = async {
-                    world.projector().rebuild(&world.due, &|_| {}).await.unwrap();
-                };
-                join(rebuild, world.sweep(off(random))).await;
-            }
-        }
-    }
-    // In the end all is shown, and all times are over.
-    for _ in 0..4 {
-        world.wait(2 * 60 * MINUTE);
-        world.show().await;
-        world.sweep(0).await;
-    }
-    world.show().await;
-    assert_eq!(world.sweep(0).await, Swept::default(), "seed {seed}: nothing stays due");
-    for person in 1..=people {
-        let events = world.events(&format!("p{person}")).await;
-        assert_eq!(events.len(), 2, "seed {seed}: p{person}: {events:?}");
-        let [begin, end] = &events[..] else { unreachable!() };
-        let is_early = end.event_type == "SignUpLapsed" && end.at <= begin.at + OTP_VALID_MS;
-        assert!(!is_early, "seed {seed}: p{person}: {events:?}");
-    }
-}
-
-/// Up to five minutes, either way.
-fn off(random: &mut Random) -> i64 {
-    random.below(10 * MINUTE).cast_signed() - (5 * MINUTE).cast_signed()
 }
 
 /// The same as LapseSignUp, to the second, and over several keys of the index.

@@ -23,7 +23,8 @@ use tokio::time::{sleep, timeout};
 
 use super::far::{Expected, Far, Promise};
 use super::storm::{LATE_MAX_MS, Storm};
-use crate::table::{TABLE, table};
+use super::tables;
+use crate::table::TABLE;
 use crate::weather::CALLER;
 use crate::{Kind, Mutant, Schedule, Tally};
 
@@ -160,16 +161,7 @@ impl World {
         let catalog =
             || Catalog::new("orders", [Asked::SCHEMA, Noted::SCHEMA]).expect("no contradictions");
         let engine = Engine::memory().expect("a database in memory");
-        engine.create_table(&table(&catalog(), false), TABLE).expect("a table");
-        let others = [
-            ("index", ringfence_feed::table_layout()),
-            ("views", ringfence_views::table_layout()),
-        ];
-        for (name, layout) in others {
-            let mut properties = layout.properties();
-            properties.as_object_mut().expect("a map").remove("StreamSpecification");
-            engine.create_table(&properties, name).expect("a table");
-        }
+        tables(&engine, &catalog());
         let storm = Storm::new(schedule, mutant);
         let (client, calm) = storm.clients(&engine);
         let clock = Clock::running(storm.now_ms());

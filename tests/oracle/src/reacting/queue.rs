@@ -17,8 +17,9 @@ use tokio::time::{sleep, timeout};
 
 use super::line::Line;
 use super::storm::{LATE_MAX_MS, Storm};
+use super::tables;
 use super::tills::{COINS_MAX, Tills};
-use crate::table::{TABLE, table};
+use crate::table::TABLE;
 use crate::weather::CALLER;
 use crate::{Kind, Mutant, Schedule, Tally};
 
@@ -76,11 +77,7 @@ struct World {
 impl World {
     fn new(schedule: &Schedule, mutant: Option<Mutant>) -> Self {
         let engine = Engine::memory().expect("a database in memory");
-        let catalog = Tills::catalog().expect("free of contradictions");
-        engine.create_table(&table(&catalog, false), TABLE).expect("a table");
-        let mut views = ringfence_views::table_layout().properties();
-        views.as_object_mut().expect("a map").remove("StreamSpecification");
-        engine.create_table(&views, "views").expect("a table");
+        tables(&engine, &Tills::catalog().expect("free of contradictions"));
         let storm = Storm::new(schedule, mutant);
         let (client, calm) = storm.clients(&engine);
         let given = (0..COMMANDS).map(|n| Given::new(schedule.seed, n)).collect();
@@ -200,7 +197,6 @@ impl World {
         if batch.is_empty() {
             return;
         }
-        self.storm.count(|tally| tally.decided_again += 1);
         self.storm.note(|| format!("a batch of {} for {time:?}", batch.len()));
         let function = self.function(random);
         let answer = function.answer(call(json!({ "Records": batch }), time));

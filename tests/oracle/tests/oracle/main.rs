@@ -10,8 +10,10 @@ use ringfence_oracle::{
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 60;
-const LANES: u64 = 600;
-const QUEUES: u64 = 300;
+/// Of lanes, of the queue and of dues.
+const LANES: u64 = 20;
+const QUEUES: u64 = 25;
+const DUES: u64 = 10;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
@@ -42,7 +44,7 @@ const NOTICED: [(u64, &[usize], &[Kind]); Mutant::ALL.len()] = [
     (123, &[4, 5, 11, 20], &[Kind::Latency]),
     (30, &[19, 20, 22], &[Kind::Stray, Kind::Effect]),
     (60, &[5, 16, 21, 23], &[Kind::Stray, Kind::Effect]),
-    (0, &[], &[]),
+    (0, &[8, 10, 18], &[]),
 ];
 
 #[test]
@@ -61,22 +63,38 @@ fn every_answer_is_the_one_of_a_serial_run() {
 
 #[test]
 fn each_effect_of_a_lane_happens_once_and_in_order_or_a_person_skips_it() {
-    let tally = run(devn(LANES), 0, Schedule::of_lanes, None, &|_| ())
+    let tally = run(LANES, 0, Schedule::of_lanes, None, &|_| ())
         .unwrap_or_else(|difference| panic!("{difference}"));
     println!("{tally:?}");
+    assert!(tally.effects > 10 * LANES && tally.unanswered > LANES / 2, "{tally:?}");
+    assert!(tally.faults > 10 * LANES, "{tally:?}");
 }
 
 #[test]
 fn a_queued_command_takes_effect_once_in_its_order_and_its_answer_stays() {
-    let tally = run(devn(QUEUES), 0, Schedule::of_queue, None, &|_| ())
+    let tally = run(QUEUES, 0, Schedule::of_queue, None, &|_| ())
         .unwrap_or_else(|difference| panic!("{difference}"));
     println!("{tally:?}");
+    assert!(tally.accepted > 2 * QUEUES && tally.without_events > QUEUES, "{tally:?}");
+    assert!(tally.faults > 10 * QUEUES && tally.unanswered > QUEUES / 10, "{tally:?}");
+}
+
+#[test]
+fn a_due_takes_effect_once_and_in_time_and_none_is_lost() {
+    let tally = run(DUES, 0, Schedule::of_dues, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+    assert!(tally.effects > 3 * DUES && tally.unanswered > DUES / 5, "{tally:?}");
+    assert!(tally.faults > 10 * DUES, "{tally:?}");
 }
 
 #[test]
 fn a_schedule_runs_again_as_it_was() {
-    for seed in 0..5 {
-        assert_eq!(Schedule::new(seed).run(None), Schedule::new(seed).run(None), "seed {seed}");
+    let of = [Schedule::new, Schedule::of_lanes, Schedule::of_queue, Schedule::of_dues];
+    for (of, seeds) in of.into_iter().zip([5, 1, 1, 1]) {
+        for seed in 0..seeds {
+            assert_eq!(of(seed).run(None), of(seed).run(None), "seed {seed}");
+        }
     }
 }
 
@@ -86,6 +104,7 @@ fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
         Subject::Commands => Schedule::new,
         Subject::Lanes => Schedule::of_lanes,
         Subject::Queue => Schedule::of_queue,
+        Subject::Dues => Schedule::of_dues,
     };
     let noticed = run(schedules, first, of, Some(mutant), &|_| ());
     let difference = noticed.expect_err("it is wrong");
@@ -139,8 +158,4 @@ fn few_commands_give_up_where_many_meet() {
     let ends =
         contention::check(PRODUCTS, SECONDS).unwrap_or_else(|difference| panic!("{difference}"));
     println!("{ends}");
-}
-
-fn devn(n: u64) -> u64 {
-    std::env::var_os("DEVN").and_then(|n| n.to_str()?.parse().ok()).unwrap_or(n)
 }
