@@ -262,14 +262,24 @@ impl CommandAnswers {
         Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
     }
 
-    /// Keeps what became of a command.
+    /// Keeps what became of a command, unless its answer is kept already. So a late send takes no answer away.
     ///
     /// # Errors
     /// The table can't be written.
     pub async fn keep(&self, answer: &CommandAnswer, now_ms: u64) -> Result<(), AnswersError> {
-        let put = self.put(answer, now_ms).build().expect("table and item are set");
-        let put = Retry::default().run(|| self.0.overwrite(put.clone())).await;
-        put.map_err(AnswersError::during("keeping the answer of a command"))
+        let state = |state: CommandState| AttributeValue::S(state.text().to_owned());
+        let put = self
+            .put(answer, now_ms)
+            .condition_expression("attribute_not_exists(#state) OR #state IN (:pending, :failed)")
+            .expression_attribute_names("#state", "state")
+            .expression_attribute_values(":pending", state(CommandState::Pending))
+            .expression_attribute_values(":failed", state(CommandState::Failed))
+            .build()
+            .expect("table and item are set");
+        match Retry::default().run(|| self.0.put(put.clone())).await {
+            Ok(()) | Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(()),
+            Err(error) => Err(AnswersError::during("keeping the answer of a command")(error)),
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod machine;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_function::{Call, Issuers, MESSAGE_BYTES_MAX, Service, message};
 use ringfence_local::queue_poller::{batch, failed};
 use ringfence_local::queues::Queues;
@@ -268,7 +269,13 @@ async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
     let mut given_up = answers.find("p1").await.unwrap().unwrap();
     (given_up.state, given_up.answer) = (CommandState::Failed, None);
     given_up.tries = TRIES_MAX;
-    answers.keep(&given_up, world.dynamo.clock.now_ms()).await.unwrap();
+    let keep = async || answers.keep(&given_up, world.dynamo.clock.now_ms()).await.unwrap();
+    keep().await;
+    assert_eq!(world.states(&["p1"]).await, ["accepted"], "a late write takes no answer away");
+    let item = world.dynamo.client.delete_item().table_name("ViewTable");
+    let item = item.key("view", AttributeValue::S("$Command-p1".to_owned()));
+    item.key("id", AttributeValue::S("ANSWER".to_owned())).send().await.unwrap();
+    keep().await;
     let (status, _) = world.give_as(&caller("p1"), PLACE, &place("o-2", "lamp")).await;
     assert_eq!((status, world.queues.messages()[COMMANDS].len()), (422, 0));
     world.give(PLACE, "p1", &place("o-1", "lamp")).await;
