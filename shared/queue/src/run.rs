@@ -96,8 +96,6 @@ impl Batch<'_> {
         };
         let known = self.answers.find(&queued.command_id).await;
         let known = known.map_err(|error| self.failed(message, &queued, &error))?;
-        // The read may have taken long.
-        self.check_time()?;
         let answer = match &known {
             // Its answer or its letter was kept, and then the message was not deleted.
             Some(known) if known.state.is_answered() => return Ok(()),
@@ -113,7 +111,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Carries out a command of which `known` is known. `answer` waits. Returns what is known afterwards.
+    /// Carries out a command of which `known` is known, and of which `answer` says that it waits. Returns what is known
+    /// afterwards.
     async fn carry_out(
         &self,
         message: &Delivered<'_>,
@@ -135,6 +134,8 @@ impl Batch<'_> {
             }
             known = Some(standing);
         }
+        // What the table was asked may have taken long.
+        self.check_time()?;
         let (state, document) = match self.answered(queued).await {
             Ok(accepted) => (CommandState::Accepted, accepted),
             Err(problem) if problem.settles_command() => {

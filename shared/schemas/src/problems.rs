@@ -55,7 +55,7 @@ const OF_COMMANDS: [Answer; 6] = [
         name: "Unavailable",
         kinds: &["throttled", "unavailable", "unknown-type", "newer-version"],
         about: "The log is busy, does not answer, or has an event that this function does not know yet. Nothing is \
-                written, unless the gateway answers; repeat the command with its idempotency key.",
+                written. If the gateway answers, the command may have taken effect. Repeat it with its idempotency key.",
     },
     Answer {
         status: 504,
