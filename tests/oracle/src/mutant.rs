@@ -67,10 +67,9 @@ impl Mutant {
     #[must_use]
     pub fn subject(self) -> Subject {
         match self {
-            Self::WrongLane
-            | Self::OvertakenAdvances
-            | Self::ReceiptOverwrites
-            | Self::LateAsk => Subject::Lanes,
+            Self::WrongLane | Self::OvertakenAdvances | Self::ReceiptOverwrites | Self::LateAsk => {
+                Subject::Lanes
+            }
             Self::AnswerOverwrites => Subject::Queue,
             _ => Subject::Commands,
         }
@@ -81,7 +80,8 @@ impl Mutant {
         let has = |name: &str, text: &str| request[name].to_string().contains(text);
         let is_loosened = match self {
             Self::OvertakenAdvances => {
-                has("UpdateExpression", "#checkpoint = :to") && !has("UpdateExpression", "#sentBack")
+                has("UpdateExpression", "#checkpoint = :to")
+                    && !has("UpdateExpression", "#sentBack")
             }
             Self::ReceiptOverwrites => has("Item", "LANE#"),
             Self::LateAsk => has("UpdateExpression", "#ask = :ask"),

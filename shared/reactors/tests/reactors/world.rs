@@ -82,7 +82,6 @@ pub(crate) struct Sent {
     /// What the next letters of an event meet; `None` lets one arrive.
     pub(crate) failures: BTreeMap<String, Vec<Option<Failed>>>,
     /// Called before and after a letter arrives.
-    pub(crate) point: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
     /// How long it takes to send a letter.
     pub(crate) takes: Duration,
     /// The event whose letters end the process.
@@ -139,11 +138,11 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     }
 
     async fn run(&self, letter: &u32, delivery: &Delivery<'_>) -> Result<(), Failed> {
-        let (point, failure, takes) = {
+        let (failure, takes) = {
             let mut sent = self.0.0.lock().unwrap();
             let failures = sent.failures.get_mut(&delivery.event().id());
             let failure = failures.filter(|of| !of.is_empty()).map(|of| of.remove(0));
-            (sent.point.clone(), failure.flatten(), sent.takes)
+            (failure.flatten(), sent.takes)
         };
         sleep(takes).await;
         let is_deadly = {
@@ -154,8 +153,7 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
             }
             is_deadly
         };
-        let is_broken = || point.as_ref().is_some_and(|point| point());
-        if is_deadly || is_broken() {
+        if is_deadly {
             std::future::pending::<()>().await;
         }
         if let Some(failure) = failure {
@@ -165,9 +163,6 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
         let lane = Self::LANE.of(event);
         let arrived = (lane, delivery.key(), format!("{}/{letter}", event.id()));
         self.0.0.lock().unwrap().all.push(arrived);
-        if is_broken() {
-            std::future::pending::<()>().await;
-        }
         Ok(())
     }
 }

@@ -1,11 +1,9 @@
 //! Deadlines on the tables of the template: what they cost, what becomes of a command that clears nothing, and looking ahead.
 
-
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use futures::future::join;
 use ringfence::kit::id;
 use ringfence::prelude::{Command, Due, Never, Slice};
 use ringfence::{
@@ -15,9 +13,8 @@ use ringfence::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
 use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_dynamo::{Clock, Random, Retry, Usage};
+use ringfence_dynamo::{Clock, Retry, Usage};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_local::bound;
 use ringfence_local::template::Template;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_testing::Dynamo;

@@ -130,7 +130,8 @@ impl Far {
         };
         let of_event = state.arrivals.iter().filter(|of| of.event == event);
         let last = of_event.clone().map(|of| of.again).max();
-        let arrived: BTreeSet<_> = of_event.filter(|of| Some(of.again) == last).map(|of| of.n).collect();
+        let arrived: BTreeSet<_> =
+            of_event.filter(|of| Some(of.again) == last).map(|of| of.n).collect();
         (arrived.len() == expected.letters, expected.is_refused)
     }
 
@@ -304,7 +305,8 @@ impl Check<'_> {
             for (n, later) in expected.iter().enumerate() {
                 let moments = (0..later.letters).filter_map(|n| first.get(&(&*later.id, n)));
                 let Some(begun) = moments.clone().min() else { continue };
-                let is_skipped = |of: &Expected| asks.iter().any(|ask| ask.is_skip && ask.event == of.id);
+                let is_skipped =
+                    |of: &Expected| asks.iter().any(|ask| ask.is_skip && ask.event == of.id);
                 if !moments.is_sorted() && !is_skipped(later) {
                     return Err(format!("the effects of {later:?} are not in order: {first:?}"));
                 }

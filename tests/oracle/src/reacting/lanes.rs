@@ -8,7 +8,8 @@ use futures::FutureExt;
 use futures::future::{LocalBoxFuture, join, join_all};
 use ringfence::prelude::*;
 use ringfence::{
-    Append, Appended, BoundaryId, Envelope, Event, EventLog, Lane, NewEvent, SequencedEvent, id_type,
+    Append, Appended, BoundaryId, Envelope, Event, EventLog, Lane, NewEvent, SequencedEvent,
+    id_type,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Random, Retry};
@@ -130,7 +131,9 @@ impl Handler for Post {
     }
 
     fn plan(&self, event: &SequencedEvent) -> Result<usize, Failed> {
-        Ok(event.data["letters"].as_u64().map_or(0, |letters| usize::try_from(letters).unwrap_or(0)))
+        Ok(event.data["letters"]
+            .as_u64()
+            .map_or(0, |letters| usize::try_from(letters).unwrap_or(0)))
     }
 
     fn carry_out<'a>(
@@ -205,7 +208,8 @@ impl World {
             let event: NewEvent = match is_noted {
                 true => Noted { order_id }.into(),
                 false => {
-                    Asked { order_id, customer_id, letters: u32::try_from(letters).unwrap_or(1) }.into()
+                    Asked { order_id, customer_id, letters: u32::try_from(letters).unwrap_or(1) }
+                        .into()
                 }
             };
             let _alone = self.publishing.lock().await;
@@ -304,11 +308,14 @@ impl World {
         let n = self.far.send_back(usize::try_from(to).unwrap_or(0), is_again);
         let sent = table.send_back(NAME, place, is_again).await;
         self.storm.note(|| format!("sent back to {to}, again: {is_again}: {sent:?}"));
-        self.far.sent_back(n, match sent {
-            Ok(()) => Some(true),
-            Err(ReactorError::HasParked { .. }) => Some(false),
-            Err(_) => None,
-        });
+        self.far.sent_back(
+            n,
+            match sent {
+                Ok(()) => Some(true),
+                Err(ReactorError::HasParked { .. }) => Some(false),
+                Err(_) => None,
+            },
+        );
     }
 
     /// Runs until all is done; persons look at what waits for them.

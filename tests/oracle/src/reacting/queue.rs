@@ -135,8 +135,7 @@ impl World {
     /// A caller asks what became of a command.
     async fn look(&self, given: &Given, random: &mut Random) {
         let known = self.known(given);
-        let (status, answer) =
-            self.ask("GET", &json!({ "id": given.id }), given, "", random).await;
+        let (status, answer) = self.ask("GET", &json!({ "id": given.id }), given, "", random).await;
         self.storm.note(|| format!("a caller looks for {}: {status} {answer}", given.id));
         if status == 200 {
             self.note_answer(given, known, answer);
@@ -291,13 +290,19 @@ impl World {
                 let (Some(given), false) = (given, taken[..n].contains(id)) else { continue };
                 let after = given.after(coins);
                 if after.is_some() != effects.contains(id) {
-                    return Err(format!("{id} finds {coins} coins; taken {taken:?}, done {effects:?}"));
+                    return Err(format!(
+                        "{id} finds {coins} coins; taken {taken:?}, done {effects:?}"
+                    ));
                 }
                 coins = after.unwrap_or(coins);
             }
             let in_order: Vec<_> = taken.iter().filter(|of| effects.contains(of)).collect();
             let mut seen = Vec::new();
-            in_order.into_iter().for_each(|of| if !seen.contains(&of) { seen.push(of) });
+            in_order.into_iter().for_each(|of| {
+                if !seen.contains(&of) {
+                    seen.push(of)
+                }
+            });
             if !seen.iter().copied().eq(&effects) {
                 return Err(format!("taken {taken:?}, done {effects:?}"));
             }

@@ -95,7 +95,11 @@ impl Slice for TakeCoin {
 
     fn decide(&self, till: &Till, _: &CommandContext) -> Result<Vec<CoinTaken>, Rejection> {
         let Self { till_id } = self.clone();
-        if till.coins < COINS_MAX { Ok(vec![CoinTaken { till_id }]) } else { Err(Rejection::TillFull) }
+        if till.coins < COINS_MAX {
+            Ok(vec![CoinTaken { till_id }])
+        } else {
+            Err(Rejection::TillFull)
+        }
     }
 }
 

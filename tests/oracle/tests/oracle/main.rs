@@ -11,9 +11,9 @@ use ringfence_oracle::{
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 60;
 /// Of lanes, of the queue and of dues.
-const LANES: u64 = 20;
-const QUEUES: u64 = 25;
-const DUES: u64 = 10;
+const LANES: u64 = 14;
+const QUEUES: u64 = 16;
+const DUES: u64 = 6;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;

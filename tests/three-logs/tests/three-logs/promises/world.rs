@@ -219,7 +219,8 @@ impl Tabled {
         let spoil = self.table.client.update_item().table_name(&self.table.name);
         let spoil = spoil.key(keys[0], AttributeValue::S(of.0.to_owned()));
         let spoil = spoil.key(keys[1], AttributeValue::N(of.1.to_string()));
-        let spoil = spoil.update_expression("SET #a = :a").expression_attribute_names("#a", attribute);
+        let spoil =
+            spoil.update_expression("SET #a = :a").expression_attribute_names("#a", attribute);
         let spoil = spoil.expression_attribute_values(":a", AttributeValue::N("9".to_owned()));
         spoil.send().await.expect("it is spoilt");
     }
