@@ -81,7 +81,6 @@ pub(crate) struct Sent {
     pub(crate) all: Vec<(BoundaryId, String, String)>,
     /// What the next letters of an event meet; `None` lets one arrive.
     pub(crate) failures: BTreeMap<String, Vec<Option<Failed>>>,
-    /// Called before and after a letter arrives.
     /// How long it takes to send a letter.
     pub(crate) takes: Duration,
     /// The event whose letters end the process.

@@ -24,8 +24,7 @@ use tokio::time::{sleep, timeout};
 
 use super::far::{Expected, Far, Promise};
 use super::storm::{LATE_MAX_MS, Storm};
-use super::tables;
-use crate::table::TABLE;
+use crate::table::{TABLE, tables};
 use crate::weather::CALLER;
 use crate::{Kind, Mutant, Schedule, Tally};
 

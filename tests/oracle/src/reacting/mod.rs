@@ -19,21 +19,3 @@ pub(crate) use queue::STEPS as QUEUE_STEPS;
 pub(crate) use dues::run as dues;
 pub(crate) use lanes::run as lanes;
 pub(crate) use queue::run as queue;
-
-use ringfence::Catalog;
-use ringfence_local::engine::Engine;
-
-use crate::table::{TABLE, table};
-
-/// The tables of a log with this catalog, of its index and of the views.
-fn tables(engine: &Engine, catalog: &Catalog) {
-    engine.create_table(&table(catalog, false), TABLE).expect("a table");
-    let layouts =
-        [("index", ringfence_feed::table_layout()), ("views", ringfence_views::table_layout())];
-    for (name, layout) in layouts {
-        let mut properties = layout.properties();
-        // As for that of the log, nobody reads the stream here.
-        properties.as_object_mut().expect("a map").remove("StreamSpecification");
-        engine.create_table(&properties, name).expect("a table");
-    }
-}

@@ -17,9 +17,8 @@ use tokio::time::{sleep, timeout};
 
 use super::line::Line;
 use super::storm::{LATE_MAX_MS, Storm};
-use super::tables;
 use super::tills::{COINS_MAX, Tills};
-use crate::table::TABLE;
+use crate::table::{TABLE, tables};
 use crate::weather::CALLER;
 use crate::{Kind, Mutant, Schedule, Tally};
 
