@@ -25,7 +25,7 @@ pub(crate) fn tables(engine: &Engine, catalog: &Catalog) {
         [("index", ringfence_feed::table_layout()), ("views", ringfence_views::table_layout())];
     for (name, layout) in layouts {
         let mut properties = layout.properties();
-        // As for that of the log, nobody reads the stream here.
+        // Nobody reads these streams here either.
         properties.as_object_mut().expect("a map").remove("StreamSpecification");
         engine.create_table(&properties, name).expect("a table");
     }

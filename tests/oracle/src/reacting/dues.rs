@@ -255,7 +255,7 @@ impl World {
         of_bell
     }
 
-    /// A bell that is set anew rings with the next sweep, whatever became of its earlier times. In the end none is left.
+    /// A bell that is set once more rings with the next sweep, whatever became of its earlier times. In the end none is left.
     async fn rest(&self) -> Result<(), String> {
         let (random, clock) = (&mut self.storm.random(STEPS), Clock::running(self.storm.now_ms()));
         for bell in BELLS {
@@ -268,7 +268,7 @@ impl World {
         for bell in BELLS {
             let last = self.events(bell).await.pop();
             if last.is_none_or(|event| event.event_type != BellRung::NAME) {
-                return Err(format!("{bell} is set anew and does not ring: {swept:?}"));
+                return Err(format!("{bell} is set once more and does not ring: {swept:?}"));
             }
         }
         self.show(&self.calm, &clock).await;

@@ -34,7 +34,7 @@ struct Arrival {
     n: usize,
     /// How often the reactor had been sent back to do all again.
     again: u32,
-    /// Whether the run was told so.
+    /// Whether the run knows it.
     is_answered: bool,
     at: u64,
 }

@@ -19,7 +19,7 @@ use crate::{Kind, Mutant, Schedule, Tally};
 const AHEAD: (usize, usize) = (usize::MAX, 0);
 /// Clocks differ by at most this, either way.
 const SKEW_MAX_MS: u64 = 300_000;
-/// A lag may take as long as a lease or a pause.
+/// The steps of a schedule begin within one of these: at once, or with a lease or a pause between them.
 const SPANS_MS: [u64; 4] = [500, 5_000, 20_000, 3_600_000];
 /// A stray request takes effect at most this long after its caller gave it up, in milliseconds.
 pub(crate) const LATE_MAX_MS: u64 = 20_000;
@@ -232,8 +232,8 @@ impl Director for Storm {
 
 /// Which item a request is about, and what it changes, for the report of a difference.
 fn key(request: &Value) -> String {
-    let is_told = |name: &&str| request.get(name).is_some();
-    let told = ["Key", "UpdateExpression", "Item", "TransactItems"].into_iter().filter(is_told);
-    let told: Vec<_> = told.map(|name| request[name].to_string()).collect();
-    told.join(" ").chars().filter(|c| *c != '"').take(300).collect()
+    let is_there = |name: &&str| request.get(name).is_some();
+    let parts = ["Key", "UpdateExpression", "Item", "TransactItems"].into_iter().filter(is_there);
+    let parts: Vec<_> = parts.map(|name| request[name].to_string()).collect();
+    parts.join(" ").chars().filter(|c| *c != '"').take(300).collect()
 }
