@@ -14,7 +14,7 @@ const SCHEDULES: u64 = 60;
 /// Of lanes, of the queue and of dues.
 const LANES: u64 = 14;
 const QUEUES: u64 = 16;
-const DUES: u64 = 6;
+const DUES: u64 = 8;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
