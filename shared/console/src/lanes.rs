@@ -100,7 +100,8 @@ fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {
     }
 }
 
-/// Notes what a person wants of a lane. The reactor does it within a minute. If the lane has moved on, the page says so.
+/// Notes what a person wants of a lane. The reactor does it within a minute. If the lane has moved on, the page says
+/// so.
 pub(crate) async fn ask(
     State(site): State<Arc<Site>>,
     Path(reactor): Path<String>,

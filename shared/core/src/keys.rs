@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoundaryId, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, place::hash};
 
-/// The keys of a slice's commands whose events were read. A caller's key is remembered for as long as a repeat has to be
-/// recognized. The key of a reaction or a due has no such end: where it may have been forgotten, everything is read.
+/// The keys of a slice's commands whose events were read. A caller's key is remembered for as long as a repeat has to
+/// be recognized. The key of a reaction or a due has no such end: where it may have been forgotten, everything is read.
 ///
 /// A snapshot has them too, so they are kept short: half of each key's hash, under the partition and the day of its
 /// event. Two keys can have the same. Then everything is read.

@@ -32,7 +32,8 @@ use crate::{
 /// The most keys of one BatchGetItem.
 pub const BATCH_KEYS_MAX: usize = 100;
 const UNPROCESSED: &str = "all of the batch is unprocessed";
-const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call `overwrite`";
+const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call \
+                             `overwrite`";
 
 /// One table. Nothing else has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
@@ -90,7 +91,8 @@ fn refused_gets(failure: &Failure) -> f64 {
     }
 }
 
-/// A write may be sent twice, and its first send may arrive late. Under a condition on what was read, that changes nothing.
+/// A write may be sent twice, and its first send may arrive late. Under a condition on what was read, that changes
+/// nothing.
 fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
     condition.map(drop).ok_or_else(|| Failure::Permanent { source: UNCONDITIONED.into() })
 }
@@ -238,8 +240,8 @@ impl Table {
         self.overwrite(put).await
     }
 
-    /// Carries out one put that needs no condition. A send that arrives late puts its item over a newer one: the caller says
-    /// why that does no harm.
+    /// Carries out one put that needs no condition. A send that arrives late puts its item over a newer one: the caller
+    /// says why that does no harm.
     ///
     /// # Errors
     /// The request failed.

@@ -155,8 +155,8 @@ impl Checkpoints {
     /// back, the reader reads events again.
     ///
     /// # Errors
-    /// [`FeedError::Moved`] if the reader has moved on meanwhile, and it is not known whether from `to`; a request that fails
-    /// for good or too often.
+    /// [`FeedError::Moved`] if the reader has moved on meanwhile, and it is not known whether from `to`; a request that
+    /// fails for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
             let item = self.item(reader).await?;

@@ -57,8 +57,8 @@ pub(crate) fn parked_key(reactor: &str, lane: &BoundaryId) -> Item {
     key(reactor, format!("{PARKED}{}", short(lane.as_str())))
 }
 
-/// The name of a lane, or the beginning of a long one with a hash of all of it. That is longer than any name that is kept
-/// whole, so no lane has it as its name.
+/// The name of a lane, or the beginning of a long one with a hash of all of it. That is longer than any name that is
+/// kept whole, so no lane has it as its name.
 fn short(lane: &str) -> String {
     if lane.len() <= LANE_BYTES_MAX {
         return lane.to_owned();

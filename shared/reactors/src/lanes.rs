@@ -110,8 +110,8 @@ impl Run {
         self.until.set(now + self.end.saturating_duration_since(now) / 2);
     }
 
-    /// Lanes whose event has failed and is tried again later. A lane that catches up is none, and one whose event lies after
-    /// the checkpoint would wait for ever if the checkpoint did not move.
+    /// Lanes whose event has failed and is tried again later. A lane that catches up is none, and one whose event lies
+    /// after the checkpoint would wait for ever if the checkpoint did not move.
     pub(crate) fn waiting(&self) -> usize {
         let waits = |lane: &&ParkedLane| {
             let is_tried_again = lane.next_ms.is_some() && lane.asked.is_none();

@@ -1,8 +1,8 @@
 //! The requests that change which lanes are parked, and what a person asks for.
 //!
 //! A person asks beside the run that has the lease, and means one event. So a request of the run that would remove what a
-//! person has asked for has the condition that nobody has asked since the run has read the lane. A person's request has the
-//! condition that the lane is as it was read, so one that arrives late does not take the place of a newer one.
+//! person has asked for has the condition that nobody has asked since the run has read the lane. A person's request has
+//! the condition that the lane is as it was read, so one that arrives late does not take the place of a newer one.
 
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
@@ -31,8 +31,9 @@ fn is_asked(lane: &ParkedLane) -> (&'static str, Option<(&'static str, Attribute
 }
 
 impl ReactorTable {
-    /// Notes that a lane waits or is parked, if the run still has its lease. `was` is the lane as the run knows it. If a person
-    /// has asked since, and means the event for which the lane waits now, that stays. Returns the lane as it is noted.
+    /// Notes that a lane waits or is parked, if the run still has its lease. `was` is the lane as the run knows it. If
+    /// a person has asked since, and means the event for which the lane waits now, that stays. Returns the lane as it
+    /// is noted.
     pub(crate) async fn park(
         &self,
         reactor: &str,
@@ -170,8 +171,8 @@ impl ReactorTable {
     /// next run does it: it is the one writer of its lanes.
     ///
     /// # Errors
-    /// [`ReactorError::NotParked`], also if the lane waits for another event by now; [`ReactorError::AskedSince`]; a request
-    /// that fails for good or too often.
+    /// [`ReactorError::NotParked`], also if the lane waits for another event by now; [`ReactorError::AskedSince`]; a
+    /// request that fails for good or too often.
     pub async fn ask(
         &self,
         reactor: &str,

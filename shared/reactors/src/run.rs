@@ -99,7 +99,8 @@ impl<H: Handler> Lanes<H> {
         Ok((!has_due).then_some(idle))
     }
 
-    /// Where a reactor begins that has never run. The lease notes it, so a run that fails afterwards passes over nothing.
+    /// Where a reactor begins that has never run. The lease notes it, so a run that fails afterwards passes over
+    /// nothing.
     async fn first(&self, standing: &ReactorStanding) -> Result<Checkpoint, ReactorError> {
         if let Some(checkpoint) = standing.checkpoint {
             return Ok(checkpoint);

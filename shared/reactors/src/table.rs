@@ -94,9 +94,9 @@ impl ReactorTable {
         }
     }
 
-    /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read; returns it
-    /// as it was before the lease was taken. If another run has the lease, the item notes that the bell has rung. That run then
-    /// looks once more before it ends.
+    /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read;
+    /// returns it as it was before the lease was taken. If another run has the lease, the item notes that the bell has
+    /// rung. That run then looks once more before it ends.
     pub(crate) async fn take(
         &self,
         reactor: &str,
@@ -300,7 +300,8 @@ impl ReactorTable {
             let sent = self.step(
                 reactor,
                 &lease,
-                ", #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = :again, #sentBack = :mine REMOVE #until, #trying",
+                ", #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = :again, #sentBack = :mine \
+                 REMOVE #until, #trying",
                 "",
                 vec![
                     (":to", place(to)),
