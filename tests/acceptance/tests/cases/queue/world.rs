@@ -57,6 +57,24 @@ impl World {
         self.function.answer(Call { payload, request_id, function, time }).await.unwrap()
     }
 
+    /// The answer to a request of a caller.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        parameters: Value,
+        caller: &Caller,
+        body: &str,
+    ) -> Value {
+        self.call(json!({
+            "headers": caller.headers,
+            "pathParameters": parameters,
+            "requestContext": { "http": { "method": method }, "authorizer": caller.authorizer },
+            "body": body,
+            "isBase64Encoded": false,
+        }))
+        .await
+    }
+
     /// Status and body of a request of a caller.
     pub(super) async fn ask(
         &self,
@@ -65,15 +83,7 @@ impl World {
         caller: &Caller,
         body: &str,
     ) -> (u64, Value) {
-        let answer = self
-            .call(json!({
-                "headers": caller.headers,
-                "pathParameters": parameters,
-                "requestContext": { "http": { "method": method }, "authorizer": caller.authorizer },
-                "body": body,
-                "isBase64Encoded": false,
-            }))
-            .await;
+        let answer = self.request(method, parameters, caller, body).await;
         let body = serde_json::from_str(answer["body"].as_str().unwrap()).unwrap();
         (answer["statusCode"].as_u64().unwrap(), body)
     }
