@@ -25,7 +25,11 @@ impl AggregateTable {
         let send = || async move {
             match prepared.entries.as_slice() {
                 // A single event needs no transaction, which would cost twice as much.
-                [entry @ Entry { item: Some(item), .. }] => self.dynamo.put(entry.put(item)).await,
+                [entry @ Entry { item: Some(item), .. }] => match entry.forced {
+                    // As Castore does: whoever forces an event wants it whatever is there.
+                    true => self.dynamo.overwrite(entry.put(item)).await,
+                    false => self.dynamo.put(entry.put(item)).await,
+                },
                 entries => {
                     let actions = entries.iter().map(Entry::action).collect();
                     self.dynamo.transact(actions, &prepared.push_id).await

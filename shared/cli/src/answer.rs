@@ -32,7 +32,9 @@ pub(crate) struct Arguments {
 pub(crate) async fn answer(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { id, api, token } = arguments;
     let api = Api::at(api, token.as_deref()).await?;
-    let answer = api.get(&format!("commands/{}", encoded(id).replace('/', "%2F"))).await?;
+    let part = |text: &str| encoded(text).replace('/', "%2F");
+    // API Gateway decodes it once, and the stack decodes what is left.
+    let answer = api.get(&format!("commands/{}", part(&part(id)))).await?;
     say!("{}", answer.document);
     let waits = answer.state() == Some("pending");
     Ok(if waits { ExitCode::from(FAILED) } else { answer.code() })

@@ -122,12 +122,15 @@ impl Display for Redriven {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { done, sent, left, more } = self;
         for Tried { name, whose, history, kept, fate } in left {
-            let kept = kept.as_deref().unwrap_or("it does not say why");
-            match fate.cause() {
-                Some(cause) => {
+            match (fate.cause(), kept) {
+                (Some(cause), Some(kept)) => {
                     write_line!(f, "stays  {name}{whose}{history}: {cause} (kept: {kept})")?;
                 }
-                None => write_line!(f, "kept   {name}{whose}{history}: {kept}")?,
+                (Some(cause), None) => write_line!(f, "stays  {name}{whose}{history}: {cause}")?,
+                (None, kept) => {
+                    let kept = kept.as_deref().unwrap_or("it does not say why");
+                    write_line!(f, "kept   {name}{whose}{history}: {kept}")?;
+                }
             }
         }
         if *more != Some(0) {

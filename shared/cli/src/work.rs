@@ -105,7 +105,8 @@ pub async fn each(
 
 impl Fate {
     /// Why the letter stays.
-    pub(crate) fn cause(&self) -> Option<&str> {
+    #[must_use]
+    pub fn cause(&self) -> Option<&str> {
         match self {
             Self::Done | Self::Sent | Self::Left => None,
             Self::Stays(cause) => Some(cause),

@@ -5,14 +5,11 @@ use futures::future::try_join_all;
 use maud::html;
 use ringfence::{rfc3339, visible};
 use ringfence_dynamo::Clock;
-use ringfence_views::{DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
+use ringfence_views::{DUE_LATE_MS, DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
 
 use crate::part::Part;
 use crate::site::Site;
 use crate::views::UNNAMED;
-
-/// A command that is late by this much, in milliseconds, is stuck: 24 hours.
-const STUCK_MS: u64 = 24 * 60 * 60_000;
 
 /// What is due of each slice, and why it is still there.
 pub(crate) async fn all(site: &Site) -> Part {
@@ -34,8 +31,8 @@ async fn read(reader: &DueReader, dues: &[&Definition], now_ms: u64) -> Result<V
 }
 
 fn of(dues: &[&str], standing: &[DueStanding], now_ms: u64) -> Part {
-    let is_stuck = |it: &DueStanding| {
-        it.earliest_ms.is_some_and(|earliest| now_ms.saturating_sub(earliest) >= STUCK_MS)
+    let is_late = |it: &DueStanding| {
+        it.earliest_ms.is_some_and(|earliest| now_ms.saturating_sub(earliest) > DUE_LATE_MS)
     };
     let markup = html! {
         @if dues.is_empty() { p { "No slice has deadlines." } }
@@ -47,7 +44,7 @@ fn of(dues: &[&str], standing: &[DueStanding], now_ms: u64) -> Part {
                     tbody {
                         @for (due, it) in dues.iter().zip(standing) {
                             tr {
-                                th scope="row" { (due) @if is_stuck(it) { " " strong.bad { "stuck" } } }
+                                th scope="row" { (due) @if is_late(it) { " " strong.bad { "late" } } }
                                 td.number { (it.rows) @if it.is_more { "+" } }
                                 td { @if let Some(earliest) = it.earliest_ms { time { (rfc3339(earliest)) } } }
                                 td.number { (it.notes.len()) }
@@ -65,12 +62,12 @@ fn of(dues: &[&str], standing: &[DueStanding], now_ms: u64) -> Part {
             }
         }
     };
-    let stuck = standing.iter().filter(|it| is_stuck(it)).count();
+    let late = standing.iter().filter(|it| is_late(it)).count();
     Part::of(
         markup,
-        "no deadline is stuck",
-        stuck,
-        ["slice has a deadline that is stuck", "slices have deadlines that are stuck"],
+        "no deadline is late",
+        late,
+        ["slice has a deadline that is late", "slices have deadlines that are late"],
     )
 }
 
@@ -80,10 +77,10 @@ mod tests {
     use crate::part::Standing;
 
     #[test]
-    fn a_deadline_that_is_late_by_a_day_is_stuck_and_says_why() {
+    fn a_deadline_is_late_when_the_alarm_rings_and_says_why() {
         let note =
             DueNote { cause: "e/1".to_owned(), tries: 7, next_ms: 0, why: "<no>".to_owned() };
-        for (late_ms, is_wrong) in [(STUCK_MS - 1, false), (STUCK_MS, true)] {
+        for (late_ms, is_wrong) in [(DUE_LATE_MS, false), (DUE_LATE_MS + 1, true)] {
             let standing = DueStanding {
                 rows: 1,
                 is_more: false,

@@ -132,8 +132,11 @@ fn time(field: &str, text: &str) -> Result<Option<u64>, Problem> {
     }
     let forms =
         [text.to_owned(), format!("{text}Z"), format!("{text}:00Z"), format!("{text}T00:00:00Z")];
-    let wrong =
-        || Problem::bad(format!("{field}: write a time such as 2026-01-31T12:00:00, in UTC."));
+    let wrong = || {
+        Problem::bad(format!(
+            "{field}: write a time since 1970 such as 2026-01-31T12:00:00, in UTC."
+        ))
+    };
     forms.iter().find_map(|text| ms_of_rfc3339(text)).map(Some).ok_or_else(wrong)
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::Form;
 use axum::extract::State;
-use axum::response::Redirect;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Redirect, Response};
 use futures::future::try_join_all;
 use maud::{Markup, html};
 use ringfence::{BoundaryId, rfc3339, visible};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Checkpoint;
-use ringfence_reactors::{ParkedLane, ReactorTable, Unpark};
+use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 
 use crate::frame::{self, Cost, Path, Problem, encoded, given};
 use crate::part::Part;
@@ -28,8 +29,13 @@ fn table(site: &Site) -> Result<ReactorTable, Problem> {
 
 /// What reads the index lane by lane, how far each is, and its lanes that wait or are parked.
 pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Problem> {
+    lanes(&site, None).await
+}
+
+/// The same below why a request was not carried out.
+async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Problem> {
     let names = readers(&site.lists.stack);
-    let (table, index) = (table(&site)?, site.index());
+    let (table, index) = (table(site)?, site.index());
     let mut found = Vec::new();
     for name in &names {
         found.push((*name, table.standing(name).await?, table.parked(name).await?));
@@ -42,6 +48,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
         places.push(place(at, end, index.count(at, end).await?));
     }
     let main = html! {
+        @if let Some(refused) = refused { p role="alert" { (visible(&refused.to_string())) "." } }
         @if names.is_empty() { p { "The stack has no reactors and no ordered automations." } }
         @for ((name, standing, lanes), place) in found.iter().zip(&places) {
             h2 { (name) }
@@ -51,12 +58,12 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
                     Some(at) => { "Checkpoint " (at) ", " (place) ", since " time datetime=(standing.updated_at) { (standing.updated_at) } "." }
                 }
             }
-            @for lane in lanes { (of_lane(&site, name, lane)) }
+            @for lane in lanes { (of_lane(site, name, lane)) }
             @if lanes.is_empty() { p.note { "No lane waits." } }
         }
     };
     let cost: Cost = [index.meter(), table.meter()].into();
-    Ok(frame::page(&site, PATH, "Lanes", cost, &main))
+    Ok(frame::page(site, PATH, "Lanes", cost, &main))
 }
 
 /// How many lanes are parked, on the page of health.
@@ -93,12 +100,13 @@ fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {
     }
 }
 
-/// Notes what a person wants of a lane. The reactor does it within a minute.
+/// Notes what a person wants of a lane. The reactor does it within a minute. If the lane has moved on, the page says
+/// so.
 pub(crate) async fn ask(
     State(site): State<Arc<Site>>,
     Path(reactor): Path<String>,
     Form(form): Form<Vec<(String, String)>>,
-) -> Result<Redirect, Problem> {
+) -> Result<Response, Problem> {
     let lane = BoundaryId::stored(given(&form, "lane").unwrap_or_default());
     let event = given(&form, "event").unwrap_or_default();
     let ask = match (given(&form, "ask"), given(&form, "why").unwrap_or_default()) {
@@ -106,6 +114,11 @@ pub(crate) async fn ask(
         (Some("skip"), why) => Unpark::Skip(why.to_owned()),
         _ => Unpark::Retry,
     };
-    table(&site)?.ask(&reactor, &lane, event, &ask).await?;
-    Ok(Redirect::to(PATH))
+    match table(&site)?.ask(&reactor, &lane, event, &ask).await {
+        Ok(()) => Ok(Redirect::to(PATH).into_response()),
+        Err(moved @ (ReactorError::NotParked { .. } | ReactorError::AskedSince { .. })) => {
+            Ok((StatusCode::CONFLICT, lanes(&site, Some(&moved)).await?).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
 }

@@ -167,9 +167,10 @@ impl Place {
 /// Why a letter was kept, whose it is, what it has behind it, and why it stays.
 fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     html! {
-        (kept.as_deref().unwrap_or("It does not say why."))
+        @if let Some(kept) = kept { (kept) }
+        @else if fate.cause().is_none() { "It does not say why." }
         span.note { (whose.to_string()) (history.to_string()) }
-        @if let Fate::Stays(cause) = fate { span.bad { " It stays: " (cause) "." } }
+        @if let Some(cause) = fate.cause() { span.bad { " It stays: " (cause) "." } }
     }
 }
 

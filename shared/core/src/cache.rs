@@ -113,8 +113,8 @@ impl Model {
     }
 
     /// Whether it may have taken in events of the command with this key.
-    fn may_have(&self, record: Option<&CommandRecord>) -> bool {
-        record.is_some_and(|record| self.keys.may_have(&record.key))
+    fn may_have(&self, record: Option<&CommandRecord>, cause_ms: Option<u64>) -> bool {
+        record.is_some_and(|record| self.keys.may_have(record, cause_ms))
     }
 
     /// Forgets the command under way.
@@ -152,11 +152,12 @@ impl Recalled {
         decision: &mut dyn Decision,
         text: &str,
         record: Option<&CommandRecord>,
+        cause_ms: Option<u64>,
     ) -> Option<Self> {
         let (seen, last, keys) = decision.recall(text)?;
         let missing = seen.lasts().into_iter().map(|(id, at)| (id.clone(), at)).collect();
         let model = Model::of(seen, last, keys);
-        (!model.may_have(record)).then_some(Self { model, missing })
+        (!model.may_have(record, cause_ms)).then_some(Self { model, missing })
     }
 
     /// What the snapshot has seen.
@@ -213,10 +214,15 @@ impl<S: Slice> Decisions<S> {
 
     /// The state and the model of a query, unless it has read events of the command with this key: they are the answer,
     /// and have to be read.
-    pub(crate) fn take(&self, query: &Query, record: Option<&CommandRecord>) -> Option<Kept<S>> {
+    pub(crate) fn take(
+        &self,
+        query: &Query,
+        record: Option<&CommandRecord>,
+        cause_ms: Option<u64>,
+    ) -> Option<Kept<S>> {
         let models = self.models.as_ref()?;
         let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
-        (!kept.1.may_have(record)).then_some(kept)
+        (!kept.1.may_have(record, cause_ms)).then_some(kept)
     }
 
     pub(crate) fn put(&self, query: Query, state: S::State, model: Model) {

@@ -80,7 +80,7 @@ impl Envelope {
     }
 }
 
-/// How long a repeat of a command is recognized at least, in seconds: longer than a queue keeps a message (14
+/// How long a repeat of a caller's command is recognized at least, in seconds: longer than a queue keeps a message (14
 /// days), so that a message taken from a dead-letter queue is.
 pub const KEY_KEPT_SECONDS: u64 = 15 * 24 * 3_600;
 
@@ -109,6 +109,13 @@ impl CommandRecord {
         let id = format!("command#{}#{}", self.slice, escape(&self.key));
         limits::key("the idempotency key", &id)?;
         Ok(id)
+    }
+
+    /// Whether the key is that of a reaction or a due. A lane that is retried or a letter that is redriven repeats it
+    /// after any time, so such a key is never forgotten.
+    #[must_use]
+    pub fn is_of_event(&self) -> bool {
+        self.key.starts_with(REACTION)
     }
 
     /// SHA-256 of the command, in hexadecimal.

@@ -68,7 +68,7 @@ pub async fn handle<S: Slice>(
         Some(record) => envelope.marked(record),
         None => envelope.written_by(S::NAME),
     };
-    let (state, model) = decisions.take(&query, marks).unzip();
+    let (state, model) = decisions.take(&query, marks, envelope.cause_ms).unzip();
     let mut decision = DecisionOf { command, state: state.unwrap_or_default() };
     let command = UnderWay { slice: S::NAME, catalog, plan: &plan, marks };
     let (context, consistency) = (S::Context::NAME, S::CONSISTENCY);
@@ -196,7 +196,8 @@ impl Attempts<'_> {
         let UnderWay { catalog, plan, .. } = self.command;
         let Some(id) = decision.snapshot_id(plan, catalog) else { return Ok(None) };
         let kept = self.log.snapshot(&id, self.envelope).await?;
-        let recalled = kept.and_then(|text| Recalled::of(decision, &text, self.command.marks));
+        let (marks, cause_ms) = (self.command.marks, self.envelope.cause_ms);
+        let recalled = kept.and_then(|text| Recalled::of(decision, &text, marks, cause_ms));
         // A newer version of the program may have kept it, with events that this one does not know.
         let is_known = |recalled: &Recalled| {
             recalled

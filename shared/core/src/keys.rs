@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoundaryId, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, place::hash};
 
-/// The keys of a slice's commands whose events were read. A key is remembered for as long as a repeat has to be
-/// recognized.
+/// The keys of a slice's commands whose events were read. A caller's key is remembered for as long as a repeat has to
+/// be recognized. The key of a reaction or a due has no such end: where it may have been forgotten, everything is read.
 ///
 /// A snapshot has them too, so they are kept short: half of each key's hash, under the partition and the day of its
 /// event. Two keys can have the same. Then everything is read.
@@ -37,10 +37,20 @@ impl Keys {
         }
     }
 
-    /// Whether an event of the key may have been read.
-    pub(crate) fn may_have(&self, key: &str) -> bool {
-        let key = short(key);
-        self.0.values().flat_map(BTreeMap::values).flatten().any(|known| *known == key)
+    /// Whether an event of the command may have been read. Its events are later than its cause.
+    pub(crate) fn may_have(&self, record: &CommandRecord, cause_ms: Option<u64>) -> bool {
+        let key = short(&record.key);
+        let is_known =
+            || self.0.values().flat_map(BTreeMap::values).flatten().any(|known| *known == key);
+        is_known() || (record.is_of_event() && self.has_forgotten(cause_ms.unwrap_or(0)))
+    }
+
+    /// Whether a partition may have had keys after this time that are forgotten.
+    fn has_forgotten(&self, since_ms: u64) -> bool {
+        self.0
+            .values()
+            .filter(|days| days.len() as u64 == DAYS_KEPT)
+            .any(|days| days.first_key_value().is_some_and(|(first, _)| since_ms / DAY_MS < *first))
     }
 }
 
@@ -60,6 +70,12 @@ mod tests {
 
     use super::*;
     use crate::{Envelope, Metadata};
+
+    impl Keys {
+        fn has(&self, key: &str) -> bool {
+            self.may_have(&CommandRecord::new("rename", key, &()), None)
+        }
+    }
 
     fn noted<'a>(events: impl IntoIterator<Item = (u64, &'a str)>) -> Keys {
         let mut keys = Keys::default();
@@ -101,7 +117,7 @@ mod tests {
         let [a, b] = ["a", "b"].map(short);
         let days = BTreeMap::from([(0, vec![a, b, a]), (1, vec![a])]);
         assert_eq!(keys.0, BTreeMap::from([(BoundaryId::stored("p"), days)]));
-        assert!(keys.may_have("a") && keys.may_have("b") && !keys.may_have("c"));
+        assert!(keys.has("a") && keys.has("b") && !keys.has("c"));
     }
 
     #[test]
@@ -121,10 +137,10 @@ mod tests {
         let mut keys = noted([(0, "first"), (DAY_MS - 1, "last")].into_iter().chain(days(1..20)));
         // Another partition may be as far ahead as it wants, and a clock that is years ahead is one day.
         note(&mut keys, "q", [(0, "of q")].into_iter().chain(days(1_000..1_019)));
-        assert!(["first", "last", "of q"].iter().all(|key| keys.may_have(key)));
+        assert!(["first", "last", "of q"].iter().all(|key| keys.has(key)));
         note(&mut keys, "p", [(5_000 * DAY_MS, "ahead")]);
-        assert_eq!(["first", "last", "of q"].map(|key| keys.may_have(key)), [false, false, true]);
-        assert!(keys.may_have("later") && keys.may_have("ahead"));
+        assert_eq!(["first", "last", "of q"].map(|key| keys.has(key)), [false, false, true]);
+        assert!(keys.has("later") && keys.has("ahead"));
     }
 
     #[test]
@@ -134,6 +150,6 @@ mod tests {
         let text = serde_json::to_string(&keys).expect("it has a JSON");
         assert!(text.len() < 11 * names.len(), "{}", text.len());
         let read: Keys = serde_json::from_str(&text).expect("it is one");
-        assert!(names.iter().all(|key| read.may_have(key)) && !read.may_have("key"));
+        assert!(names.iter().all(|key| read.has(key)) && !read.has("key"));
     }
 }

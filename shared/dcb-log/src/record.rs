@@ -16,9 +16,9 @@ use crate::log::DcbLog;
 const COMMAND_HASH: &str = "commandHash";
 /// The command's events, as they are answered.
 const EVENTS: &str = "events";
-/// Seconds since 1970; the table's TTL attribute, on command items and snapshots only. The store deletes such an item
-/// some time afterwards, by its own clock. Until then a command item counts: if a writer judged by its clock that the
-/// time is over, a clock that is ahead would let a command take effect again.
+/// Seconds since 1970; the table's TTL attribute, on snapshots and command items of callers' keys only. The store
+/// deletes such an item some time afterwards, by its own clock. Until then a command item counts: if a writer judged by
+/// its clock that the time is over, a clock that is ahead would let a command take effect again.
 pub const EXPIRES_AT: &str = "expiresAt";
 const OPERATION: &str = "reading the record of a command";
 
@@ -34,8 +34,10 @@ pub(crate) fn item<'a>(
         (COMMAND_HASH.to_owned(), text(record.sha256())),
         (EVENTS.to_owned(), to_attribute(EVENTS, &json!(events))?),
         (RECORDED_AT.to_owned(), text(rfc3339(at))),
-        (EXPIRES_AT.to_owned(), number(at / 1_000 + KEY_KEPT_SECONDS)),
     ]);
+    if !record.is_of_event() {
+        item.insert(EXPIRES_AT.to_owned(), number(at / 1_000 + KEY_KEPT_SECONDS));
+    }
     Ok(item)
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn keep(log: &DcbLog, id: String, snapshot: String) {
     let table = log.table.clone();
     tokio::spawn(async move {
         let put = Put::builder().table_name(table.name()).set_item(Some(item)).build();
-        if let Err(failure) = table.put(put.expect("table and item are set")).await {
+        if let Err(failure) = table.overwrite(put.expect("table and item are set")).await {
             tracing::warn!(%failure, "{NOT_KEPT}");
         }
     });

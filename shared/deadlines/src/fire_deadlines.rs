@@ -25,7 +25,7 @@ pub struct FireDeadlines {
 
 impl Service for FireDeadlines {
     const NAME: &'static str = "fire-deadlines";
-    // A command that has begun may take five seconds.
+    // The commands that are under way are cut off then. The rest is for the line of the log.
     const ANSWER_TIME: Duration = Duration::from_secs(8);
     const TIME_DEFAULT: Duration = Duration::from_secs(50);
     type Of = Deadlines;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future::{join_all, try_join_all};
 use futures::stream::{FuturesUnordered, TryStreamExt};
 use ringfence_dynamo::Clock;
-use ringfence_function::{LOGGED_BYTES_MAX, bounded, chain};
+use ringfence_function::{LOGGED_BYTES_MAX, bounded, chain, has_time};
 use ringfence_views::{DueNote, DueReader, Generation, ViewError};
 use serde_json::Value;
 use tokio::select;
@@ -68,6 +68,8 @@ struct OfDue<'a> {
     live: Generation,
     /// Rows that are due up to this time are taken, in milliseconds since 1970.
     until_ms: u64,
+    /// When the sweep ends, in milliseconds since 1970.
+    end_ms: u64,
     room: Room<'a>,
     swept: &'a RefCell<Swept>,
 }
@@ -105,26 +107,30 @@ impl Sweep {
     pub async fn all(&self, time: Duration) -> Swept {
         let swept = &RefCell::new(Swept::default());
         let shared = &Semaphore::new(COMMANDS_AT_ONCE.saturating_sub(self.dues.len()));
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let end_ms = self.clock.now_ms().saturating_add(time_ms);
         let dues = self.dues.iter().map(async |due| {
-            if let Err(error) = self.due(due, Room::of_due(shared), swept).await {
+            if let Err(error) = self.due(due, Room::of_due(shared), end_ms, swept).await {
                 let (name, why) = (due.definition.name, chain(&error));
                 swept.borrow_mut().failures.push(format!("{name}: {why}"));
             }
         });
         // A command that is cut off has a key, so the next sweep finds what became of it.
         let is_over = timeout(time, join_all(dues)).await.is_err();
-        Swept { unfinished: is_over, ..swept.take() }
+        let swept = swept.take();
+        Swept { unfinished: swept.unfinished || is_over, ..swept }
     }
 
     async fn due(
         &self,
         due: &Opened,
         room: Room<'_>,
+        end_ms: u64,
         swept: &RefCell<Swept>,
     ) -> Result<(), ViewError> {
         let Some(live) = self.reader.live(&due.definition).await? else { return Ok(()) };
         let until_ms = self.clock.now_ms() + if due.looks_ahead { AHEAD_MS } else { 0 };
-        OfDue { sweep: self, due, live, until_ms, room, swept }.shards().await
+        OfDue { sweep: self, due, live, until_ms, end_ms, room, swept }.shards().await
     }
 }
 
@@ -135,9 +141,9 @@ impl OfDue<'_> {
         let seen = try_join_all(shards.map(|shard| self.shard(shard, &notes))).await?;
         let seen: BTreeSet<_> = seen.into_iter().flatten().collect();
         // The row of such a note was cleared, or its time was moved.
-        let notes = notes.into_inner().unwrap_or_default().into_keys();
-        for id in notes.filter(|id| !seen.contains(id)) {
-            self.sweep.reader.forget(&self.due.definition, &id).await?;
+        let notes = notes.into_inner().unwrap_or_default().into_iter();
+        for (id, note) in notes.filter(|(id, _)| !seen.contains(id)) {
+            self.sweep.reader.forget(&self.due.definition, &id, &note).await?;
         }
         Ok(())
     }
@@ -180,23 +186,28 @@ impl OfDue<'_> {
             let Some(row) = rows.remove(id) else { continue };
             // The index may show an earlier time of the row.
             let Some(at_ms) = row["due"].as_u64().filter(|at| *at <= until_ms) else { continue };
-            let note = notes.get(id).filter(|note| row["cause"] == *note.cause);
+            let noted = notes.get(id);
+            // If another event has set the row since, its command is another one.
+            let note = noted.filter(|note| row["cause"] == *note.cause);
             if self.sweep.keeps_pauses && note.is_some_and(|note| note.next_ms > clock.now_ms()) {
                 self.swept.borrow_mut().paused += 1;
             } else {
-                sent.push(self.row(id, at_ms, row, note));
+                let tries = note.map_or(0, |note| note.tries);
+                sent.push(self.row(id, at_ms, row, noted, tries));
             }
         }
         sent.try_collect().await
     }
 
-    /// Sends the command of a row when its time has come.
+    /// Sends the command of a row when its time has come. It was tried so often before. The note on the row may be about an
+    /// earlier command.
     async fn row(
         &self,
         id: &str,
         at_ms: u64,
         row: Value,
-        note: Option<&DueNote>,
+        noted: Option<&DueNote>,
+        tries: u32,
     ) -> Result<(), ViewError> {
         let Self { sweep: Sweep { reader, clock, .. }, due, .. } = *self;
         let ahead = Duration::from_millis(at_ms.saturating_sub(clock.now_ms()));
@@ -206,21 +217,25 @@ impl OfDue<'_> {
         let cause = row["cause"].as_str().unwrap_or_default().to_owned();
         let fired = {
             let _room = self.room.enter().await;
+            if !has_time(clock.now_ms(), self.end_ms) {
+                self.swept.borrow_mut().unfinished = true;
+                return Ok(());
+            }
             due.on.fire(id, row).await
         };
         let Err(why) = fired else {
             self.swept.borrow_mut().fired += 1;
-            return match note {
-                Some(_) => reader.forget(&due.definition, id).await,
+            return match noted {
+                Some(note) => reader.forget(&due.definition, id, note).await,
                 None => Ok(()),
             };
         };
         let why = bounded(&why, LOGGED_BYTES_MAX);
         self.swept.borrow_mut().note_left(format!("{} {id}: {why}", due.definition.name));
-        let tries = note.map_or(0, |note| note.tries) + 1;
+        let tries = tries + 1;
         let next_ms = clock.now_ms() + pause_ms(tries);
         let note = DueNote { cause, tries, next_ms, why };
-        reader.note(&due.definition, id, &note).await
+        reader.note(&due.definition, id, noted, &note).await
     }
 }
 

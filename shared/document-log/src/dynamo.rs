@@ -198,7 +198,7 @@ impl Store for DynamoStore {
         stream: &'a StreamName,
         calf: i64,
     ) -> BoxFuture<'a, Result<(), Failure>> {
-        Box::pin(self.table.delete(key(stream, calf)))
+        Box::pin(self.table.delete_for_good(key(stream, calf)))
     }
 
     fn streams(&self, after: Option<Item>) -> BoxFuture<'_, Result<Streams, Failure>> {

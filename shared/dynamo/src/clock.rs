@@ -119,6 +119,10 @@ pub(crate) fn jitter(most: Duration) -> Duration {
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
+/// What an error says of a text that [`ms_of_rfc3339`] does not read.
+pub const TIME_WANTED: &str =
+    "must be a time of RFC 3339 from 1970 to 9999, such as 2026-11-22T19:30:00Z";
+
 /// Milliseconds since 1970 of an RFC 3339 text, whatever its offset; the rest of the second is cut off.
 #[must_use]
 pub fn ms_of_rfc3339(text: &str) -> Option<u64> {
@@ -135,7 +139,10 @@ mod tests {
         let ms = Some(1_719_100_800_120);
         assert_eq!(ms_of_rfc3339("2024-06-23T00:00:00.120Z"), ms);
         assert_eq!(ms_of_rfc3339("2024-06-23T02:00:00.1200009+02:00"), ms);
-        assert_eq!(ms_of_rfc3339("yesterday"), None);
+        assert_eq!(ms_of_rfc3339("1970-01-01T00:00:00Z"), Some(0));
+        for wrong in ["yesterday", "1969-12-31T23:59:59.999Z", "10000-01-01T00:00:00Z"] {
+            assert_eq!(ms_of_rfc3339(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use aws_sdk_dynamodb::operation::transact_get_items::TransactGetItemsInput;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsInput;
 use aws_sdk_dynamodb::operation::update_item::UpdateItemInput;
 use aws_sdk_dynamodb::types::{
-    DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
+    Delete, DeleteRequest, Get, KeysAndAttributes, Put, ReturnConsumedCapacity, ReturnValue,
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
@@ -32,6 +32,8 @@ use crate::{
 /// The most keys of one BatchGetItem.
 pub const BATCH_KEYS_MAX: usize = 100;
 const UNPROCESSED: &str = "all of the batch is unprocessed";
+const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call \
+                             `overwrite`";
 
 /// One table. Nothing else has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
@@ -87,6 +89,12 @@ fn refused_gets(failure: &Failure) -> f64 {
         }
         _ => 0.0,
     }
+}
+
+/// A write may be sent twice, and its first send may arrive late. Under a condition on what was read, that changes
+/// nothing.
+fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
+    condition.map(drop).ok_or_else(|| Failure::Permanent { source: UNCONDITIONED.into() })
 }
 
 impl Table {
@@ -226,8 +234,18 @@ impl Table {
     /// Carries out one put without a transaction, at half the price.
     ///
     /// # Errors
-    /// The request failed, or the condition does not hold.
+    /// The request failed, has no condition, or the condition does not hold.
     pub async fn put(&self, put: Put) -> Result<(), Failure> {
+        conditioned(put.condition_expression.as_ref())?;
+        self.overwrite(put).await
+    }
+
+    /// Carries out one put that needs no condition. A send that arrives late puts its item over a newer one: the caller
+    /// says why that does no harm.
+    ///
+    /// # Errors
+    /// The request failed.
+    pub async fn overwrite(&self, put: Put) -> Result<(), Failure> {
         let bytes = [item_bytes(&put.item)];
         let request = PutItemInput::builder()
             .table_name(put.table_name)
@@ -246,12 +264,13 @@ impl Table {
     /// asks for.
     ///
     /// # Errors
-    /// The request failed, or the condition does not hold.
+    /// The request failed, has no condition, or the condition does not hold.
     pub async fn update(
         &self,
         update: Update,
         answer: Option<ReturnValue>,
     ) -> Result<Option<Item>, Failure> {
+        conditioned(update.condition_expression.as_ref())?;
         let request = UpdateItemInput::builder()
             .table_name(update.table_name)
             .set_key(Some(update.key))
@@ -266,17 +285,33 @@ impl Table {
         Ok(answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure)).attributes)
     }
 
-    /// Deletes an item, if it is there.
+    /// Carries out one delete without a transaction.
+    ///
+    /// # Errors
+    /// The request failed, has no condition, or the condition does not hold.
+    pub async fn delete(&self, delete: Delete) -> Result<(), Failure> {
+        conditioned(delete.condition_expression.as_ref())?;
+        let request = DeleteItemInput::builder()
+            .table_name(delete.table_name)
+            .set_key(Some(delete.key))
+            .set_condition_expression(delete.condition_expression)
+            .set_expression_attribute_names(delete.expression_attribute_names)
+            .set_expression_attribute_values(delete.expression_attribute_values);
+        answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure));
+        Ok(())
+    }
+
+    /// Deletes an item that nobody ever puts again, if it is there.
     ///
     /// # Errors
     /// The request failed.
-    pub async fn delete(&self, key: Item) -> Result<(), Failure> {
+    pub async fn delete_for_good(&self, key: Item) -> Result<(), Failure> {
         let delete = DeleteItemInput::builder().table_name(self.name()).set_key(Some(key));
         answer!(self, Write, delete);
         Ok(())
     }
 
-    /// Deletes some of at most 25 items. Returns how many.
+    /// Deletes some of at most 25 items that nobody ever puts again. Returns how many.
     ///
     /// # Errors
     /// The request failed, or left all items unprocessed.
@@ -315,60 +350,5 @@ impl Table {
     }
 }
 
-#[test]
-fn a_refused_request_counts_as_if_it_had_been_carried_out() {
-    use aws_sdk_dynamodb::types::AttributeValue;
-
-    let found = || Item::from([("a".to_owned(), AttributeValue::S("x".repeat(2_047)))]);
-    let throttled = || Failure::Throttled { source: UNPROCESSED.into() };
-    // Two kilobytes were there, and one was to be put.
-    for (failure, units) in [
-        (Failure::Condition(None), 1.0),
-        (Failure::Condition(Some(found())), 2.0),
-        (throttled(), 0.0),
-    ] {
-        assert!((refused_writes(&[1_024], &failure) - units).abs() < f64::EPSILON, "{failure:?}");
-    }
-    let reasons = [Reason::Condition(Some(found())), Reason::None, Reason::Conflict];
-    let cancelled = Failure::Cancelled(reasons.to_vec());
-    let writes = refused_writes(&[0, 1_025, 0], &cancelled);
-    assert!((writes - (4.0 + 4.0 + 2.0)).abs() < f64::EPSILON, "{writes}");
-    let gets = [&cancelled, &throttled()].map(refused_gets);
-    assert!((gets[0] - 6.0).abs() < f64::EPSILON && gets[1] == 0.0, "{gets:?}");
-}
-
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use aws_sdk_dynamodb::types::AttributeValue;
-    use serde_json::json;
-
-    use super::*;
-    use crate::wire::Wire;
-
-    #[tokio::test(start_paused = true)]
-    async fn what_is_never_processed_fails_and_what_is_missing_is_no_item() {
-        let answer = |operation: &str, _: &[u8]| {
-            let key = json!({ "id": { "S": "a" } });
-            let answer = match operation {
-                "BatchGetItem" => json!({ "UnprocessedKeys": { "events": { "Keys": [key] } } }),
-                "BatchWriteItem" => {
-                    json!({ "UnprocessedItems": { "events": [{ "DeleteRequest": { "Key": key } }] } })
-                }
-                _ => json!({ "Responses": [{ "Item": {} }, {}, { "Item": key }] }),
-            };
-            (200, answer.to_string().into_bytes())
-        };
-        let table = Table::new(Wire::default().client_of(Arc::new(answer)), "events");
-        let key = Item::from([("id".to_owned(), AttributeValue::S("a".into()))]);
-        let mut keys = vec![key.clone()];
-        let gave_up = table.get_some(Retry::default().attempts_max(2), &mut keys, true).await;
-        assert_eq!((gave_up.unwrap_err().attempts, keys.len()), (2, 1));
-        let all = [key.clone(), key.clone()];
-        assert!(matches!(table.delete_some(&all[..1]).await, Err(Failure::Throttled { .. })));
-        assert_eq!(table.delete_some(&all).await.unwrap(), 1);
-        let found = table.get_together(&[&all[..], &all[..1]].concat()).await.unwrap();
-        assert_eq!(found, [None, None, Some(key)]);
-    }
-}
+mod tests;

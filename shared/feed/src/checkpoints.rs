@@ -38,6 +38,17 @@ impl<C: Into<Option<Checkpoint>>> From<C> for Reached {
     }
 }
 
+/// What has become of a move.
+enum Moved {
+    There,
+    /// The reader was not where it was to be moved from.
+    Elsewhere {
+        found: Option<Checkpoint>,
+        /// Whether the move has had no effect. If the answer to an earlier send was lost, it may have had one.
+        is_known: bool,
+    },
+}
+
 /// A named reader of the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reader {
@@ -83,9 +94,7 @@ impl Checkpoints {
     /// # Errors
     /// A request that fails for good or too often.
     pub async fn reached(&self, reader: &str) -> Result<Reached, FeedError> {
-        let Some(item) = self.item(reader).await? else { return Ok(Reached::default()) };
-        let part = item.get(PART).and_then(|part| part.as_s().ok()).cloned();
-        Ok(Reached { checkpoint: Some(checkpoint_of(&item)?), part })
+        reached(self.item(reader).await?.as_ref())
     }
 
     /// A reader with the time of its checkpoint; `None` before its first checkpoint. A strong read.
@@ -133,19 +142,12 @@ impl Checkpoints {
         to: Checkpoint,
     ) -> Result<(), FeedError> {
         let from = from.into();
-        let send = || self.table.update(self.update(reader, &from, &to.into()), None);
-        match Retry::default().run(send).await {
-            Ok(_) => Ok(()),
-            Err(GaveUp { failure: Failure::Condition(item), unknown, .. }) => {
-                let found = item.as_ref().map(checkpoint_of).transpose()?;
-                // The move is our own: the answer to an earlier send was lost.
-                if unknown.is_some() && found == Some(to) {
-                    return Ok(());
-                }
+        match self.send(self.update(reader, &from, &to.into()), to).await? {
+            Moved::There => Ok(()),
+            Moved::Elsewhere { found, .. } => {
                 let reader = reader.to_owned();
                 Err(FeedError::Moved { reader, expected: from.checkpoint, found })
             }
-            Err(gave_up) => Err(failed("moving a checkpoint")(gave_up)),
         }
     }
 
@@ -153,10 +155,43 @@ impl Checkpoints {
     /// back, the reader reads events again.
     ///
     /// # Errors
-    /// A request that fails for good or too often.
+    /// [`FeedError::Moved`] if the reader has moved on meanwhile, and it is not known whether from `to`; a request that
+    /// fails for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
-        let set = || self.table.update(self.unconditional(reader, &to.into()), None);
-        Retry::default().run(set).await.map(drop).map_err(failed("setting a checkpoint"))
+        loop {
+            let item = self.item(reader).await?;
+            let from = reached(item.as_ref())?;
+            let mut update = self.update(reader, &from, &to.into());
+            // A reader that comes to the same place once more comes there at another time.
+            if let Some(since) = item.as_ref().and_then(|item| item.get(UPDATED_AT)) {
+                let values = update.expression_attribute_values.get_or_insert_default();
+                values.insert(":since".to_owned(), since.clone());
+                update.condition_expression.get_or_insert_default().push_str(" AND #at = :since");
+            }
+            match self.send(update, to).await? {
+                Moved::There => return Ok(()),
+                Moved::Elsewhere { is_known: true, .. } => {}
+                Moved::Elsewhere { found, .. } => {
+                    let (reader, expected) = (reader.to_owned(), from.checkpoint);
+                    return Err(FeedError::Moved { reader, expected, found });
+                }
+            }
+        }
+    }
+
+    async fn send(&self, update: Update, to: Checkpoint) -> Result<Moved, FeedError> {
+        match Retry::default().run(|| self.table.update(update.clone(), None)).await {
+            Ok(_) => Ok(Moved::There),
+            Err(GaveUp { failure: Failure::Condition(item), unknown, .. }) => {
+                let found = item.as_ref().map(checkpoint_of).transpose()?;
+                // The move is our own: the answer to an earlier send was lost.
+                if unknown.is_some() && found == Some(to) {
+                    return Ok(Moved::There);
+                }
+                Ok(Moved::Elsewhere { found, is_known: unknown.is_none() })
+            }
+            Err(gave_up) => Err(failed("moving a checkpoint")(gave_up)),
+        }
     }
 
     /// The action that moves a reader that is at `from`, for a transaction with what the reader writes.
@@ -181,22 +216,6 @@ impl Checkpoints {
     }
 
     fn update(&self, reader: &str, from: &Reached, to: &Reached) -> Update {
-        let mut update = self.unconditional(reader, to);
-        let values = update.expression_attribute_values.get_or_insert_default();
-        let mut is = |name: &str, value: Option<AttributeValue>| match value {
-            None => format!("attribute_not_exists(#{name})"),
-            Some(value) => {
-                values.insert(format!(":{name}Was"), value);
-                format!("#{name} = :{name}Was")
-            }
-        };
-        let checkpoint = is("checkpoint", from.checkpoint.map(number));
-        let part = is("part", from.part.as_ref().map(text));
-        update.condition_expression = Some(format!("{checkpoint} AND {part}"));
-        update
-    }
-
-    fn unconditional(&self, reader: &str, to: &Reached) -> Update {
         let (part, value) = match &to.part {
             None => (" REMOVE #part", None),
             Some(part) => (", #part = :part", Some((":part".to_owned(), text(part)))),
@@ -205,14 +224,25 @@ impl Checkpoints {
             (":to".to_owned(), number(to.checkpoint.unwrap_or_default())),
             (":at".to_owned(), text(rfc3339(self.clock.now_ms()))),
         ];
+        let mut values: Item = values.into_iter().chain(value).collect();
+        let mut is = |name: &str, value: Option<AttributeValue>| match value {
+            None => format!("attribute_not_exists(#{name})"),
+            Some(value) => {
+                values.insert(format!(":{name}Was"), value);
+                format!("#{name} = :{name}Was")
+            }
+        };
+        let at = is("checkpoint", from.checkpoint.map(number));
+        let within = is("part", from.part.as_ref().map(text));
         Update::builder()
             .table_name(self.table.name())
             .set_key(Some(key(reader)))
             .update_expression(format!("SET #checkpoint = :to, #at = :at{part}"))
+            .condition_expression(format!("{at} AND {within}"))
             .expression_attribute_names("#checkpoint", CHECKPOINT)
             .expression_attribute_names("#at", UPDATED_AT)
             .expression_attribute_names("#part", PART)
-            .set_expression_attribute_values(Some(values.into_iter().chain(value).collect()))
+            .set_expression_attribute_values(Some(values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table, key and expression are set")
@@ -230,6 +260,12 @@ fn of_readers(scan: ScanInputBuilder) -> ScanInputBuilder {
 fn key(reader: &str) -> Item {
     let view = text(format!("{READER}{reader}"));
     Item::from([(VIEW.to_owned(), view), (ID.to_owned(), text(READER_ID))])
+}
+
+fn reached(item: Option<&Item>) -> Result<Reached, FeedError> {
+    let Some(item) = item else { return Ok(Reached::default()) };
+    let part = item.get(PART).and_then(|part| part.as_s().ok()).cloned();
+    Ok(Reached { checkpoint: Some(checkpoint_of(item)?), part })
 }
 
 fn reader_of(item: &Item) -> Result<Reader, FeedError> {

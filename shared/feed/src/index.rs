@@ -5,6 +5,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 use aws_sdk_dynamodb::Client;
 use ringfence::{BoundaryId, chain};
 use ringfence_dynamo::{Meter, Retry, Table};
+use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::Entry;
@@ -25,6 +26,29 @@ impl Entry {
             entry => Ok((entry?, None)),
         }
     }
+}
+
+impl Entry {
+    /// The memory that the event's data takes, in bytes.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        held_bytes(&self.event.data)
+    }
+}
+
+/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that DynamoDB counts.
+#[must_use]
+pub fn held_bytes(value: &Value) -> usize {
+    let parts = match value {
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(held_bytes).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| size_of::<String>() + name.len() + held_bytes(value))
+            .sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    size_of::<Value>() + parts
 }
 
 /// How far to read.

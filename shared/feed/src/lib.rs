@@ -54,7 +54,7 @@ pub use checkpoints::{Checkpoints, Reached, Reader};
 pub use entry::{Entry, EntryError, events_of_image};
 pub use error::{FeedError, IndexError, StreamError};
 pub use filter::Filter;
-pub use index::{Index, Until};
+pub use index::{Index, Until, held_bytes};
 pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
 pub use logs::Logs;

@@ -5,6 +5,15 @@ use serde_json::{Value, json};
 
 use crate::problem::Problem;
 
+/// The least time for a command, in milliseconds. With less left none begins: it is delivered again.
+const COMMAND_MS_LEAST: u64 = 2_000;
+
+/// Whether a command may begin now that must have its answer by `until_ms`. Both are in milliseconds since 1970.
+#[must_use]
+pub fn has_time(now_ms: u64, until_ms: u64) -> bool {
+    now_ms.saturating_add(COMMAND_MS_LEAST) <= until_ms
+}
+
 /// The records of a batch, or an error if the payload is not a batch.
 pub fn records(payload: &mut Value) -> Result<Vec<Value>, Diagnostic> {
     match payload.get_mut("Records").map(Value::take) {

@@ -16,7 +16,7 @@ mod service;
 mod start;
 
 pub use answer::http;
-pub use batch::{delivered, records, sequence_number};
+pub use batch::{delivered, has_time, records, sequence_number};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]

@@ -13,7 +13,7 @@ use ringfence::{
     TopicEvent, Traceparent,
 };
 use ringfence_dynamo::{Clock, Meter, Usage};
-use ringfence_function::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, http};
+use ringfence_function::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, has_time, http};
 use serde_json::{Value, json};
 
 use crate::{
@@ -23,8 +23,9 @@ use crate::{
     unsettled,
 };
 
-/// The time before the deadline that is left for the answer itself, in milliseconds.
-const ANSWER_MS: u64 = 250;
+/// The time before the deadline that is left for the answer and its way back, in milliseconds: also on a machine that is
+/// busy. If it is too short, the gateway answers in place of the function.
+pub(crate) const ANSWER_MS: u64 = 1_000;
 
 /// A slice with the log that it runs on. Lambda sends one invocation at a time, so the meter's difference
 /// over an invocation is the cost of that invocation.
@@ -173,7 +174,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         match command {
             Ok(command) => {
                 let parent = surroundings.traceparent;
-                let envelope = self.envelope(surroundings.envelope(S::NAME, &self.clock), lambda);
+                let deadline_ms = self.deadline_ms(lambda);
+                let envelope = surroundings.envelope(S::NAME, &self.clock);
+                let envelope = Envelope { deadline_ms, ..envelope };
                 self.command(&command, &envelope, parent, lambda, line).await
             }
             Err(problem) => {
@@ -215,8 +218,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         })
     }
 
-    /// Tries all commands of an event. If one gets no answer, the invocation fails. Then the bus delivers the
-    /// event again, and after the last attempt keeps it. The commands' ids absorb those that took effect.
+    /// Tries all commands of an event. If one gets no answer, or there is no time for it, the invocation fails. Then the
+    /// bus delivers the event again, and after the last attempt keeps it. The commands' ids absorb those that took effect.
     async fn react(
         &self,
         event: &TopicEvent,
@@ -227,11 +230,18 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         let parent = Traceparent::of_event(&event.meta);
         let (mut answers, mut failed) = (Vec::with_capacity(commands.len()), None);
         let (mut lines, mut first) = (Vec::with_capacity(commands.len()), Some(first));
+        let deadline_ms = self.deadline_ms(lambda);
         for (key, command) in commands {
+            if first.is_none()
+                && deadline_ms.is_some_and(|until_ms| !has_time(self.clock.now_ms(), until_ms))
+            {
+                failed = failed.or_else(|| Some(no_time()));
+                break;
+            }
             let before = self.meter.snapshot();
             let mut line = first.take().unwrap_or_else(|| self.line(lambda));
-            let envelope =
-                self.envelope(Surroundings::of_event(event, S::NAME, key, &self.clock), lambda);
+            let envelope = Surroundings::of_event(event, S::NAME, key, &self.clock);
+            let envelope = Envelope { deadline_ms, ..envelope };
             match self.command(&command, &envelope, parent, lambda, &mut line).await {
                 Ok(answer) => answers.push(answer),
                 Err(problem) if problem.settles_reaction() => answers.push(problem.document()),
@@ -247,14 +257,18 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Invoked { answer, lines }
     }
 
-    /// The envelope of a command, with the time that is left for it.
-    fn envelope(&self, envelope: Envelope, lambda: &Lambda) -> Envelope {
+    /// When the commands of an invocation that begins now must have their answers.
+    fn deadline_ms(&self, lambda: &Lambda) -> Option<u64> {
         // Emulators of the runtime send deadlines that are long past; these do not count.
-        let deadline_ms = Some(lambda.deadline)
-            .filter(|deadline| *deadline > envelope.context.now_ms)
-            .map(|deadline| deadline.saturating_sub(ANSWER_MS));
-        Envelope { deadline_ms, ..envelope }
+        let deadline = Some(lambda.deadline).filter(|deadline| *deadline > self.clock.now_ms());
+        deadline.map(|deadline| deadline.saturating_sub(ANSWER_MS))
     }
+}
+
+/// The problem of a command of an event that did not begin.
+fn no_time() -> Problem {
+    let detail = "the time was over before the last command of the event; deliver it again";
+    Problem::new(503, "unavailable", "There was no time left", detail.to_owned())
 }
 
 /// The answer of a command, noted in `line`. It has no type parameter, so that it is compiled once, and not for each

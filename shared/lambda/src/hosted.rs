@@ -12,7 +12,7 @@ use ringfence_logs::{BoxError, InTable, Log};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::function::{AnyFunction, Function, Invoked};
+use crate::function::{ANSWER_MS, AnyFunction, Function, Invoked};
 use crate::invocation::{Invocation, Payload, Surroundings};
 use crate::json::typed;
 use crate::telemetry::Line;
@@ -99,7 +99,8 @@ impl Hosted {
         request_id: &str,
     ) -> Result<Value, Problem> {
         let mut lambda = Lambda::default();
-        lambda.deadline = until_ms;
+        // The caller has kept the time for the answer.
+        lambda.deadline = until_ms.saturating_add(ANSWER_MS);
         request_id.clone_into(&mut lambda.request_id);
         let (answer, line) = self.0.run(queued, &lambda).await;
         line.write();

@@ -13,7 +13,7 @@ use ringfence::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
     TopicEvent, Traceparent, canonical_json, reaction_key,
 };
-use ringfence_dynamo::{Clock, LEVELS_MAX, ms_of_rfc3339};
+use ringfence_dynamo::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
 use ringfence_function::{Issuers, Problem, principal};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -358,8 +358,7 @@ impl Surroundings {
             return Err(Problem::malformed(names[0].0, "must not contain /"));
         }
         if self.effective_at.as_ref().is_some_and(|text| ms_of_rfc3339(text).is_none()) {
-            let right = "must be a time of RFC 3339, such as 2026-11-22T19:30:00Z";
-            return Err(Problem::malformed(EFFECTIVE_AT, right));
+            return Err(Problem::malformed(EFFECTIVE_AT, TIME_WANTED));
         }
         Ok(())
     }

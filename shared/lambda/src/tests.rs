@@ -242,11 +242,22 @@ fn an_effective_time_is_kept_beside_the_events_and_must_be_a_time() {
     let direct = json!({ "command": command, "effectiveAt": time });
     assert_eq!(invoke(&shop, direct).answer.unwrap()["accepted"], true);
     assert_eq!(events(&shop).last().unwrap().metadata.text("effectiveAt"), Some(time));
-    for wrong in ["yesterday", "2026-11-22", ""] {
+    let (visible, since_1970) = (
+        "must be 1 to 128 visible ASCII characters",
+        "must be a time of RFC 3339 from 1970 to 9999",
+    );
+    for (wrong, limit) in [
+        ("yesterday", since_1970),
+        ("2026-11-22", since_1970),
+        ("1969-12-31T23:59:59Z", since_1970),
+        ("", visible),
+    ] {
         let headers = json!({ "effective-at": wrong });
         let (status, _, body) = http(&shop, request(&order().to_string(), headers));
         assert_eq!(status, 400, "{wrong}");
-        assert_eq!(body["errors"][0]["field"], "Effective-At (effectiveAt)", "{wrong}");
+        let error = &body["errors"][0];
+        assert_eq!(error["field"], "Effective-At (effectiveAt)", "{wrong}");
+        assert!(error["message"].as_str().unwrap().starts_with(limit), "{error}");
     }
 }
 

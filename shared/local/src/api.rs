@@ -118,11 +118,12 @@ fn is_too_long(error: &axum::Error) -> bool {
     error.source().is_some_and(|cause| cause.is::<LengthLimitError>())
 }
 
-/// The variables of the path, as functions get them.
+/// The variables of the path, as functions get them. API Gateway takes a `?` that was encoded for the end of the path.
 fn decoded(variables: &Variables<'_, '_>) -> Result<BTreeMap<String, String>, Utf8Error> {
     let decoded = variables.iter().map(|(name, sent)| {
         let value = percent_decode_str(sent).decode_utf8()?;
-        Ok(((*name).to_owned(), value.into_owned()))
+        let value = value.split('?').next().unwrap_or_default();
+        Ok(((*name).to_owned(), value.to_owned()))
     });
     decoded.collect()
 }

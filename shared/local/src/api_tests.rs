@@ -121,7 +121,7 @@ async fn other_content_types_come_in_base64() {
 async fn path_parameters_are_filled() {
     let (url, fake) = start(ok).await;
     let client = reqwest::Client::new();
-    for path in ["/orders/o%201", "/f/a/b", "/rosters", "/rosters/c%2F1/s"] {
+    for path in ["/orders/o%201", "/f/a/b", "/rosters", "/rosters/c%2F1/s", "/orders/a%3Fb%253F"] {
         client.get(format!("{url}{path}")).send().await.expect("an answer");
     }
     let given = fake.given.lock().expect("a lock");
@@ -131,6 +131,8 @@ async fn path_parameters_are_filled() {
     assert_eq!(given[2].1["pathParameters"], json!({ "view": "rosters" }));
     assert_eq!(given[3].1["pathParameters"], json!({ "view": "rosters", "id": "c/1/s" }));
     assert_eq!(given[3].1["routeKey"], "GET /{view}/{id+}");
+    // AWS cuts the decoded path.
+    assert_eq!(given[4].1["pathParameters"], json!({ "id": "a" }));
 }
 
 #[tokio::test]

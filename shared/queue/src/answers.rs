@@ -9,6 +9,7 @@
 //! | `state` | `pending`, `accepted`, `rejected` or `failed` |
 //! | `answer` | what the slice's function would have answered, as JSON: of `accepted` and `rejected` |
 //! | `tries`, `firstFailed`, `problem` | how often it had no answer since it was put into the queue, since when, and why the last time |
+//! | `givenUp` | of `failed`: the message of the queue that a letter has |
 //! | `expiresAt` | when DynamoDB deletes the item |
 
 use aws_sdk_dynamodb::Client;
@@ -22,6 +23,11 @@ use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+/// A command that failed first so long ago, in milliseconds, is in the queue no more: 24 hours. Its tries take less than an
+/// hour. If it has no answer, SQS has given up its message.
+const LOST_AFTER_MS: u64 = 24 * 60 * 60_000;
+/// The condition that a command has no answer.
+const UNANSWERED: &str = "attribute_not_exists(#answer)";
 /// What the partition keys of answers begin with.
 const COMMAND: &str = "$Command-";
 const ANSWER: &str = "ANSWER";
@@ -81,6 +87,8 @@ pub struct CommandAnswer {
     pub first_failed: Option<String>,
     /// Why it had none the last time: a problem document.
     pub problem: Option<Value>,
+    /// The message of the queue that a letter has.
+    pub(crate) given_up: Option<String>,
 }
 
 impl CommandAnswer {
@@ -98,6 +106,16 @@ impl CommandAnswer {
             tries: 0,
             first_failed: None,
             problem: None,
+            given_up: None,
+        }
+    }
+
+    /// What callers learn at a time: a command that is in the queue no more has failed.
+    pub(crate) fn seen_at(self, now_ms: u64) -> Self {
+        let lost = self.first_failed.as_deref().is_some_and(|first| *first < *lost(now_ms));
+        match self.state {
+            CommandState::Pending if lost => Self { state: CommandState::Failed, ..self },
+            _ => self,
         }
     }
 
@@ -135,6 +153,7 @@ impl CommandAnswer {
             tries: item.get("tries")?.as_n().ok()?.parse().ok()?,
             first_failed: text("firstFailed"),
             problem: json("problem"),
+            given_up: text("givenUp"),
         })
     }
 
@@ -153,6 +172,7 @@ impl CommandAnswer {
             ("tries", number(self.tries.into())),
             ("firstFailed", self.first_failed.as_deref().and_then(text)),
             ("problem", json(&self.problem)),
+            ("givenUp", self.given_up.as_deref().and_then(text)),
             (EXPIRES_AT, number(now_ms / 1_000 + KEY_KEPT_SECONDS)),
         ];
         let present = attributes.into_iter();
@@ -164,6 +184,11 @@ impl CommandAnswer {
 fn key(command_id: &str) -> Item {
     let pairs = [(VIEW, format!("{COMMAND}{command_id}")), (ID, ANSWER.to_owned())];
     pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))).into()
+}
+
+/// A command that failed first before this time is in the queue no more.
+fn lost(now_ms: u64) -> String {
+    rfc3339(now_ms.saturating_sub(LOST_AFTER_MS))
 }
 
 /// The hash of what an id belongs to.
@@ -236,41 +261,86 @@ impl CommandAnswers {
         pending: &CommandAnswer,
         now_ms: u64,
     ) -> Result<Option<CommandAnswer>, AnswersError> {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
         let put = self
             .put(pending, now_ms)
             .condition_expression(
-                "attribute_not_exists(#state) OR (#state = :failed AND #sha256 = :sha256)",
+                "attribute_not_exists(#state) OR (#sha256 = :sha256 AND #queuedAt < :queuedAt AND \
+                 (#state = :failed OR (#state = :pending AND #firstFailed < :lost)))",
             )
             .expression_attribute_names("#state", "state")
             .expression_attribute_names("#sha256", "sha256")
-            .expression_attribute_values(":failed", text(CommandState::Failed.text()))
+            .expression_attribute_names("#queuedAt", "queuedAt")
+            .expression_attribute_names("#firstFailed", "firstFailed")
             .expression_attribute_values(":sha256", text(&pending.sha256))
-            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
-            .build()
-            .expect("table and item are set");
-        match Retry::default().run(|| self.0.put(put.clone())).await {
-            Ok(()) => Ok(None),
-            Err(GaveUp { failure: Failure::Condition(Some(known)), .. }) => {
-                read(&pending.command_id, &known).map(Some)
+            .expression_attribute_values(":queuedAt", text(&pending.queued_at))
+            .expression_attribute_values(":failed", text(CommandState::Failed.text()))
+            .expression_attribute_values(":pending", text(CommandState::Pending.text()))
+            .expression_attribute_values(":lost", text(&lost(now_ms)));
+        self.write(put, &pending.command_id, "keeping that a command waits").await
+    }
+
+    /// Keeps what became of a command: an answer if it has none yet, and otherwise what is unchanged since it was read as
+    /// `was`. Returns what is there afterwards.
+    ///
+    /// # Errors
+    /// The table can't be written.
+    pub async fn keep(
+        &self,
+        answer: &CommandAnswer,
+        was: Option<&CommandAnswer>,
+        now_ms: u64,
+    ) -> Result<CommandAnswer, AnswersError> {
+        let put = self.put(answer, now_ms);
+        let put = match was {
+            _ if answer.state.is_answered() => {
+                put.condition_expression(UNANSWERED).expression_attribute_names("#answer", "answer")
             }
-            Err(error) => Err(AnswersError::during("keeping that a command waits")(error)),
-        }
+            None => put
+                .condition_expression("attribute_not_exists(#state)")
+                .expression_attribute_names("#state", "state"),
+            // Each time that it is put into the queue it has another time, and each try another number.
+            Some(was) => put
+                .condition_expression(format!(
+                    "{UNANSWERED} AND #state = :state AND #queuedAt = :queuedAt AND #tries = :tries"
+                ))
+                .expression_attribute_names("#answer", "answer")
+                .expression_attribute_names("#state", "state")
+                .expression_attribute_names("#queuedAt", "queuedAt")
+                .expression_attribute_names("#tries", "tries")
+                .expression_attribute_values(":state", text(was.state.text()))
+                .expression_attribute_values(":queuedAt", text(&was.queued_at))
+                .expression_attribute_values(":tries", AttributeValue::N(was.tries.to_string())),
+        };
+        let other = self.write(put, &answer.command_id, "keeping the answer of a command").await?;
+        Ok(other.unwrap_or_else(|| answer.clone()))
     }
 
     fn put(&self, answer: &CommandAnswer, now_ms: u64) -> PutBuilder {
         Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
     }
 
-    /// Keeps what became of a command.
-    ///
-    /// # Errors
-    /// The table can't be written.
-    pub async fn keep(&self, answer: &CommandAnswer, now_ms: u64) -> Result<(), AnswersError> {
-        let put = self.put(answer, now_ms).build().expect("table and item are set");
-        let put = Retry::default().run(|| self.0.put(put.clone())).await;
-        put.map_err(AnswersError::during("keeping the answer of a command"))
+    /// Carries out a put. Returns what is there if the condition does not hold.
+    async fn write(
+        &self,
+        put: PutBuilder,
+        command_id: &str,
+        operation: &'static str,
+    ) -> Result<Option<CommandAnswer>, AnswersError> {
+        let found = ReturnValuesOnConditionCheckFailure::AllOld;
+        let put = put.return_values_on_condition_check_failure(found).build();
+        let put = put.expect("table and item are set");
+        match Retry::default().run(|| self.0.put(put.clone())).await {
+            Ok(()) => Ok(None),
+            Err(GaveUp { failure: Failure::Condition(Some(known)), .. }) => {
+                read(command_id, &known).map(Some)
+            }
+            Err(error) => Err(AnswersError::during(operation)(error)),
+        }
     }
+}
+
+fn text(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
 }
 
 fn read(command_id: &str, item: &Item) -> Result<CommandAnswer, AnswersError> {

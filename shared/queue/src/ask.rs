@@ -1,10 +1,16 @@
 //! What callers ask over HTTP: `POST /commands/<context>/<slice>` puts a command into the queue, and
 //! `GET /commands/<id>` says what became of it.
 
+use std::error::Error;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use ringfence::{KeyReused, Principal, chain};
 use ringfence_dynamo::Clock;
 use ringfence_function::{Issuers, Problem, http, principal};
+use ringfence_lambda::QueuedCommand;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use crate::answers::{AnswersError, CommandAnswer, CommandAnswers};
 use crate::commands::OpenSlice;
@@ -19,7 +25,12 @@ pub(crate) struct Asked<'a> {
     pub(crate) issuers: &'a Issuers,
     pub(crate) clock: &'a Clock,
     pub(crate) request_id: &'a str,
+    /// The time for the answer.
+    pub(crate) time: Duration,
 }
+
+/// The letters of an id that stay as they are in a path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 impl Asked<'_> {
     /// The answer to a request of the HTTP API.
@@ -62,23 +73,29 @@ impl Asked<'_> {
             );
             return Err(Problem::too_large(detail));
         }
-        let now_ms = self.clock.now_ms();
-        let pending = CommandAnswer::pending(&queued, now_ms);
-        let known = self.answers.begin(&pending, now_ms).await;
+        let pending = CommandAnswer::pending(&queued, self.clock.now_ms());
+        let put = timeout(self.time, self.put(&queued, pending)).await;
+        put.unwrap_or_else(|late| Err(self.unknown(&queued, &late)))
+    }
+
+    /// Puts a command into the queue that waits, unless more is known of it.
+    async fn put(
+        &self,
+        queued: &QueuedCommand,
+        pending: CommandAnswer,
+    ) -> Result<CommandAnswer, Problem> {
+        let known = self.answers.begin(&pending, self.clock.now_ms()).await;
         let known = known.map_err(|error| self.failed(&error))?;
         if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
-            return Err(Problem::key_reused(&KeyReused { key: queued.command_id }));
+            return Err(Problem::key_reused(&KeyReused { key: pending.command_id }));
         }
         let answer = known.unwrap_or(pending);
         // A command that was tried stays in the queue until it has its answer or is given up.
         if answer.state.is_answered() || answer.tries > 0 {
             return Ok(answer);
         }
-        self.queue.send(&queued).await.map_err(|error| {
-            say(self.request_id, &chain(&*error));
-            let detail = "the command is not in the queue; send it again, with its Idempotency-Key if it has one";
-            Problem::new(503, "unavailable", "The queue does not answer", detail.to_owned())
-        })?;
+        let sent = self.queue.send(queued).await;
+        sent.map_err(|error| self.unknown(queued, &*error))?;
         Ok(answer)
     }
 
@@ -86,13 +103,17 @@ impl Asked<'_> {
     async fn look(&self, request: Value) -> Result<CommandAnswer, Problem> {
         let asks = principal(&request, self.issuers)?;
         let id = request["pathParameters"]["id"].as_str().unwrap_or_default();
+        let id = percent_decode_str(id).decode_utf8_lossy();
         // No command has such an id, and the table refuses keys that are much longer.
         if id.len() > ID_CHARS_MAX {
             return Err(not_found());
         }
-        let found = self.answers.find(id).await.map_err(|error| {
-            self.no_answers(&error, "what became of the command is not known now; ask again")
-        })?;
+        let unknown = "what became of the command is not known now; ask again";
+        let found = match timeout(self.time, self.answers.find(&id)).await {
+            Ok(found) => found.map_err(|error| self.no_answers(&error, unknown))?,
+            Err(late) => return Err(self.no_answers(&late, unknown)),
+        };
+        let found = found.map(|found| found.seen_at(self.clock.now_ms()));
         let found = found.filter(|found| may_see(asks.as_ref(), found)).ok_or_else(not_found)?;
         let slice = self.slices.iter().find(|slice| slice.name == found.slice);
         let scopes = slice.map_or(&[][..], |slice| slice.scopes);
@@ -102,13 +123,23 @@ impl Asked<'_> {
         }
     }
 
+    /// The queue did not say whether it took a command, or there is no time left to wait for that.
+    fn unknown(&self, queued: &QueuedCommand, error: &(dyn Error + 'static)) -> Problem {
+        say(self.request_id, &chain(error));
+        let id = &queued.command_id;
+        let detail = format!(
+            "the command may be in the queue; repeat it with the Idempotency-Key {id}, and it takes effect once"
+        );
+        Problem::new(504, "outcome-unknown", "The queue did not answer", detail)
+    }
+
     /// The table fails before a command is put into the queue.
     fn failed(&self, error: &AnswersError) -> Problem {
         let detail = "nothing is in the queue for this request; send it again, with its Idempotency-Key if it has one";
         self.no_answers(error, detail)
     }
 
-    fn no_answers(&self, error: &AnswersError, detail: &str) -> Problem {
+    fn no_answers(&self, error: &(dyn Error + 'static), detail: &str) -> Problem {
         say(self.request_id, &chain(error));
         let title = "The answers of commands can't be read or written";
         Problem::new(503, "unavailable", title, detail.to_owned())
@@ -121,14 +152,11 @@ fn may_see(asks: Option<&Principal>, found: &CommandAnswer) -> bool {
     asks.is_none_or(|asks| found.principal == Some(asks.to_string()))
 }
 
-/// An id, which is visible ASCII, as a part of a path.
+/// An id as a part of a path. API Gateway decodes a path and cuts it at a `?` before it looks for the route. So what it
+/// decodes is percent-encoded too, and [`Asked::look`] decodes that.
 fn in_path(id: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let each = |byte: u8| match plain(byte) {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02X}"),
-    };
-    id.bytes().map(each).collect()
+    let once = utf8_percent_encode(id, PLAIN).to_string();
+    utf8_percent_encode(&once, PLAIN).to_string()
 }
 
 fn not_found() -> Problem {

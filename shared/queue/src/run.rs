@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence::{chain, json, rfc3339};
 use ringfence_dynamo::Clock;
-use ringfence_function::{Problem, bounded};
+use ringfence_function::{Problem, bounded, has_time};
 use ringfence_lambda::QueuedCommand;
 use serde_json::{Value, json};
 
@@ -17,8 +17,10 @@ pub const TRIES_MAX: u32 = 8;
 /// For how many seconds a command waits after each try; after the later ones, for as long as after the last of these.
 /// Together that is some forty minutes.
 const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
-/// The least time for a command, in milliseconds. With less left, it waits for the next batch.
-const LEAST_MS: u64 = 2_000;
+/// A message that was received more often has its try noted before it begins. A process that ends notes nothing
+/// afterwards, and then comes the same message again. It is twice the tries, because a message also comes along with an
+/// earlier one of its group that fails.
+const NOTED_AFTER: u32 = 2 * TRIES_MAX;
 
 /// The longest cause of a letter, in bytes of JSON.
 const CAUSE_BYTES_MAX: usize = 1_024;
@@ -66,7 +68,6 @@ impl Batch<'_> {
         for message in records.iter().map(Delivered::of) {
             let pause = match held.get(message.group) {
                 Some(pause) => Some(*pause),
-                None if self.clock.now_ms() + LEAST_MS > self.until_ms => Some(0),
                 None => self.one(&message).await.err(),
             };
             if let Some(seconds) = pause {
@@ -81,6 +82,7 @@ impl Batch<'_> {
 
     /// Carries out one command. An error is the time in seconds after which it is to be tried again.
     async fn one(&self, message: &Delivered<'_>) -> Result<(), u16> {
+        self.check_time()?;
         let read = json::read(message.body, json::LEVELS_MAX).map_err(|error| error.to_string());
         let queued = read.and_then(|json| {
             serde_json::from_value::<QueuedCommand>(json).map_err(|error| error.to_string())
@@ -98,25 +100,60 @@ impl Batch<'_> {
         };
         let known = self.answers.find(&queued.command_id).await;
         let known = known.map_err(|error| self.failed(message, &queued, &error))?;
-        let mut answer =
-            known.unwrap_or_else(|| CommandAnswer::pending(&queued, self.clock.now_ms()));
-        if answer.state.is_answered() {
-            // Its answer was kept, and then the message was not deleted.
-            return Ok(());
+        let answer = match &known {
+            // Its answer or its letter was kept, and then the message was not deleted.
+            Some(known) if known.state.is_answered() => return Ok(()),
+            Some(known) if known.given_up.as_deref() == Some(message.id) => return Ok(()),
+            Some(known) if known.state == CommandState::Pending => known.clone(),
+            // It is forgotten, or its letter was redriven.
+            _ => CommandAnswer::pending(&queued, self.clock.now_ms()),
+        };
+        let standing = self.carry_out(message, &queued, known, answer).await?;
+        match standing.state {
+            CommandState::Pending => Err(pause(standing.tries)),
+            _ => Ok(()),
         }
-        if answer.state == CommandState::Failed {
-            // Its letter was redriven.
-            answer.tries = 0;
+    }
+
+    /// Carries out a command of which `known` is known, and of which `answer` says that it waits. Returns what is known
+    /// afterwards.
+    async fn carry_out(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        mut known: Option<CommandAnswer>,
+        answer: CommandAnswer,
+    ) -> Result<CommandAnswer, u16> {
+        let mut note = CommandAnswer { tries: answer.tries + 1, ..answer.clone() };
+        note.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
+        if message.received > NOTED_AFTER {
+            let problem = unanswered();
+            if answer.tries >= TRIES_MAX {
+                return self.note_failure(message, queued, known, answer, problem).await;
+            }
+            note.problem = Some(problem.document());
+            let standing = self.keep(message, queued, &note, known.as_ref()).await?;
+            if standing != note {
+                return Ok(standing);
+            }
+            known = Some(standing);
         }
-        let (state, document) = match self.answered(&queued).await {
+        // What the table was asked may have taken long.
+        self.check_time()?;
+        let (state, document) = match self.answered(queued).await {
             Ok(accepted) => (CommandState::Accepted, accepted),
             Err(problem) if problem.settles_command() => {
                 (CommandState::Rejected, problem.document())
             }
-            Err(problem) => return self.note_failure(message, &queued, answer, problem).await,
+            Err(problem) => return self.note_failure(message, queued, known, note, problem).await,
         };
         let answer = CommandAnswer { state, answer: Some(document), ..answer };
-        self.keep(message, &queued, &answer).await
+        self.keep(message, queued, &answer, known.as_ref()).await
+    }
+
+    /// Whether a command may begin. If not, it comes again at once.
+    fn check_time(&self) -> Result<(), u16> {
+        if has_time(self.clock.now_ms(), self.until_ms) { Ok(()) } else { Err(0) }
     }
 
     async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
@@ -134,20 +171,18 @@ impl Batch<'_> {
         &self,
         message: &Delivered<'_>,
         queued: &QueuedCommand,
-        mut answer: CommandAnswer,
+        known: Option<CommandAnswer>,
+        mut note: CommandAnswer,
         problem: Problem,
-    ) -> Result<(), u16> {
+    ) -> Result<CommandAnswer, u16> {
         let cause = cause(&problem);
-        answer.tries += 1;
-        answer.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
-        answer.problem = Some(problem.document());
-        let is_last = answer.tries >= TRIES_MAX;
-        answer.state = if is_last { CommandState::Failed } else { CommandState::Pending };
-        if is_last {
-            self.give_up(message, &letter(cause, queued, &answer)).await?;
+        note.problem = Some(problem.document());
+        if note.tries >= TRIES_MAX {
+            note.state = CommandState::Failed;
+            note.given_up = Some(message.id.to_owned());
+            self.give_up(message, &letter(cause, queued, &note)).await?;
         }
-        self.keep(message, queued, &answer).await?;
-        if is_last { Ok(()) } else { Err(pause(answer.tries)) }
+        self.keep(message, queued, &note, known.as_ref()).await
     }
 
     async fn keep(
@@ -155,8 +190,9 @@ impl Batch<'_> {
         message: &Delivered<'_>,
         queued: &QueuedCommand,
         answer: &CommandAnswer,
-    ) -> Result<(), u16> {
-        let kept = self.answers.keep(answer, self.clock.now_ms()).await;
+        known: Option<&CommandAnswer>,
+    ) -> Result<CommandAnswer, u16> {
+        let kept = self.answers.keep(answer, known, self.clock.now_ms()).await;
         kept.map_err(|error| self.failed(message, queued, &error))
     }
 
@@ -177,6 +213,12 @@ impl Batch<'_> {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
         pause(message.received)
     }
+}
+
+/// The problem of a try of which nothing is noted.
+fn unanswered() -> Problem {
+    let detail = "the try ended before it had an answer, or its answer could not be kept";
+    Problem::new(500, "internal", "The command had no answer", detail.to_owned())
 }
 
 fn cause(problem: &Problem) -> String {

@@ -72,7 +72,7 @@ impl Service for RunCommands {
         let Self { slices, answers, issuers, clock, .. } = self;
         let (queue, request_id) = (&*self.queue, &*request_id);
         if payload["requestContext"]["http"].is_object() {
-            let asked = Asked { slices, answers, queue, issuers, clock, request_id };
+            let asked = Asked { slices, answers, queue, issuers, clock, request_id, time };
             return Ok(asked.answer(payload).await);
         }
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

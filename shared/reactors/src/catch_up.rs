@@ -14,8 +14,12 @@ use crate::lanes::{Lanes, Run};
 impl<H: Handler> Lanes<H> {
     /// Handles again the lanes whose time has come, from the event that failed up to the checkpoint.
     pub(crate) async fn catch_up(&self, run: &Run) -> Result<(), ReactorError> {
-        let lanes: Vec<_> =
-            run.parked.borrow().values().filter(|lane| self.is_due(lane)).cloned().collect();
+        if run.is_over() {
+            return Ok(());
+        }
+        let until = run.at.get();
+        let is_turn = |lane: &&ParkedLane| lane.place <= until && self.is_due(lane);
+        let lanes: Vec<_> = run.parked.borrow().values().filter(is_turn).cloned().collect();
         for lane in lanes {
             self.resume(run, lane).await?;
         }
@@ -24,7 +28,6 @@ impl<H: Handler> Lanes<H> {
             resumed.iter().filter_map(|lane| parked.get(lane)).map(|lane| lane.from).min()
         };
         let Some(mut at) = from else { return Ok(()) };
-        let until = run.at.get();
         let feed = self.index.read(at, Until::Present);
         let mut feed =
             feed.try_take_while(move |entry| ready(Ok(entry.checkpoint <= until))).boxed();
@@ -42,11 +45,12 @@ impl<H: Handler> Lanes<H> {
                 break;
             }
         }
-        if at >= until {
-            return self.let_go(run).await;
-        }
         let resumed = std::mem::take(&mut *run.resumed.borrow_mut());
         for lane in resumed {
+            if at >= until {
+                self.let_go(run, &lane).await?;
+                continue;
+            }
             let lane = run.parked.borrow().get(&lane).filter(|lane| lane.from < at).cloned();
             let Some(mut lane) = lane else { continue };
             // The rest is for the next run. The event that failed is done, and need not be read again.
@@ -57,19 +61,13 @@ impl<H: Handler> Lanes<H> {
         Ok(())
     }
 
-    /// Lets the lanes that have caught up go with the others: those whose event the checkpoint has passed.
-    pub(crate) async fn let_go(&self, run: &Run) -> Result<(), ReactorError> {
-        let at = run.at.get();
-        let has_passed =
-            |lane: &BoundaryId| run.parked.borrow().get(lane).is_some_and(|of| of.place <= at);
-        let lanes: Vec<_> =
-            run.resumed.borrow().iter().filter(|lane| has_passed(lane)).cloned().collect();
-        for lane in lanes {
-            self.table.unpark(self.handler.name(), run.lease, &lane).await?;
-            run.parked.borrow_mut().remove(&lane);
-            run.resumed.borrow_mut().remove(&lane);
+    /// Lets a lane that has caught up go with the others.
+    async fn let_go(&self, run: &Run, lane: &BoundaryId) -> Result<(), ReactorError> {
+        let lane = run.parked.borrow_mut().remove(lane);
+        match lane {
+            Some(lane) => self.table.unpark(self.handler.name(), &run.lease, &lane).await,
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// Takes a lane up again. What a person has asked for stays noted until it is done.
@@ -111,7 +109,7 @@ impl<H: Handler> Lanes<H> {
             ..lane.clone()
         };
         let after = (&skipped, done.as_ref());
-        if !self.table.skip(reactor, run.lease, lane, why, after).await? {
+        if !self.table.skip(reactor, &run.lease, lane, why, after).await? {
             return Ok(None);
         }
         tracing::warn!(reactor, lane = %lane.lane, event, why, "skipped");

@@ -36,9 +36,23 @@ pub enum ReactorError {
     },
     /// The lane does not wait for this event, or no more.
     #[error(
-        "{reactor}: lane {lane} does not wait for event {event}; `ringfence parked lanes` shows what waits"
+        "{reactor}: lane {lane} has moved on and does not wait for event {event}; \
+         `ringfence parked lanes` shows what waits"
     )]
     NotParked {
+        /// The reactor.
+        reactor: String,
+        /// The lane.
+        lane: String,
+        /// The event that a person means.
+        event: String,
+    },
+    /// The answer to a person's request was lost, and the lane has changed since.
+    #[error(
+        "{reactor}: lane {lane} was tried or asked for again meanwhile, so it is not known whether it does what was \
+         asked for event {event}; `ringfence parked lanes` shows what waits"
+    )]
+    AskedSince {
         /// The reactor.
         reactor: String,
         /// The lane.

@@ -2,7 +2,7 @@
 //!
 //! | `id` | holds |
 //! |---|---|
-//! | `CHECKPOINT` | `checkpoint`; `lease`, the number of the last run, with `owner` and `until` while it has the lease, and `rung` if the bell rang meanwhile; `trying`, after the event that a careful run handles; `again` and `replayed`, how often and from where an operator sent it back |
+//! | `CHECKPOINT` | `checkpoint`; `lease`, which each write but the bell's raises, and `owner`, who has raised it; `until` while a run has the lease, and `rung` if the bell rang meanwhile; `trying`, after the event that a careful run handles; `again` and `replayed`, how often and from where an operator sent it back, and `sentBack`, which names the last time |
 //! | `LANE#<lane>` | the receipt: `done`, after the last event whose effects are done; `began`, after the event that is under way, and `n`, how many of its effects are done; `open`, if the next one has begun and has no answer, and `asked`, if a person has asked for that; `v` counts its writes, `lease` is that of the last |
 //! | `SKIPPED#<place>` | an event that a person has passed over: `lane`, `event`, `cause`, `why`, `at` |
 //! | `PARKED#<lane>` | `from`, before the event that failed, and `place` after it; `event`, `cause`, `tries`, `at`; `next`, when it is tried again, and without it a person is waited for; `ask` and `why`, what a person wants, and `asked`, which names the asking |
@@ -25,7 +25,7 @@ const CHECKPOINT: &str = "CHECKPOINT";
 const LANE: &str = "LANE#";
 pub(crate) const PARKED: &str = "PARKED#";
 const SKIPPED: &str = "SKIPPED#";
-/// The most bytes of a lane's name in a sort key. DynamoDB takes 1,024, and a partition's name may be longer.
+/// The most bytes of a lane's whole name in a sort key. DynamoDB takes 1,024, and a partition's name may be longer.
 const LANE_BYTES_MAX: usize = 512;
 
 pub(crate) fn text(value: impl Into<String>) -> AttributeValue {
@@ -57,14 +57,15 @@ pub(crate) fn parked_key(reactor: &str, lane: &BoundaryId) -> Item {
     key(reactor, format!("{PARKED}{}", short(lane.as_str())))
 }
 
-/// The name of a lane, or the beginning of a long one with a hash of all of it.
+/// The name of a lane, or the beginning of a long one with a hash of all of it. That is longer than any name that is
+/// kept whole, so no lane has it as its name.
 fn short(lane: &str) -> String {
     if lane.len() <= LANE_BYTES_MAX {
         return lane.to_owned();
     }
     let hash: String =
         Sha256::digest(lane.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{}~{hash}", &lane[..lane.floor_char_boundary(LANE_BYTES_MAX / 2)])
+    format!("{}~{hash}", &lane[..lane.floor_char_boundary(LANE_BYTES_MAX)])
 }
 
 /// The attributes of an item.
@@ -101,14 +102,18 @@ pub struct ReactorStanding {
     pub checkpoint: Option<Checkpoint>,
     /// When it got there: RFC 3339, UTC.
     pub updated_at: String,
-    /// The number of its last run.
+    /// How often its item was written by runs and operators.
     pub(crate) lease: u64,
+    /// The run or the operator that has written it last.
+    pub(crate) owner: Option<String>,
     /// Until when that run has the lease, in milliseconds since 1970; `None` if it has given it back.
     pub(crate) until_ms: Option<u64>,
     /// How often it was sent back to do all again.
     pub(crate) again: u32,
     /// From where it was sent back the last time.
     pub(crate) replayed: Option<Checkpoint>,
+    /// Names the last time that it was sent back.
+    pub(crate) sent_back: Option<String>,
     /// After the event that a careful run was handling when it ended.
     pub(crate) trying: Option<Checkpoint>,
 }
@@ -120,9 +125,11 @@ impl ReactorStanding {
             checkpoint: item.place("checkpoint")?,
             updated_at: item.text("updatedAt").unwrap_or_default(),
             lease: item.number("lease")?.unwrap_or(0),
+            owner: item.text("owner"),
             until_ms: item.number("until")?,
             again: item.number("again")?.unwrap_or(0),
             replayed: item.place("replayed")?,
+            sent_back: item.text("sentBack"),
             trying: item.place("trying")?,
         })
     }
@@ -145,7 +152,7 @@ pub(crate) struct Receipt {
     pub(crate) again: u32,
     /// How often the receipt was written; 0 if there is none.
     pub(crate) version: u64,
-    /// The run that has written it.
+    /// The number of the lease under which it was written.
     pub(crate) lease: u64,
 }
 
@@ -290,4 +297,16 @@ impl ParkedLane {
         }
         item
     }
+}
+
+#[test]
+fn the_short_form_of_a_long_name_is_the_name_of_no_lane() {
+    let id = |lane: &str| {
+        let key = lane_key("post", &BoundaryId::stored(lane));
+        Attributes(&key).text(ID).unwrap_or_default()
+    };
+    let long = |letters| id(&format!("orderId:{}", "é".repeat(letters)));
+    assert!(long(5_000).len() < 1_024);
+    assert_ne!(long(500), long(501));
+    assert_ne!(id(&long(500)[LANE.len()..]), long(500));
 }

@@ -11,12 +11,14 @@ use tokio::time::{Instant, sleep};
 use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::{ParkedLane, Receipt};
-use crate::table::ReactorTable;
+use crate::table::{Lease, ReactorTable};
 
 /// Lanes that are handled side by side.
 pub const WORKERS: usize = 16;
 /// The most events of a batch, after which the checkpoint moves.
 pub const BATCH_EVENTS_MAX: usize = 100;
+/// The most bytes of memory for the events of a batch. The first one is held whatever its size.
+pub(crate) const BATCH_HELD_BYTES_MAX: usize = 8_000_000;
 /// The longest time of an effect. Afterwards nobody knows whether it happens.
 pub const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);
 /// The pauses before an event is tried again. After the last try the lane is parked until a person asks.
@@ -72,10 +74,12 @@ pub enum Ended {
 
 /// A run with the lease.
 pub(crate) struct Run {
-    pub(crate) lease: u64,
+    pub(crate) lease: Lease,
     pub(crate) again: u32,
     pub(crate) replayed: Option<Checkpoint>,
     pub(crate) end: Instant,
+    /// No effect begins later: the end, or that of the share of new events.
+    pub(crate) until: Cell<Instant>,
     pub(crate) at: Cell<Checkpoint>,
     pub(crate) receipts: RefCell<HashMap<BoundaryId, Receipt>>,
     pub(crate) parked: RefCell<BTreeMap<BoundaryId, ParkedLane>>,
@@ -92,18 +96,27 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn is_over(&self) -> bool {
-        self.broken.get() || now() >= self.end
+        self.broken.get() || now() >= self.until.get()
     }
 
     /// A receipt as this run writes it, after the one that is known.
     pub(crate) fn next(&self, receipt: Receipt) -> Receipt {
-        Receipt { version: receipt.version + 1, lease: self.lease, ..receipt }
+        Receipt { version: receipt.version + 1, lease: self.lease.number(), ..receipt }
     }
 
-    /// Lanes that are tried again later.
+    /// New events have half of the time that is left.
+    pub(crate) fn share(&self) {
+        let now = now();
+        self.until.set(now + self.end.saturating_duration_since(now) / 2);
+    }
+
+    /// Lanes whose event has failed and is tried again later. A lane that catches up is none, and one whose event lies
+    /// after the checkpoint would wait for ever if the checkpoint did not move.
     pub(crate) fn waiting(&self) -> usize {
-        let resumed = self.resumed.borrow();
-        let waits = |lane: &&ParkedLane| lane.next_ms.is_some() && !resumed.contains(&lane.lane);
+        let waits = |lane: &&ParkedLane| {
+            let is_tried_again = lane.next_ms.is_some() && lane.asked.is_none();
+            is_tried_again && lane.from < lane.place && lane.place <= self.at.get()
+        };
         self.parked.borrow().values().filter(waits).count()
     }
 
@@ -130,8 +143,8 @@ impl<H: Handler> Lanes<H> {
 
     /// Notes that a lane waits or is parked, and not what a person had asked for before, which is done.
     pub(crate) async fn park(&self, run: &Run, lane: ParkedLane) -> Result<(), ReactorError> {
-        let asking = run.parked.borrow().get(&lane.lane).and_then(|known| known.asking.clone());
-        let lane = self.table.park(self.handler.name(), run.lease, lane, asking).await?;
+        let was = run.parked.borrow().get(&lane.lane).cloned();
+        let lane = self.table.park(self.handler.name(), &run.lease, lane, was).await?;
         run.parked.borrow_mut().insert(lane.lane.clone(), lane);
         Ok(())
     }

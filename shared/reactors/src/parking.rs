@@ -1,38 +1,55 @@
 //! The requests that change which lanes are parked, and what a person asks for.
 //!
 //! A person asks beside the run that has the lease, and means one event. So a request of the run that would remove what a
-//! person has asked for has the condition that nobody has asked since the run has read the lane.
+//! person has asked for has the condition that nobody has asked since the run has read the lane. A person's request has
+//! the condition that the lane is as it was read, so one that arrives late does not take the place of a newer one.
 
 use aws_sdk_dynamodb::types::{
-    ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
+    AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem,
 };
 use ringfence::BoundaryId;
 use ringfence_dynamo::{Failure, GaveUp, Item, Reason, Retry};
 
 use crate::error::{ReactorError, failed};
-use crate::item::{ParkedLane, Receipt, Unpark, number, parked_key, reader_key, text};
-use crate::table::{ReactorTable, held, overtaken};
+use crate::item::{ParkedLane, Receipt, Unpark, number, parked_key, place, reader_key, text};
+use crate::table::{Lease, ReactorTable, named, names, overtaken};
+
+/// A lane is as it was read, but for what a person has asked for.
+const IS_AS_READ: &str = "#from = :from AND #at = :failed";
+
+fn as_read(lane: &ParkedLane) -> [(&'static str, AttributeValue); 2] {
+    [(":from", place(lane.from)), (":failed", number(lane.at_ms))]
+}
+
+/// Nobody has asked since the lane was read.
+fn is_asked(lane: &ParkedLane) -> (&'static str, Option<(&'static str, AttributeValue)>) {
+    match &lane.asking {
+        None => ("attribute_not_exists(#asked)", None),
+        Some(asking) => ("#asked = :was", Some((":was", text(asking)))),
+    }
+}
 
 impl ReactorTable {
-    /// Notes that a lane waits or is parked, if the run still has its lease. `asking` names what a person had asked for when
-    /// the run read the lane. If a person has asked since, and means the event for which the lane waits now, that stays.
-    /// Returns the lane as it is noted.
+    /// Notes that a lane waits or is parked, if the run still has its lease. `was` is the lane as the run knows it. If
+    /// a person has asked since, and means the event for which the lane waits now, that stays. Returns the lane as it
+    /// is noted.
     pub(crate) async fn park(
         &self,
         reactor: &str,
-        lease: u64,
+        lease: &Lease,
         mut lane: ParkedLane,
-        mut asking: Option<String>,
+        mut was: Option<ParkedLane>,
     ) -> Result<ParkedLane, ReactorError> {
         loop {
-            let put = self.lane_put(reactor, &lane, asking.as_deref());
+            let put = self.lane_put(reactor, &lane, was.as_ref());
             let refused = self.under_lease(reactor, lease, vec![put], "parking a lane").await?;
             let Some((_, found)) = refused else { return Ok(lane) };
-            let found = found.as_ref().map(ParkedLane::of).transpose()?;
-            asking = found.as_ref().and_then(|found| found.asking.clone());
-            let is_meant = |found: &ParkedLane| found.event == lane.event && lane.from < lane.place;
-            if let Some(found) = found.filter(is_meant) {
-                (lane.asked, lane.asking) = (found.asked, found.asking);
+            was = found.as_ref().map(ParkedLane::of).transpose()?;
+            let is_meant =
+                |found: &&ParkedLane| found.event == lane.event && lane.from < lane.place;
+            if let Some(found) = was.as_ref().filter(is_meant) {
+                (lane.asked, lane.asking) = (found.asked.clone(), found.asking.clone());
             }
         }
     }
@@ -41,17 +58,24 @@ impl ReactorTable {
     pub(crate) async fn unpark(
         &self,
         reactor: &str,
-        lease: u64,
-        lane: &BoundaryId,
+        lease: &Lease,
+        lane: &ParkedLane,
     ) -> Result<(), ReactorError> {
         let delete = Delete::builder()
             .table_name(self.table.name())
-            .set_key(Some(parked_key(reactor, lane)))
+            .set_key(Some(parked_key(reactor, &lane.lane)))
+            // A person may have asked meanwhile, for an event that is done.
+            .condition_expression(IS_AS_READ)
+            .set_expression_attribute_names(Some(names(&[IS_AS_READ])))
+            .set_expression_attribute_values(Some(named(as_read(lane))))
             .build()
             .expect("table and key are set");
         let delete = TransactWriteItem::builder().delete(delete).build();
         let operation = "ending the wait of a lane";
-        self.under_lease(reactor, lease, vec![delete], operation).await.map(drop)
+        match self.under_lease(reactor, lease, vec![delete], operation).await? {
+            None | Some((_, None)) => Ok(()),
+            Some(_) => Err(overtaken(reactor)),
+        }
     }
 
     /// Passes over the event that failed: the reason is kept, the receipt says that the event is done, and the lane goes on
@@ -60,7 +84,7 @@ impl ReactorTable {
     pub(crate) async fn skip(
         &self,
         reactor: &str,
-        lease: u64,
+        lease: &Lease,
         lane: &ParkedLane,
         why: &str,
         (skipped, receipt): (&ParkedLane, Option<&Receipt>),
@@ -70,7 +94,7 @@ impl ReactorTable {
         let mut puts = vec![note.build().expect("table and item are set")];
         puts.extend(receipt.map(|receipt| self.receipt_put(reactor, &lane.lane, receipt)));
         let puts = puts.into_iter().map(|put| TransactWriteItem::builder().put(put).build());
-        let change = self.lane_put(reactor, skipped, lane.asking.as_deref());
+        let change = self.lane_put(reactor, skipped, Some(lane));
         let actions = [change].into_iter().chain(puts).collect();
         match self.under_lease(reactor, lease, actions, "skipping an event").await? {
             None => Ok(true),
@@ -79,24 +103,28 @@ impl ReactorTable {
         }
     }
 
-    /// A lane as it is now, if what a person has asked for is still this.
+    /// A lane as it is now, if it is there as it was, and what a person has asked for too.
     fn lane_put(
         &self,
         reactor: &str,
         lane: &ParkedLane,
-        asking: Option<&str>,
+        was: Option<&ParkedLane>,
     ) -> TransactWriteItem {
+        let (condition, values) = match was {
+            None => ("attribute_not_exists(#at)".to_owned(), None),
+            Some(was) => {
+                let (is_asked, asking) = is_asked(was);
+                let values = as_read(was).into_iter().chain(asking);
+                (format!("{IS_AS_READ} AND {is_asked}"), Some(named(values)))
+            }
+        };
         let put = Put::builder()
             .table_name(self.table.name())
             .set_item(Some(lane.to_item(reactor)))
-            .expression_attribute_names("#asked", "asked")
+            .set_expression_attribute_names(Some(names(&[&condition])))
+            .set_expression_attribute_values(values)
+            .condition_expression(condition)
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let put = match asking {
-            None => put.condition_expression("attribute_not_exists(#asked)"),
-            Some(asking) => put
-                .condition_expression("#asked = :asked")
-                .expression_attribute_values(":asked", text(asking)),
-        };
         let put = put.build().expect("table and item are set");
         TransactWriteItem::builder().put(put).build()
     }
@@ -106,7 +134,7 @@ impl ReactorTable {
     async fn under_lease(
         &self,
         reactor: &str,
-        lease: u64,
+        lease: &Lease,
         actions: Vec<TransactWriteItem>,
         operation: &'static str,
     ) -> Result<Option<(usize, Option<Item>)>, ReactorError> {
@@ -115,7 +143,7 @@ impl ReactorTable {
             .set_key(Some(reader_key(reactor)))
             .condition_expression("#lease = :lease")
             .expression_attribute_names("#lease", "lease")
-            .expression_attribute_values(":lease", number(lease))
+            .expression_attribute_values(":lease", number(lease.number()))
             .build()
             .expect("table, key and condition are set");
         let check = TransactWriteItem::builder().condition_check(check).build();
@@ -143,8 +171,8 @@ impl ReactorTable {
     /// next run does it: it is the one writer of its lanes.
     ///
     /// # Errors
-    /// [`ReactorError::NotParked`], also if the lane waits for another event by now; a request that fails for good or too
-    /// often.
+    /// [`ReactorError::NotParked`], also if the lane waits for another event by now; [`ReactorError::AskedSince`]; a
+    /// request that fails for good or too often.
     pub async fn ask(
         &self,
         reactor: &str,
@@ -156,23 +184,38 @@ impl ReactorTable {
             Unpark::Retry => ("retry", ""),
             Unpark::Skip(why) => ("skip", &**why),
         };
-        let update = self.change(
-            parked_key(reactor, lane),
-            "SET #ask = :ask, #why = :why, #asked = :asked",
+        let (key, own) = (parked_key(reactor, lane), self.clock.uuid().to_string());
+        let of = || (reactor.to_owned(), lane.to_string(), event.to_owned());
+        loop {
+            let get = || self.table.get(key.clone(), true);
+            let found = Retry::default().run(get).await.map_err(failed("reading a lane"))?;
+            let waits = found.as_ref().map(ParkedLane::of).transpose()?;
             // A lane that goes on has its event no more.
-            "#event = :event AND #from < #place",
-            [
-                (":ask", text(word)),
-                (":why", text(why)),
-                (":asked", text(self.clock.uuid().to_string())),
-                (":event", text(event)),
-            ],
-        );
-        let sent = held(self.send(&update, None).await, "asking for a lane")?;
-        sent.map(drop).ok_or_else(|| ReactorError::NotParked {
-            reactor: reactor.to_owned(),
-            lane: lane.to_string(),
-            event: event.to_owned(),
-        })
+            let waits = waits.filter(|waits| waits.event == event && waits.from < waits.place);
+            let waits = waits.ok_or_else(|| {
+                let (reactor, lane, event) = of();
+                ReactorError::NotParked { reactor, lane, event }
+            })?;
+            let (is_asked, asking) = is_asked(&waits);
+            let asked = [(":ask", text(word)), (":why", text(why)), (":asked", text(own.clone()))];
+            let update = self.change(
+                key.clone(),
+                "SET #ask = :ask, #why = :why, #asked = :asked",
+                &format!("{IS_AS_READ} AND {is_asked}"),
+                asked.into_iter().chain(as_read(&waits)).chain(asking),
+            );
+            let Err(gave_up) = self.send(&update).await else { return Ok(()) };
+            let GaveUp { failure: Failure::Condition(found), unknown, .. } = gave_up else {
+                return Err(failed("asking for a lane")(gave_up));
+            };
+            let found = found.as_ref().map(ParkedLane::of).transpose()?;
+            if found.is_some_and(|found| found.asking.as_ref() == Some(&own)) {
+                return Ok(());
+            }
+            if unknown.is_some() {
+                let (reactor, lane, event) = of();
+                return Err(ReactorError::AskedSince { reactor, lane, event });
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! One run of a reactor: the lanes that waited, and then the new events.
+//! One run of a reactor: new events, and lanes that waited.
 //!
 //! A run has a lease, and only the run with the lease changes which lanes are parked and moves the checkpoint. It reads
 //! the events after the checkpoint in batches. Each lane has one worker, which handles the lane's events one after
@@ -9,6 +9,7 @@
 //! come later stay where they are: in the index. When the lane is tried again, they are read from there, up to the
 //! checkpoint. From there on the lane goes with the others, because the run that has caught up is the one that goes on.
 //! A lane whose event lies after the checkpoint, since its run broke off, stays parked until the checkpoint has passed it.
+//! However much there is to catch up with, new events come first and have half of the time.
 //!
 //! A run that does not give its lease back has not ended by itself: its process was killed, or an effect has ended it. The
 //! next run is **careful** until it has handled one batch. It handles one event at a time, and notes each before. If that
@@ -26,7 +27,6 @@ use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::ReactorStanding;
 use crate::lanes::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes, Run, WAITING_LANES_MAX, millis};
-use crate::table::Lease;
 
 /// How much longer than its time the lease of a run lasts.
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
@@ -41,35 +41,37 @@ impl<H: Handler> Lanes<H> {
         let name = self.handler.name();
         let end = sleep(time).deadline();
         let standing = self.table.standing(name).await?;
-        let has_broken_off = standing.until_ms.is_some();
         if let Some(idle) = self.idle(&standing).await? {
             return Ok(idle);
         }
         let lease_ms = millis(time + EFFECT_TIME_MAX + LEASE_RESERVE);
         let until_ms = self.table.clock.now_ms() + lease_ms;
-        let Lease::Taken(standing) = self.table.take(name, until_ms).await? else {
+        let first = self.first(&standing).await?;
+        let taken = self.table.take(name, standing, first, until_ms).await?;
+        let Some((lease, standing)) = taken else {
             return Ok(RanLanes { ended: Ended::Held, ..RanLanes::default() });
         };
         let run = Run {
-            lease: standing.lease,
+            lease,
             again: standing.again,
             replayed: standing.replayed,
             end,
-            at: Cell::new(self.begin(&standing).await?),
+            until: Cell::new(end),
+            at: Cell::new(standing.checkpoint.unwrap_or(first)),
             receipts: RefCell::default(),
             parked: RefCell::default(),
             resumed: RefCell::default(),
-            careful: Cell::new(has_broken_off),
+            careful: Cell::new(standing.until_ms.is_some()),
             deadly: Cell::new(standing.trying),
             effects: Cell::new(0),
             broken: Cell::new(false),
         };
         loop {
             let ended = self.round(&run).await?;
-            let mut is_free = self.table.release(name, run.lease).await?;
+            let mut is_free = self.table.release(name, &run.lease).await?;
             while !is_free && run.is_over() {
                 // The next run hears the bell.
-                is_free = self.table.release(name, run.lease).await?;
+                is_free = self.table.release(name, &run.lease).await?;
             }
             if is_free {
                 return Ok(RanLanes {
@@ -99,13 +101,14 @@ impl<H: Handler> Lanes<H> {
         Ok((!has_due).then_some(idle))
     }
 
-    /// Where the run begins. A reactor that has never run has its first checkpoint afterwards.
-    async fn begin(&self, standing: &ReactorStanding) -> Result<Checkpoint, ReactorError> {
+    /// Where a reactor begins that has never run. The lease notes it, so a run that fails afterwards passes over
+    /// nothing.
+    async fn first(&self, standing: &ReactorStanding) -> Result<Checkpoint, ReactorError> {
         if let Some(checkpoint) = standing.checkpoint {
             return Ok(checkpoint);
         }
-        let first = match self.handler.starts() {
-            Starts::Beginning => Checkpoint::START,
+        match self.handler.starts() {
+            Starts::Beginning => Ok(Checkpoint::START),
             Starts::Now => {
                 let (end, overlap_ms) = (self.index.end().await?, millis(self.handler.overlap()));
                 let since_ms = self.table.clock.now_ms().saturating_sub(overlap_ms);
@@ -117,19 +120,30 @@ impl<H: Handler> Lanes<H> {
                     ready(Ok(overlap_ms > 0 && entry.event.at >= since_ms))
                 });
                 let first = recent.try_fold(None, |_, entry| ready(Ok(Some(entry)))).await?;
-                first.and_then(|entry| entry.checkpoint.previous()).unwrap_or(end)
+                Ok(first.and_then(|entry| entry.checkpoint.previous()).unwrap_or(end))
             }
-        };
-        self.table.advance(self.handler.name(), standing.lease, first).await?;
-        Ok(first)
+        }
     }
 
     async fn round(&self, run: &Run) -> Result<Ended, ReactorError> {
         let lanes = self.table.parked(self.handler.name()).await?;
+        let has_due = lanes.iter().any(|lane| self.is_due(lane));
         *run.parked.borrow_mut() =
             lanes.into_iter().map(|lane| (lane.lane.clone(), lane)).collect();
-        run.resumed.borrow_mut().clear();
-        self.catch_up(run).await?;
+        if has_due {
+            run.share();
+            let careful = run.careful.get();
+            self.follow(run).await?;
+            // None of the lanes that waited was handled yet.
+            run.careful.set(careful);
+            run.until.set(run.end);
+            self.catch_up(run).await?;
+        }
+        self.follow(run).await
+    }
+
+    /// Handles the events after the checkpoint, but those of lanes that wait.
+    async fn follow(&self, run: &Run) -> Result<Ended, ReactorError> {
         let mut feed = self.index.read(run.at.get(), Until::Present);
         loop {
             if run.waiting() >= WAITING_LANES_MAX {
@@ -142,9 +156,8 @@ impl<H: Handler> Lanes<H> {
             let undone = self.handle(run, batch.entries).await?;
             let to = undone.unwrap_or(batch.to);
             if to > run.at.get() {
-                self.table.advance(self.handler.name(), run.lease, to).await?;
+                self.table.advance(self.handler.name(), &run.lease, to).await?;
                 run.at.set(to);
-                self.let_go(run).await?;
             }
             match undone {
                 Some(_) => return Ok(Ended::Behind),

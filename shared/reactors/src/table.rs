@@ -1,12 +1,11 @@
 //! The requests for a reactor's items.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::types::{
-    AttributeValue, Put, ReturnValue, ReturnValuesOnConditionCheckFailure, Update,
-};
+use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, Update};
 use ringfence::{BoundaryId, rfc3339};
 use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
 use ringfence_feed::Checkpoint;
@@ -27,11 +26,19 @@ pub struct ReactorTable {
     pub(crate) alone: Arc<Mutex<()>>,
 }
 
-/// A lease that was asked for.
-pub(crate) enum Lease {
-    Taken(ReactorStanding),
-    /// Another run has it, and knows now that the bell has rung.
-    Held,
+/// The lease of a run, or of an operator for one write. Each write of the reactor's item raises its number, under the
+/// condition that nothing else has raised it. So a send of such a write that comes late or twice changes nothing.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    number: Cell<u64>,
+    /// Names who has it, so that a write whose answer was lost is known.
+    owner: String,
+}
+
+impl Lease {
+    pub(crate) fn number(&self) -> u64 {
+        self.number.get()
+    }
 }
 
 impl ReactorTable {
@@ -87,96 +94,132 @@ impl ReactorTable {
         }
     }
 
-    /// Asks for the lease up to a time. If another run has it, the item notes that the bell has rung. That run then looks
-    /// once more before it ends.
-    pub(crate) async fn take(&self, reactor: &str, until_ms: u64) -> Result<Lease, ReactorError> {
+    /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read;
+    /// returns it as it was before the lease was taken. If another run has the lease, the item notes that the bell has
+    /// rung. That run then looks once more before it ends.
+    pub(crate) async fn take(
+        &self,
+        reactor: &str,
+        mut standing: ReactorStanding,
+        first: Checkpoint,
+        until_ms: u64,
+    ) -> Result<Option<(Lease, ReactorStanding)>, ReactorError> {
         let owner = self.clock.uuid().to_string();
         loop {
-            let now = number(self.clock.now_ms());
-            let take = self.change(
-                reader_key(reactor),
-                "SET #lease = if_not_exists(#lease, :zero) + :one, #until = :until, #owner = :owner REMOVE #rung",
-                "attribute_not_exists(#until) OR #until < :now OR #owner = :owner",
-                [
-                    (":zero", number(0)),
-                    (":one", number(1)),
+            let (at, now_ms) = (standing.checkpoint.unwrap_or(first), self.clock.now_ms());
+            let lease = Lease { number: Cell::new(standing.lease), owner: owner.clone() };
+            let taken = self.step(
+                reactor,
+                &lease,
+                ", #until = :until, #checkpoint = :at, #updatedAt = if_not_exists(#updatedAt, :since) REMOVE #rung",
+                "attribute_not_exists(#until) OR #until < :now",
+                vec![
                     (":until", number(until_ms)),
-                    (":owner", text(&owner)),
-                    (":now", now.clone()),
+                    (":at", place(at)),
+                    (":since", text(rfc3339(now_ms))),
+                    (":now", number(now_ms)),
+                ],
+                "taking the lease",
+            );
+            let Err(found) = taken.await? else { return Ok(Some((lease, standing))) };
+            if found.until_ms.is_none_or(|until_ms| until_ms < now_ms) {
+                standing = found;
+                continue;
+            }
+            let ring = self.change(
+                reader_key(reactor),
+                "SET #rung = :rung",
+                "#until >= :now AND #owner = :owner",
+                [
+                    (":rung", AttributeValue::Bool(true)),
+                    (":now", number(now_ms)),
+                    (":owner", text(found.owner.unwrap_or_default())),
                 ],
             );
-            let taken = self.send(&take, Some(ReturnValue::AllNew)).await;
-            match held(taken, "taking the lease")? {
-                Some(item) => return Ok(Lease::Taken(ReactorStanding::of(&item)?)),
-                None => {
-                    let ring = self.change(
-                        reader_key(reactor),
-                        "SET #rung = :rung",
-                        "#until >= :now",
-                        [(":rung", AttributeValue::Bool(true)), (":now", now)],
-                    );
-                    if held(self.send(&ring, None).await, "ringing")?.is_some() {
-                        return Ok(Lease::Held);
-                    }
-                    // It was given back meanwhile.
-                }
+            if held(self.send(&ring).await, "ringing")? {
+                return Ok(None);
             }
+            // It was given back meanwhile.
+            standing = self.standing(reactor).await?;
         }
+    }
+
+    /// Writes the reactor's item for who has the lease, and raises the number. Returns what was found if the number is
+    /// another one, or if `also` does not hold.
+    async fn step(
+        &self,
+        reactor: &str,
+        lease: &Lease,
+        change: &str,
+        also: &str,
+        values: Vec<(&str, AttributeValue)>,
+        operation: &'static str,
+    ) -> Result<Result<(), ReactorStanding>, ReactorError> {
+        let (was, next) = (lease.number(), lease.number() + 1);
+        let own = [(":next", number(next)), (":mine", text(&lease.owner))];
+        let (is_there, was) = match was {
+            0 => ("attribute_not_exists(#lease)", None),
+            was => ("#lease = :was", Some((":was", number(was)))),
+        };
+        let update = self.change(
+            reader_key(reactor),
+            &format!("SET #lease = :next, #owner = :mine{change}"),
+            &if also.is_empty() { is_there.to_owned() } else { format!("{is_there} AND ({also})") },
+            values.into_iter().chain(own).chain(was),
+        );
+        let found = match self.send(&update).await {
+            Ok(()) => None,
+            Err(GaveUp { failure: Failure::Condition(found), unknown, .. }) => {
+                let found = found.as_ref().map(ReactorStanding::of).transpose()?;
+                let found = found.unwrap_or_default();
+                // It is our own: the answer to an earlier send was lost.
+                let is_own = found.lease == next && found.owner.as_ref() == Some(&lease.owner);
+                (unknown.is_none() || !is_own).then_some(found)
+            }
+            Err(gave_up) => return Err(failed(operation)(gave_up)),
+        };
+        if let Some(found) = found {
+            return Ok(Err(found));
+        }
+        lease.number.set(next);
+        Ok(Ok(()))
     }
 
     /// Moves the checkpoint of the run with this lease.
     pub(crate) async fn advance(
         &self,
         reactor: &str,
-        lease: u64,
+        lease: &Lease,
         to: Checkpoint,
     ) -> Result<(), ReactorError> {
-        let update = self.change(
-            reader_key(reactor),
-            "SET #checkpoint = :to, #updatedAt = :at REMOVE #trying",
-            "#lease = :lease",
-            [
-                (":to", place(to)),
-                (":at", text(rfc3339(self.clock.now_ms()))),
-                (":lease", number(lease)),
-            ],
-        );
-        let sent = held(self.send(&update, None).await, "moving the checkpoint")?;
-        sent.map(drop).ok_or_else(|| overtaken(reactor))
+        let change = ", #checkpoint = :to, #updatedAt = :at REMOVE #trying";
+        let values = vec![(":to", place(to)), (":at", text(rfc3339(self.clock.now_ms())))];
+        let moved = self.step(reactor, lease, change, "", values, "moving the checkpoint").await?;
+        moved.map_err(|_| overtaken(reactor))
     }
 
     /// Notes which event the run with this lease handles next, by the place after it.
     pub(crate) async fn note_trying(
         &self,
         reactor: &str,
-        lease: u64,
+        lease: &Lease,
         event: Checkpoint,
     ) -> Result<(), ReactorError> {
-        let update = self.change(
-            reader_key(reactor),
-            "SET #trying = :event",
-            "#lease = :lease",
-            [(":event", place(event)), (":lease", number(lease))],
-        );
-        let sent = held(self.send(&update, None).await, "noting what is handled next")?;
-        sent.map(drop).ok_or_else(|| overtaken(reactor))
+        let values = vec![(":event", place(event))];
+        let operation = "noting what is handled next";
+        let noted = self.step(reactor, lease, ", #trying = :event", "", values, operation).await?;
+        noted.map_err(|_| overtaken(reactor))
     }
 
     /// Gives the lease back; false if the bell has rung since it was taken, and then the run keeps it.
-    pub(crate) async fn release(&self, reactor: &str, lease: u64) -> Result<bool, ReactorError> {
-        let mine = [(":lease", number(lease))];
-        let give = self.change(
-            reader_key(reactor),
-            "REMOVE #until, #owner, #trying",
-            "#lease = :lease AND attribute_not_exists(#rung)",
-            mine.clone(),
-        );
-        if held(self.send(&give, None).await, "giving the lease back")?.is_some() {
+    pub(crate) async fn release(&self, reactor: &str, lease: &Lease) -> Result<bool, ReactorError> {
+        let (give, quiet) = (" REMOVE #until, #trying", "attribute_not_exists(#rung)");
+        let given = self.step(reactor, lease, give, quiet, vec![], "giving the lease back").await?;
+        if given.is_ok() {
             return Ok(true);
         }
-        let hear = self.change(reader_key(reactor), "REMOVE #rung", "#lease = :lease", mine);
-        let heard = held(self.send(&hear, None).await, "hearing the bell")?;
-        heard.map(|_| false).ok_or_else(|| overtaken(reactor))
+        let heard = self.step(reactor, lease, " REMOVE #rung", "", vec![], "hearing the bell");
+        heard.await?.map(|()| false).map_err(|_| overtaken(reactor))
     }
 
     /// The receipts of lanes. Strong reads.
@@ -247,73 +290,83 @@ impl ReactorTable {
         to: Checkpoint,
         again: bool,
     ) -> Result<(), ReactorError> {
-        if !self.parked(reactor).await?.is_empty() {
-            return Err(ReactorError::HasParked { reactor: reactor.to_owned() });
+        let name = self.clock.uuid().to_string();
+        loop {
+            let standing = self.standing(reactor).await?;
+            if !self.parked(reactor).await?.is_empty() {
+                return Err(ReactorError::HasParked { reactor: reactor.to_owned() });
+            }
+            let lease = Lease { number: Cell::new(standing.lease), owner: name.clone() };
+            let sent = self.step(
+                reactor,
+                &lease,
+                ", #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = :again, #sentBack = :mine \
+                 REMOVE #until, #trying",
+                "",
+                vec![
+                    (":to", place(to)),
+                    (":at", text(rfc3339(self.clock.now_ms()))),
+                    (":from", place(standing.checkpoint.unwrap_or_default())),
+                    (":again", number(standing.again + u32::from(again))),
+                ],
+                "sending a reactor back",
+            );
+            match sent.await? {
+                // The answer was lost, and a run has gone on from there.
+                Err(found) if found.sent_back.as_ref() == Some(&name) => return Ok(()),
+                // A run has written since.
+                Err(_) => {}
+                Ok(()) => return Ok(()),
+            }
         }
-        let from = self.standing(reactor).await?.checkpoint.unwrap_or_default();
-        let update = self.change(
-            reader_key(reactor),
-            "SET #checkpoint = :to, #updatedAt = :at, #replayed = :from, #again = if_not_exists(#again, :zero) + :again, \
-             #lease = if_not_exists(#lease, :zero) + :one REMOVE #until, #owner, #trying",
-            "",
-            [
-                (":to", place(to)),
-                (":from", place(from)),
-                (":at", text(rfc3339(self.clock.now_ms()))),
-                (":zero", number(0)),
-                (":one", number(1)),
-                (":again", number(u8::from(again))),
-            ],
-        );
-        let send = || self.table.update(update.clone(), None);
-        Retry::default().run(send).await.map(drop).map_err(failed("sending a reactor back"))
     }
 
-    pub(crate) async fn send(
-        &self,
-        update: &Update,
-        answer: Option<ReturnValue>,
-    ) -> Result<Option<Item>, GaveUp> {
-        Retry::default().run(|| self.table.update(update.clone(), answer.clone())).await
+    pub(crate) async fn send(&self, update: &Update) -> Result<(), GaveUp> {
+        Retry::default().run(|| self.table.update(update.clone(), None)).await.map(drop)
     }
 
-    /// An update. The names in the expressions, which begin with `#`, are those of the attributes.
-    pub(crate) fn change<const N: usize>(
+    /// An update under a condition. If it does not hold, the answer has the item.
+    pub(crate) fn change<'v>(
         &self,
         key: Item,
         expression: &str,
         condition: &str,
-        values: [(&str, AttributeValue); N],
+        values: impl IntoIterator<Item = (&'v str, AttributeValue)>,
     ) -> Update {
-        let is_of_name = |c: char| c.is_ascii_alphanumeric();
-        let parts = [expression, condition].into_iter().flat_map(|text| text.split('#').skip(1));
-        let names = parts.map(|part| part.split(|c| !is_of_name(c)).next().unwrap_or_default());
-        let names = names.map(|name| (format!("#{name}"), name.to_owned())).collect();
-        let values = values.map(|(name, value)| (name.to_owned(), value));
         Update::builder()
             .table_name(self.table.name())
             .set_key(Some(key))
             .update_expression(expression)
-            .set_condition_expression((!condition.is_empty()).then(|| condition.to_owned()))
-            .set_expression_attribute_names(Some(names))
-            .set_expression_attribute_values(Some(values.into()))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names(&[expression, condition])))
+            .set_expression_attribute_values(Some(named(values)))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             .build()
             .expect("table, key and expression are set")
     }
+}
+
+/// The names in expressions, each of which is that of an attribute after a `#`.
+pub(crate) fn names(expressions: &[&str]) -> HashMap<String, String> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric();
+    let parts = expressions.iter().flat_map(|text| text.split('#').skip(1));
+    let names = parts.map(|part| part.split(|c| !is_of_name(c)).next().unwrap_or_default());
+    names.map(|name| (format!("#{name}"), name.to_owned())).collect()
+}
+
+pub(crate) fn named<'v>(values: impl IntoIterator<Item = (&'v str, AttributeValue)>) -> Item {
+    values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 pub(crate) fn overtaken(reactor: &str) -> ReactorError {
     ReactorError::Overtaken { reactor: reactor.to_owned() }
 }
 
-/// What an update has answered; `None` if its condition does not hold.
-pub(crate) fn held(
-    sent: Result<Option<Item>, GaveUp>,
-    operation: &'static str,
-) -> Result<Option<Item>, ReactorError> {
+/// Whether an update was carried out; false if its condition does not hold.
+fn held(sent: Result<(), GaveUp>, operation: &'static str) -> Result<bool, ReactorError> {
     match sent {
-        Ok(item) => Ok(Some(item.unwrap_or_default())),
-        Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(None),
+        Ok(()) => Ok(true),
+        Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(false),
         Err(gave_up) => Err(failed(operation)(gave_up)),
     }
 }

@@ -12,7 +12,8 @@ use tokio::time::timeout;
 use crate::error::ReactorError;
 use crate::handler::Handler;
 use crate::item::{ParkedLane, Receipt, Unpark};
-use crate::lanes::{BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::lanes::{BATCH_EVENTS_MAX, BATCH_HELD_BYTES_MAX, EFFECT_TIME_MAX, Lanes, Run, WORKERS};
+use crate::table::overtaken;
 use crate::{Delivery, Failed, InDoubt};
 
 /// The most entries of the index that are read for a batch, with those that are not handled.
@@ -43,7 +44,7 @@ impl<H: Handler> Lanes<H> {
         at: Checkpoint,
         wants: impl Fn(&Entry) -> bool,
     ) -> Result<Batch, ReactorError> {
-        let (mut entries, mut to) = (Vec::new(), at);
+        let (mut entries, mut to, mut held) = (Vec::new(), at, 0);
         for _ in 0..BATCH_ENTRIES_MAX {
             let Some(entry) = feed.next().await else {
                 return Ok(Batch { entries, to, is_last: true });
@@ -51,9 +52,10 @@ impl<H: Handler> Lanes<H> {
             let (entry, unread) = Entry::or_known(entry)?;
             to = entry.checkpoint;
             if self.handler.handles(&entry.event) && wants(&entry) {
+                held += entry.held();
                 entries.push(Cut { entry, unread });
             }
-            if entries.len() == BATCH_EVENTS_MAX {
+            if entries.len() == BATCH_EVENTS_MAX || held >= BATCH_HELD_BYTES_MAX {
                 break;
             }
         }
@@ -108,11 +110,8 @@ impl<H: Handler> Lanes<H> {
     ) -> Result<(), ReactorError> {
         let Entry { checkpoint, event } = entry;
         let parked = run.parked.borrow().get(lane).cloned();
-        if let Some(parked) = &parked {
-            let is_resumed = run.resumed.borrow().contains(lane);
-            if !is_resumed || *checkpoint <= parked.from {
-                return Ok(());
-            }
+        if parked.is_some() && !run.resumed.borrow().contains(lane) {
+            return Ok(());
         }
         let mut receipt = self.receipt(run, lane);
         if receipt.done >= *checkpoint {
@@ -128,7 +127,7 @@ impl<H: Handler> Lanes<H> {
             return self.failed(run, lane, entry, Failed::ForGood(why.to_owned())).await;
         }
         if run.careful.get() {
-            self.table.note_trying(self.handler.name(), run.lease, *checkpoint).await?;
+            self.table.note_trying(self.handler.name(), &run.lease, *checkpoint).await?;
         }
         if receipt.began != Some(*checkpoint) {
             receipt = Receipt { began: None, n: 0, open: false, ..receipt };
@@ -253,6 +252,10 @@ impl<H: Handler> Lanes<H> {
             return Ok(());
         }
         let read = self.table.receipts(self.handler.name(), &unknown).await?;
+        // What a later run has done is not for this one to go on with: it may have been sent back to do all again.
+        if read.iter().any(|receipt| receipt.lease > run.lease.number()) {
+            return Err(overtaken(self.handler.name()));
+        }
         run.receipts.borrow_mut().extend(unknown.into_iter().zip(read));
         Ok(())
     }

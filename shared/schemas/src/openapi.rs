@@ -249,7 +249,7 @@ const HEADERS: [(&str, &str, Option<&str>, &str); 4] = [
         "EffectiveAt",
         "Effective-At",
         Some("^[!-~]{1,128}$"),
-        "When it was made, if the command is sent later: a time of RFC 3339. It decides nothing.",
+        "When it was made, if the command is sent later: a time of RFC 3339 from 1970 to 9999. It decides nothing.",
     ),
 ];
 

@@ -47,14 +47,15 @@ const OF_COMMANDS: [Answer; 6] = [
         status: 500,
         name: "Internal",
         kinds: &["internal"],
-        about: "A defect. The cause is in the log of the function.",
+        about: "A defect. The cause is in the log of the function. If the gateway answers, the command may have taken \
+                effect.",
     },
     Answer {
         status: 503,
         name: "Unavailable",
         kinds: &["throttled", "unavailable", "unknown-type", "newer-version"],
         about: "The log is busy, does not answer, or has an event that this function does not know yet. Nothing is \
-                written; repeat the command.",
+                written. If the gateway answers, the command may have taken effect. Repeat it with its idempotency key.",
     },
     Answer {
         status: 504,
@@ -118,7 +119,8 @@ pub(crate) fn of_views() -> Map<String, Value> {
 
 /// The responses of commands by the queue but that of success, by status.
 pub(crate) fn of_queue() -> Map<String, Value> {
-    let of_commands = OF_COMMANDS.iter().filter(|answer| matches!(answer.status, 400 | 413 | 503));
+    let of_commands =
+        OF_COMMANDS.iter().filter(|answer| matches!(answer.status, 400 | 413 | 503 | 504));
     let mut responses = refs(of_commands.chain([&OF_QUEUE]));
     let reused = response(KEY_REUSED.about, &reference("schemas", KEY_REUSED.name));
     responses.insert(KEY_REUSED.status.to_string(), reused);
@@ -141,8 +143,8 @@ pub(crate) fn responses() -> Map<String, Value> {
             response["headers"]["Retry-After"] =
                 json!({ "description": "Seconds until the next try.", "schema": seconds });
         }
-        if matches!(answer.status, 413 | 500 | 503) {
-            // The gateway gives these statuses too, in place of a function.
+        if matches!(answer.status, 413 | 500 | 503 | 504) {
+            // The gateway gives these statuses too, in place of a function that may have carried out the command.
             response["content"]["application/json"] =
                 json!({ "schema": reference("schemas", GATEWAY) });
         }

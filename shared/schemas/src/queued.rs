@@ -55,7 +55,7 @@ pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
         json!({ "description": "Where to ask what became of it.", "schema": { "type": "string" } });
     given.insert("202".to_owned(), queued);
     let mut asked = responses;
-    for status in ["413", "422"] {
+    for status in ["413", "422", "504"] {
         asked.remove(status);
     }
     asked.insert("200".to_owned(), known("What is known of the command."));
@@ -75,7 +75,8 @@ pub(crate) fn paths(headers: &[Value], has_scopes: bool) -> Map<String, Value> {
     });
     let id = part(
         "id",
-        "The id of the command: its `Idempotency-Key`, or the `commandId` of the answer.",
+        "The id of the command: its `Idempotency-Key`, or the `commandId` of the answer. It is percent-encoded, and \
+         then encoded once more as a part of the path, because the gateway decodes the path. `Location` has it so.",
     );
     let ask = json!({
         "operationId": "get-command",

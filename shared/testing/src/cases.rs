@@ -102,7 +102,7 @@ async fn requests_of_answers() -> Requests {
         let known =
             (answers.begin(&waits, BEGIN_MS).await?, answers.begin(&waits, BEGIN_MS).await?);
         assert_eq!(known, (None, Some(waits.clone())));
-        answers.keep(&waits, BEGIN_MS).await?;
+        answers.keep(&waits, Some(&waits), BEGIN_MS).await?;
         assert_eq!(answers.find("c").await?, Some(waits.clone()));
         Ok::<_, AnswersError>(())
     };

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ringfence::{Catalogs, Current, CurrentError, chain};
-use ringfence_feed::{Checkpoint, Entry, FeedError, Reached};
+use ringfence_feed::{Checkpoint, Entry, FeedError, Reached, held_bytes};
 
 use crate::error::ViewError;
 use crate::fold::{self, Folding, RowError};
-use crate::row::{Parked, Stored, Write, held};
+use crate::row::{Parked, Stored, Write};
 use crate::view::Definition;
 
 /// Actions in one transaction.
@@ -89,7 +89,7 @@ impl Touched {
             };
         }
         let event = Some(event).filter(|_| !rows.is_empty());
-        let held = event.as_ref().map_or(0, |event| held(&event.data));
+        let held = event.as_ref().map_or(0, |event| held_bytes(&event.data));
         Ok(Self { checkpoint, event, rows, unnamed, unread: None, held })
     }
 

@@ -1,11 +1,11 @@
 //! Rows that are due: the index `due` of the view table, and notes on commands that cleared nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
-use aws_sdk_dynamodb::types::{AttributeValue, Put};
-use ringfence_dynamo::{Item, Meter, Retry, Table};
+use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
+use ringfence_dynamo::{Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
 use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};
@@ -18,6 +18,9 @@ const TRIES: &str = "tries";
 const NEXT: &str = "next";
 const WHY: &str = "why";
 
+/// A row that has been due for longer is late, so that people look at it: an hour, in milliseconds. The alarm
+/// DeadlinesLate has the same limit.
+pub const DUE_LATE_MS: u64 = 60 * 60_000;
 /// Most rows of one page.
 pub const DUE_PAGE_MAX: u16 = 100;
 
@@ -216,11 +219,17 @@ impl DueReader {
         Ok(standing)
     }
 
-    /// Keeps a note on a row, in place of an earlier one.
+    /// Keeps a note on a row in place of the one that was read, unless another sweep has changed it since.
     ///
     /// # Errors
     /// The view table can't be written.
-    pub async fn note(&self, due: &Definition, id: &str, note: &DueNote) -> Result<(), ViewError> {
+    pub async fn note(
+        &self,
+        due: &Definition,
+        id: &str,
+        was: Option<&DueNote>,
+        note: &DueNote,
+    ) -> Result<(), ViewError> {
         let mut item = key(&notes_of(due), id);
         let number = |number: u64| AttributeValue::N(number.to_string());
         item.extend([
@@ -229,19 +238,56 @@ impl DueReader {
             (NEXT.to_owned(), number(note.next_ms)),
             (WHY.to_owned(), AttributeValue::S(note.why.clone())),
         ]);
-        let put = Put::builder().table_name(self.table.0.name()).set_item(Some(item)).build();
-        let put = put.expect("table and item are set");
+        let (condition, names, values) = unchanged(was);
+        let put = Put::builder()
+            .table_name(self.table.0.name())
+            .set_item(Some(item))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
+            .build()
+            .expect("table and item are set");
         let put = Retry::default().run(|| self.table.0.put(put.clone())).await;
-        put.map_err(failed("keeping a note on what is due"))
+        unless_changed(put).map_err(failed("keeping a note on what is due"))
     }
 
-    /// Removes the note on a row.
+    /// Removes the note on a row that was read, unless another sweep has changed it since.
     ///
     /// # Errors
     /// The view table can't be written.
-    pub async fn forget(&self, due: &Definition, id: &str) -> Result<(), ViewError> {
-        let key = key(&notes_of(due), id);
-        let deleted = Retry::default().run(|| self.table.0.delete(key.clone())).await;
-        deleted.map_err(failed("removing a note on what is due"))
+    pub async fn forget(&self, due: &Definition, id: &str, was: &DueNote) -> Result<(), ViewError> {
+        let (condition, names, values) = unchanged(Some(was));
+        let delete = Delete::builder()
+            .table_name(self.table.0.name())
+            .set_key(Some(key(&notes_of(due), id)))
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(values)
+            .build()
+            .expect("table and key are set");
+        let deleted = Retry::default().run(|| self.table.0.delete(delete.clone())).await;
+        unless_changed(deleted).map_err(failed("removing a note on what is due"))
+    }
+}
+
+/// The condition that a note is as it was read, with its names and values.
+fn unchanged(was: Option<&DueNote>) -> (&'static str, HashMap<String, String>, Option<Item>) {
+    let name = |name: &str, of: &str| (name.to_owned(), of.to_owned());
+    let Some(was) = was else {
+        return ("attribute_not_exists(#cause)", [name("#cause", CAUSE)].into(), None);
+    };
+    let values = [
+        (":cause".to_owned(), AttributeValue::S(was.cause.clone())),
+        (":next".to_owned(), AttributeValue::N(was.next_ms.to_string())),
+    ];
+    let names = [name("#cause", CAUSE), name("#next", NEXT)];
+    ("#cause = :cause AND #next = :next", names.into(), Some(values.into()))
+}
+
+/// A note that has changed since it was read is newer, or is the same request that was sent before. So it stays.
+fn unless_changed(written: Result<(), GaveUp>) -> Result<(), GaveUp> {
+    match written {
+        Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(()),
+        written => written,
     }
 }

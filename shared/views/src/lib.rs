@@ -47,7 +47,7 @@ pub mod attributes {
 }
 
 pub use batch::{ACTIONS_MAX, BATCH_BYTES_MAX, EVENTS_MAX, HELD_BYTES_MAX, ROWS_MAX};
-pub use due::{DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
+pub use due::{DUE_LATE_MS, DUE_PAGE_MAX, DueNote, DuePage, DuePlace, DueReader, DueStanding};
 pub use error::ViewError;
 pub use generation::Generation;
 pub use layout::table_layout;

@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, Trans
 use ringfence_dynamo::{
     Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute,
 };
-use ringfence_feed::Checkpoint;
+use ringfence_feed::{Checkpoint, held_bytes};
 use serde_json::Value;
 
 use crate::error::ViewError;
@@ -62,20 +62,6 @@ pub struct Parked {
     pub event: String,
     /// Why, for the people who run the stack.
     pub cause: String,
-}
-
-/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that
-/// DynamoDB counts.
-pub(crate) fn held(value: &Value) -> usize {
-    let parts = match value {
-        Value::String(text) => text.len(),
-        Value::Array(values) => values.iter().map(held).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| size_of::<String>() + name.len() + held(value)).sum()
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    };
-    size_of::<Value>() + parts
 }
 
 /// A row, or what is in its place, as it is stored.
@@ -291,7 +277,7 @@ impl ViewTable {
             for item in items.map_err(failed("reading rows"))? {
                 let (id, stored) = decode(item)?;
                 if let Content::Row(row) = &stored.content {
-                    bytes += held(row);
+                    bytes += held_bytes(row);
                 }
                 if bytes > bytes_max {
                     return Ok(None);

@@ -23,6 +23,7 @@ mod mutant;
 pub mod mutations;
 pub mod names;
 pub mod queries;
+mod reacting;
 mod recount;
 mod seeds;
 mod specification;
@@ -40,12 +41,27 @@ pub use weather::Kind;
 
 use crate::jobs::JOBS_MAX;
 
+/// What a schedule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// Commands on the DCB log.
+    Commands,
+    /// Events that a reactor or an ordered automation handles lane by lane.
+    Lanes,
+    /// Commands that are given by the queue.
+    Queue,
+    /// Commands that are sent when their time has come.
+    Dues,
+}
+
 /// What is tried: all of it follows from the seed, and shrinking leaves parts out.
 #[derive(Clone, Debug)]
 pub struct Schedule {
+    /// What it is about.
+    pub subject: Subject,
     /// Determines commands, times, writers and faults.
     pub seed: u64,
-    /// The commands that are given, by number.
+    /// The commands that are given, or the steps that are done, by number.
     pub jobs: BTreeSet<usize>,
     /// The faults that may happen.
     pub kinds: BTreeSet<Kind>,
@@ -55,7 +71,37 @@ impl Schedule {
     /// Everything that follows from the seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { seed, jobs: (0..JOBS_MAX).collect(), kinds: Kind::ALL.into() }
+        Self::about(Subject::Commands, seed)
+    }
+
+    /// About lanes.
+    #[must_use]
+    pub fn of_lanes(seed: u64) -> Self {
+        Self::about(Subject::Lanes, seed)
+    }
+
+    /// About the queue.
+    #[must_use]
+    pub fn of_queue(seed: u64) -> Self {
+        Self::about(Subject::Queue, seed)
+    }
+
+    /// About dues.
+    #[must_use]
+    pub fn of_dues(seed: u64) -> Self {
+        Self::about(Subject::Dues, seed)
+    }
+
+    /// Everything about a subject that follows from the seed.
+    #[must_use]
+    pub fn about(subject: Subject, seed: u64) -> Self {
+        let jobs = match subject {
+            Subject::Commands => JOBS_MAX,
+            Subject::Lanes => reacting::LANES_STEPS,
+            Subject::Queue => reacting::QUEUE_STEPS,
+            Subject::Dues => reacting::DUES_STEPS,
+        };
+        Self { subject, seed, jobs: (0..jobs).collect(), kinds: Kind::ALL.into() }
     }
 
     /// The `n`th one that is about claims on the work of a project.
@@ -94,7 +140,7 @@ pub struct Tally {
     pub without_events: u64,
     /// Answers that a record gave.
     pub repeated: u64,
-    /// Commands that ended without an answer: crashed, contended, unknown.
+    /// Commands, runs and sweeps that ended without an answer: crashed, contended, unknown.
     pub unanswered: u64,
     /// Commands that began with a snapshot.
     pub recalled: u64,
@@ -102,6 +148,8 @@ pub struct Tally {
     pub decided_again: u64,
     /// Decisions whose facts lie in another order of time than that of their commits.
     pub reordered: u64,
+    /// Effects that have happened outside.
+    pub effects: u64,
 }
 
 impl Tally {
@@ -116,6 +164,7 @@ impl Tally {
         self.recalled += other.recalled;
         self.decided_again += other.decided_again;
         self.reordered += other.reordered;
+        self.effects += other.effects;
     }
 }
 
@@ -130,8 +179,8 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Schedule { seed, jobs, kinds } = &self.schedule;
-        writeln!(f, "seed {seed} differs from a serial run; still with commands {jobs:?}")?;
+        let Schedule { subject, seed, jobs, kinds } = &self.schedule;
+        writeln!(f, "{subject:?} of seed {seed} differ from a serial run; still with {jobs:?}")?;
         writeln!(f, "and faults {kinds:?}:")?;
         f.write_str(&self.report)
     }

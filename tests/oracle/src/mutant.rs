@@ -3,6 +3,8 @@
 use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 
+use crate::Subject;
+
 /// One mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mutant {
@@ -28,11 +30,21 @@ pub enum Mutant {
     ClaimUnchecked,
     /// Gives every claim of an edge the epoch 1.
     EpochRestarts,
+    /// Handles events in the lane of another tag.
+    WrongLane,
+    /// Moves the checkpoint of a reactor although another run has begun.
+    OvertakenAdvances,
+    /// Writes a receipt over a newer one.
+    ReceiptOverwrites,
+    /// Does what a person asked for, whatever somebody has asked for since.
+    LateAsk,
+    /// Notes what became of a queued command over its answer.
+    AnswerOverwrites,
 }
 
 impl Mutant {
     /// Every one.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 16] = [
         Self::NoCondition,
         Self::EmptyReadUnchecked,
         Self::ReadOnlyUnchecked,
@@ -44,7 +56,46 @@ impl Mutant {
         Self::NoHeadGuard,
         Self::ClaimUnchecked,
         Self::EpochRestarts,
+        Self::WrongLane,
+        Self::OvertakenAdvances,
+        Self::ReceiptOverwrites,
+        Self::LateAsk,
+        Self::AnswerOverwrites,
     ];
+
+    /// What the schedules are about that notice it.
+    #[must_use]
+    pub fn subject(self) -> Subject {
+        match self {
+            Self::WrongLane | Self::OvertakenAdvances | Self::ReceiptOverwrites | Self::LateAsk => {
+                Subject::Lanes
+            }
+            Self::AnswerOverwrites => Subject::Queue,
+            _ => Subject::Commands,
+        }
+    }
+
+    /// What it does on its way to a request of what reacts.
+    pub(crate) fn edit(self, request: &Value) -> Option<Fault> {
+        let has = |name: &str, text: &str| request[name].to_string().contains(text);
+        let is_loosened = match self {
+            Self::OvertakenAdvances => {
+                has("UpdateExpression", "#checkpoint = :to")
+                    && !has("UpdateExpression", "#sentBack")
+            }
+            Self::ReceiptOverwrites => has("Item", "LANE#"),
+            Self::LateAsk => has("UpdateExpression", "#ask = :ask"),
+            Self::AnswerOverwrites => has("Item", "$Command-"),
+            _ => false,
+        };
+        is_loosened.then(|| {
+            Fault::Request(Edit::new(|request| {
+                if let Some(Value::String(condition)) = request.get_mut("ConditionExpression") {
+                    *condition = always(condition);
+                }
+            }))
+        })
+    }
 
     /// What it does to a transaction on its way.
     pub(crate) fn fault(self) -> Option<Fault> {

@@ -1,6 +1,7 @@
-//! The table of the events, and when every schedule begins.
+//! The table of the events with those beside it, and when every schedule begins.
 
 use ringfence::Catalog;
+use ringfence_local::engine::Engine;
 use serde_json::Value;
 
 pub(crate) const TABLE: &str = "events";
@@ -15,4 +16,17 @@ pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
     // Nobody reads the stream here, and the embedded store reads all of its records at each write.
     properties.as_object_mut().expect("a map").remove("StreamSpecification");
     properties
+}
+
+/// The tables of a log with this catalog, of its index and of the views.
+pub(crate) fn tables(engine: &Engine, catalog: &Catalog) {
+    engine.create_table(&table(catalog, false), TABLE).expect("a table");
+    let layouts =
+        [("index", ringfence_feed::table_layout()), ("views", ringfence_views::table_layout())];
+    for (name, layout) in layouts {
+        let mut properties = layout.properties();
+        // Nobody reads these streams here either.
+        properties.as_object_mut().expect("a map").remove("StreamSpecification");
+        engine.create_table(&properties, name).expect("a table");
+    }
 }

@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::check::check;
 use crate::weather::STRAY_MAX_MS;
 use crate::world::{End, World};
-use crate::{Mutant, Schedule, Tally};
+use crate::{Mutant, Schedule, Subject, Tally, reacting};
 
 /// Runs the schedule: what was done, or how it differs from a serial run; and what happened.
 pub(crate) fn run(
@@ -24,30 +24,42 @@ pub(crate) fn run(
         .build()
         .expect("a runtime without input and output");
     runtime.block_on(async {
-        let mut world = World::new(schedule.clone(), mutant);
-        let ends = join_all(world.jobs.iter().flat_map(|job| {
-            let world = &world;
-            let copies = job.copies.iter().enumerate();
-            copies.map(move |(copy, delivery)| world.deliver(job, copy, *delivery))
-        }));
-        let ends = ends.await;
-        // Whatever is still on its way arrives.
-        sleep(Duration::from_millis(2 * STRAY_MAX_MS)).await;
-        let history = world.weather.take();
-        let mut tally = history.tally;
-        count(&mut tally, &ends);
-        let checked = match check(&world, &history, &ends).await {
-            Ok(reordered) => {
-                tally.reordered = reordered;
-                match world.repeats(&history).await {
-                    Ok(()) => world.lone_writer().await,
-                    doubled => doubled,
-                }
-            }
-            Err(difference) => Err(difference),
-        };
-        (checked.map(|()| tally), history.trace)
+        match schedule.subject {
+            Subject::Commands => commands(schedule, mutant).await,
+            Subject::Lanes => reacting::lanes(schedule, mutant).await,
+            Subject::Queue => reacting::queue(schedule, mutant).await,
+            Subject::Dues => reacting::dues(schedule, mutant).await,
+        }
     })
+}
+
+async fn commands(
+    schedule: &Schedule,
+    mutant: Option<Mutant>,
+) -> (Result<Tally, String>, Vec<String>) {
+    let mut world = World::new(schedule.clone(), mutant);
+    let ends = join_all(world.jobs.iter().flat_map(|job| {
+        let world = &world;
+        let copies = job.copies.iter().enumerate();
+        copies.map(move |(copy, delivery)| world.deliver(job, copy, *delivery))
+    }));
+    let ends = ends.await;
+    // Whatever is still on its way arrives.
+    sleep(Duration::from_millis(2 * STRAY_MAX_MS)).await;
+    let history = world.weather.take();
+    let mut tally = history.tally;
+    count(&mut tally, &ends);
+    let checked = match check(&world, &history, &ends).await {
+        Ok(reordered) => {
+            tally.reordered = reordered;
+            match world.repeats(&history).await {
+                Ok(()) => world.lone_writer().await,
+                doubled => doubled,
+            }
+        }
+        Err(difference) => Err(difference),
+    };
+    (checked.map(|()| tally), history.trace)
 }
 
 fn count(tally: &mut Tally, ends: &[End]) {

@@ -72,11 +72,15 @@ pub enum Kind {
     Snapshots,
     /// Indexes project keys only.
     KeysOnly,
+    /// An effect outside fails, or nobody knows whether it has happened.
+    Effect,
+    /// A table is down for seconds.
+    Outage,
 }
 
 impl Kind {
     /// Every one.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Stale,
         Self::Torn,
         Self::Page,
@@ -98,10 +102,12 @@ impl Kind {
         Self::Warm,
         Self::Snapshots,
         Self::KeysOnly,
+        Self::Effect,
+        Self::Outage,
     ];
 
     /// Those that can happen to one request of `operation`, instead of an answer.
-    fn of(operation: &str) -> &'static [Self] {
+    pub(crate) fn of(operation: &str) -> &'static [Self] {
         const ALL: [Kind; 9] = [
             Kind::Throttled,
             Kind::Failed,
@@ -115,7 +121,7 @@ impl Kind {
         ];
         match operation {
             "TransactWriteItems" => &ALL,
-            "PutItem" => &ALL[..8],
+            "PutItem" | "UpdateItem" | "DeleteItem" => &ALL[..8],
             "TransactGetItems" => &ALL[..6],
             _ => &ALL[..5],
         }
@@ -258,11 +264,13 @@ impl State {
     }
 }
 
-fn fault(kind: Kind, operation: &str, request: &Value, later: Duration) -> Fault {
+pub(crate) fn fault(kind: Kind, operation: &str, request: &Value, later: Duration) -> Fault {
     let failed = || json!({ "__type": "InternalServerError", "message": "injected" });
     match kind {
         Kind::Throttled => Fault::error("ThrottlingException"),
-        Kind::Conflict if operation == "PutItem" => Fault::error("TransactionConflictException"),
+        Kind::Conflict if !operation.starts_with("Transact") => {
+            Fault::error("TransactionConflictException")
+        }
         Kind::Conflict => {
             let actions = request["TransactItems"].as_array().map_or(1, Vec::len);
             let mut codes = vec!["None"; actions];

@@ -8,7 +8,7 @@ use anyhow::Result;
 use clap::Args;
 use ringfence::{LogKind, rfc3339};
 use ringfence_aggregate_log::{AggregateTable, ListOptions, ListedAggregate};
-use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence_dynamo::{Clock, TIME_WANTED, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -53,8 +53,7 @@ pub(crate) struct Arguments {
 
 /// A time in the form in which events have it, because lists compare texts.
 fn time(text: &str) -> Result<String, &'static str> {
-    let ms = ms_of_rfc3339(text);
-    ms.map(rfc3339).ok_or("must be a time of RFC 3339 since 1970, such as 2026-01-01T00:00:00Z")
+    ms_of_rfc3339(text).map(rfc3339).ok_or(TIME_WANTED)
 }
 
 pub(crate) async fn list(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {

@@ -9,6 +9,7 @@ mod effect;
 mod failures;
 mod filtered;
 mod items;
+mod lanes;
 mod leaves;
 mod memory;
 mod once;

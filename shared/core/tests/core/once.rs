@@ -4,6 +4,7 @@ use futures::executor::block_on;
 use ringfence::{
     Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError, Outcome,
     SequencedEvent, Slice, events_are_record, handle, kit::check_in_memory, prelude::*,
+    reaction_key,
 };
 
 use crate::decide::{ALL, Faulty, Invite, Note, append, code, run, run_warm};
@@ -112,6 +113,33 @@ fn a_warm_handler_whose_clock_is_ahead_forgets_no_key() {
     assert_eq!(commands.map(noted), [false, false, true, true]);
     // Its event leads the partition ahead, and the next command finds the key as well.
     assert_eq!([("k3", 4_000), ("k1", 5_000)].map(noted), [false, true]);
+}
+
+#[test]
+fn a_reaction_is_recognized_after_any_time_and_costs_a_read_only_if_it_may_be_forgotten() {
+    const DAY_MS: u64 = 24 * 3_600 * 1_000;
+    let (log, decisions) = (Faulty::new([]), Decisions::new(10));
+    let noted = |key: &str, cause_day: Option<u64>, day: u64| {
+        let now_ms = day * DAY_MS + 1_000;
+        let envelope = Envelope {
+            context: CommandContext { now_ms, ..CommandContext::default() },
+            idempotency_key: Some(key.to_owned()),
+            cause_ms: cause_day.map(|day| day * DAY_MS),
+            ..Envelope::default()
+        };
+        let (note, catalog) = (Note { room_id: id("r1") }, catalog().unwrap());
+        block_on(handle(&log, &catalog, &decisions, &note, &envelope)).unwrap().repeated
+    };
+    let key = |event: &str| reaction_key(event, "roomId:r1");
+    assert!(!noted(&key("o/1"), Some(0), 0));
+    for day in 1..=30 {
+        assert!(!noted(&format!("k{day}"), None, day));
+    }
+    let _ = log.calls();
+    assert!(!noted(&key("o/2"), Some(30), 31));
+    assert_eq!(log.calls(), "append");
+    assert!(noted(&key("o/1"), Some(0), 32));
+    assert!(noted(&key("o/2"), Some(30), 33));
 }
 
 /// Cleans two rooms at once.

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use ringfence::kit::id;
 use ringfence::{
     Context, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS, LogError,
-    NewEvent, Outcome, Slice, events, handle,
+    NewEvent, Outcome, Slice, events, handle, reaction_key,
 };
 use ringfence_dcb_log::Imported;
 use ringfence_dynamo::wire::{Exchange, Fault};
@@ -163,6 +163,14 @@ async fn a_record_counts_until_the_store_deletes_it_whatever_a_clock_says() {
     unindexed::delete(&stack, &item).await;
     stack.accept(revoke("o1")).await;
     assert!(!accept(&stack, &record("o1"), "l").await.repeated);
+    // A reaction to an event may be repeated at any time.
+    let reaction = reaction_key("orderId:o2/1", "productId:p1");
+    accept(&stack, &record("o2"), &reaction).await;
+    let is_item = |item: &Item| {
+        item["id"].as_s().is_ok_and(|id| id.starts_with("command#") && id.contains("reaction"))
+    };
+    let item = stack.items().await.into_iter().find(is_item).expect("the reaction's item");
+    assert_eq!(item.get("expiresAt"), None);
 }
 
 #[tokio::test]

@@ -1,7 +1,11 @@
 //! The checkpoints of named readers.
 
+use std::time::Duration;
+
+use futures::future::join;
 use ringfence_dynamo::wire::{Fault, Wire};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Reached};
+use tokio::time::sleep;
 
 use crate::world::{VIEWS, World, run};
 
@@ -44,6 +48,41 @@ fn a_lost_answer_is_not_taken_for_a_move_of_another_reader() {
         checkpoints.advance("a", Some(at(3)), at(4)).await.expect("it is sent again");
         assert!(wire.is_spent());
         assert_eq!(checkpoints.load("a").await.expect("one"), Some(at(4)));
+    });
+}
+
+#[test]
+fn an_operators_move_that_is_sent_late_or_again_moves_nothing() {
+    run(3, async {
+        let wire = Wire::default();
+        let world = World::new();
+        let checkpoints = Checkpoints::new(world.wired(&wire), VIEWS);
+        let late = Duration::from_secs(20);
+        checkpoints.advance("a", None, at(5)).await.expect("the first");
+        wire.inject("UpdateItem", 0, Fault::Stray(late));
+        checkpoints.set("a", at(3)).await.expect("it is sent again");
+        // The reader comes to the same place once more, at another time.
+        std::thread::sleep(Duration::from_millis(2));
+        checkpoints.advance("a", at(3), at(5)).await.expect("it goes on");
+        sleep(2 * late).await;
+        assert_eq!(checkpoints.load("a").await.expect("one"), Some(at(5)));
+        // It goes on before the move is sent again.
+        wire.inject("UpdateItem", 0, Fault::LostAfter);
+        let (set, moved) =
+            join(checkpoints.set("a", at(3)), checkpoints.advance("a", at(3), at(4))).await;
+        moved.expect("it was there");
+        assert!(matches!(set, Err(FeedError::Moved { .. })), "{set:?}");
+        assert_eq!(checkpoints.load("a").await.expect("one"), Some(at(4)));
+        // A move by another one in between is no reason to give up.
+        wire.inject("GetItem", 0, Fault::Late(late));
+        let meanwhile = async {
+            sleep(late / 2).await;
+            checkpoints.advance("a", at(4), at(6)).await
+        };
+        let (set, moved) = join(checkpoints.set("a", at(2)), meanwhile).await;
+        set.and(moved).expect("both");
+        assert_eq!(checkpoints.load("a").await.expect("one"), Some(at(2)));
+        assert!(wire.is_spent());
     });
 }
 

@@ -3,6 +3,6 @@
 
 mod costs;
 mod lanes;
+mod late;
 mod parked;
-mod schedules;
 mod world;

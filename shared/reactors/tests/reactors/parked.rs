@@ -150,7 +150,9 @@ async fn only_a_parked_lane_can_be_asked_for_and_no_reactor_that_has_one_is_sent
     // A person who has read an old list means another event.
     let other = retry("orderId:a/2").await.unwrap_err().to_string();
     assert!(
-        other.starts_with("post: lane orderId:a does not wait for event orderId:a/2;"),
+        other.starts_with(
+            "post: lane orderId:a has moved on and does not wait for event orderId:a/2;"
+        ),
         "{other}"
     );
     let back = world.table().send_back(NAME, Checkpoint::START, true).await;
@@ -187,7 +189,7 @@ async fn break_off<const RECEIPTS: bool>(world: &World) {
         world.far.fail(event, [Failed::ForGood("no".to_owned())]);
     }
     world.publish(["a", "b", "a", "b"].map(|order| asked(order, 1))).await;
-    world.wire.inject("UpdateItem", 2, Fault::error("AccessDeniedException"));
+    world.wire.inject("UpdateItem", 1, Fault::error("AccessDeniedException"));
     world.bare::<RECEIPTS>().run(LONG).await.unwrap_err();
     assert_eq!(world.parked().await.len(), 2);
     // Its lease ends.
@@ -210,6 +212,20 @@ async fn an_event_after_the_checkpoint_is_skipped_and_retried_like_any_other() {
     }
     check::<true>(&skip).await;
     check::<false>(&skip).await;
+    // New events take their share of the time before the checkpoint has passed the event.
+    let world = World::new(6);
+    world.far.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
+    world.publish(["c", "c", "c", "a"].map(|order| asked(order, 1))).await;
+    world.wire.inject("UpdateItem", 1, Fault::error("AccessDeniedException"));
+    let lanes = world.bare::<false>();
+    lanes.run(LONG).await.unwrap_err();
+    world.wait(PAUSES[2]);
+    ask(&world, &skip).await;
+    world.far.0.lock().unwrap().takes = Duration::from_secs(10);
+    for (parked, time) in [(1, LONG / 2), (0, LONG)] {
+        lanes.run(time).await.unwrap();
+        assert_eq!((world.parked().await.len(), slots(&world, "orderId:a")), (parked, vec![]));
+    }
 }
 
 #[tokio::test(start_paused = true)]

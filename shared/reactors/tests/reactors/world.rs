@@ -41,6 +41,7 @@ pub(crate) struct Asked {
     pub(crate) order_id: OrderId,
     pub(crate) customer_id: CustomerId,
     pub(crate) letters: u32,
+    pub(crate) text: String,
 }
 
 /// Nobody reads it here.
@@ -67,7 +68,7 @@ impl Context for Orders {
 }
 
 pub(crate) fn asked(order: &str, letters: u32) -> NewEvent {
-    Asked { order_id: id(order), customer_id: id("c"), letters }.into()
+    Asked { order_id: id(order), customer_id: id("c"), letters, text: String::new() }.into()
 }
 
 /// The far side. It knows the keys of what it was sent, as one does to which a reactor may repeat itself.
@@ -78,10 +79,8 @@ pub(crate) struct FarSide(pub(crate) Arc<Mutex<Sent>>);
 pub(crate) struct Sent {
     /// Every letter that has arrived, also again: its lane, its key, and the event with the number of the letter.
     pub(crate) all: Vec<(BoundaryId, String, String)>,
-    /// What the next letters of an event meet.
-    pub(crate) failures: BTreeMap<String, Vec<Failed>>,
-    /// Called before and after a letter arrives.
-    pub(crate) point: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
+    /// What the next letters of an event meet; `None` lets one arrive.
+    pub(crate) failures: BTreeMap<String, Vec<Option<Failed>>>,
     /// How long it takes to send a letter.
     pub(crate) takes: Duration,
     /// The event whose letters end the process.
@@ -104,7 +103,12 @@ impl FarSide {
         self.0.lock().unwrap().all.len()
     }
 
-    pub(crate) fn fail(&self, event: &str, failures: impl IntoIterator<Item = Failed>) {
+    pub(crate) fn fail<F: Into<Option<Failed>>>(
+        &self,
+        event: &str,
+        failures: impl IntoIterator<Item = F>,
+    ) {
+        let failures = failures.into_iter().map(Into::into);
         self.0.lock().unwrap().failures.entry(event.to_owned()).or_default().extend(failures);
     }
 }
@@ -133,11 +137,11 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     }
 
     async fn run(&self, letter: &u32, delivery: &Delivery<'_>) -> Result<(), Failed> {
-        let (point, failure, takes) = {
+        let (failure, takes) = {
             let mut sent = self.0.0.lock().unwrap();
             let failures = sent.failures.get_mut(&delivery.event().id());
             let failure = failures.filter(|of| !of.is_empty()).map(|of| of.remove(0));
-            (sent.point.clone(), failure, sent.takes)
+            (failure.flatten(), sent.takes)
         };
         sleep(takes).await;
         let is_deadly = {
@@ -148,8 +152,7 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
             }
             is_deadly
         };
-        let is_broken = || point.as_ref().is_some_and(|point| point());
-        if is_deadly || is_broken() {
+        if is_deadly {
             std::future::pending::<()>().await;
         }
         if let Some(failure) = failure {
@@ -159,15 +162,12 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
         let lane = Self::LANE.of(event);
         let arrived = (lane, delivery.key(), format!("{}/{letter}", event.id()));
         self.0.0.lock().unwrap().all.push(arrived);
-        if is_broken() {
-            std::future::pending::<()>().await;
-        }
         Ok(())
     }
 }
 
 /// The reactor that repeats itself in doubt, which keeps receipts only if `RECEIPTS`.
-pub(crate) struct Bare<const RECEIPTS: bool>(Outside<Post<false>>);
+pub(crate) struct Bare<const RECEIPTS: bool>(Outside<Post<false>>, pub(crate) Starts);
 
 impl<const RECEIPTS: bool> Handler for Bare<RECEIPTS> {
     fn name(&self) -> &'static str {
@@ -183,7 +183,7 @@ impl<const RECEIPTS: bool> Handler for Bare<RECEIPTS> {
     }
 
     fn starts(&self) -> Starts {
-        self.0.starts()
+        self.1
     }
 
     fn in_doubt(&self) -> InDoubt {
@@ -263,7 +263,7 @@ impl World {
         self.table_at(&self.clock)
     }
 
-    fn table_at(&self, clock: &Clock) -> ReactorTable {
+    pub(crate) fn table_at(&self, clock: &Clock) -> ReactorTable {
         ReactorTable::new(self.client.clone(), "views", clock.clone())
     }
 
@@ -276,7 +276,7 @@ impl World {
     /// A function of the reactor that repeats itself in doubt, with receipts, or without them as ordered automations have none.
     pub(crate) fn bare<const RECEIPTS: bool>(&self) -> Lanes<Bare<RECEIPTS>> {
         let Lanes { handler, index, table } = self.function::<false>(&self.clock);
-        Lanes { handler: Bare(handler), index, table }
+        Lanes { handler: Bare(handler, Starts::Beginning), index, table }
     }
 
     /// A run whose process may end; then there is no answer.

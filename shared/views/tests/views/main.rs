@@ -4,6 +4,7 @@
 mod answers;
 mod callers;
 mod deliveries;
+mod due;
 mod limits;
 mod notes;
 mod once;

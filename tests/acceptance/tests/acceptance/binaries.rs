@@ -266,6 +266,19 @@ async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     assert_eq!((status, &rejection["code"]), (422, &json!("CartCheckedOut")), "{rejection}");
     api.refuses(add, lamp.to_string().replace("lamp", "a/b"), 400, &["productId"]).await;
 
+    // Who puts a command into the queue finds it again, also if a path reserves letters of its key.
+    let key = "a?b#c%25&d";
+    let order = json!({ "cartId": "cart-2", "customerId": "ada" }).to_string();
+    let request = api.request("/commands/carts/check-out").header("idempotency-key", key);
+    let given = request.body(order).send().await.unwrap();
+    let location = given.headers()["location"].to_str().unwrap();
+    let asked = api.client.get(format!("{}{location}", api.stack.api())).send().await.unwrap();
+    let by_location: Value = asked.json().await.unwrap();
+    let mut program = Command::new(&crate::BUILT.get().unwrap()[crate::COMMAND_LINE]);
+    let said = program.args(["answer", key]).envs(api.stack.variables()).output().unwrap();
+    let by_program: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!((&by_location["commandId"], &by_program["commandId"]), (&json!(key), &json!(key)));
+
     assert_eq!(api.stack.items("AggregateTable").unwrap().len(), 4, "events and nothing else");
     let documents = api.stack.items("DocumentTable").unwrap();
     let tip = documents.iter().find(|item| item["a"].is_object()).unwrap();

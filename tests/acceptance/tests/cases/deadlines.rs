@@ -1,13 +1,9 @@
-//! Deadlines on the tables of the template: what they cost, and schedules of sweeps, crashes, clocks and rebuilds.
-//!
-//! A sign-up is confirmed within an hour, or lapses. Whatever happens meanwhile, exactly one of both comes of it, and it
-//! never lapses before its time.
+//! Deadlines on the tables of the template: what they cost, what becomes of a command that clears nothing, and looking ahead.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use futures::future::join;
 use ringfence::kit::id;
 use ringfence::prelude::{Command, Due, Never, Slice};
 use ringfence::{
@@ -16,17 +12,19 @@ use ringfence::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_deadlines::{Deadlines, Sweep, Swept};
-use ringfence_dynamo::{Clock, Random, Retry, Usage};
+use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_dynamo::{Clock, Retry, Usage};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_local::bound;
 use ringfence_local::template::Template;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_testing::Dynamo;
-use ringfence_views::{Definition, DueReader, Projector, project_views};
+use ringfence_views::{Definition, DueNote, DueReader, Projector, project_views};
+use serde_json::{Value, json};
 use signups::confirm_sign_up::ConfirmSignUp;
 use signups::lapse_sign_up::{Consumed, LapseSignUp, Open};
 use signups::{EmailId, OTP_VALID_MS, Otp, SignUpInitiated, SignUpLapsed, Signups};
 use stack::Shop;
+use tokio::time::Instant;
 
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(600);
@@ -104,12 +102,14 @@ impl World {
     }
 
     fn sweeper(&self, off_ms: i64) -> Sweep {
-        let clock = Clock::fixed(self.now_ms().saturating_add_signed(off_ms));
+        self.sweeper_of::<Shop>(&Clock::fixed(self.now_ms().saturating_add_signed(off_ms)))
+    }
+
+    fn sweeper_of<M: Members>(&self, clock: &Clock) -> Sweep {
         let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
         let tables = tables.map(|log| (log, "EventTable".to_owned())).into();
         let client = &self.dynamo.client;
-        let deadlines = Deadlines::of::<Shop>();
-        Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap()
+        Sweep::new(&Deadlines::of::<M>(), &tables, "ViewTable", client, clock).unwrap()
     }
 
     /// The events of a sign-up.
@@ -186,61 +186,49 @@ async fn a_command_that_clears_nothing_is_sent_after_growing_pauses_and_stops_no
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_sign_up_is_confirmed_or_lapses_once_and_in_time_whatever_happens_meanwhile() {
-    for seed in 0..bound(10, 40) {
-        schedule(seed).await;
-    }
-}
-
-async fn schedule(seed: u64) {
+async fn a_time_that_was_moved_has_no_pause_and_is_waited_for_by_no_sweep() {
     let mut world = World::start();
-    world.dynamo.take_time(seed);
-    let (random, mut people) = (&mut Random::new(&[seed]), 0);
+    world.initiate("ada").await;
     world.show().await;
-    for _ in 0..14 {
-        match random.below(9) {
-            0 | 1 => {
-                people += 1;
-                world.initiate(&format!("p{people}")).await;
-            }
-            2 => world.confirm(&format!("p{}", 1 + random.below(people.max(1)))).await,
-            3 => drop(world.show().await),
-            4 => world.wait(random.below(45 * MINUTE)),
-            5 => drop(world.sweep(off(random)).await),
-            6 => drop(join(world.sweep(off(random)), world.sweep(off(random))).await),
-            7 => {
-                // It crashes somewhere.
-                let time = Duration::from_millis(random.below(120));
-                drop(tokio::time::timeout(time, world.sweep(off(random))).await);
-            }
-            _ => {
-                let rebuild = async {
-                    world.projector().rebuild(&world.due, &|_| {}).await.unwrap();
-                };
-                join(rebuild, world.sweep(off(random))).await;
-            }
-        }
-    }
-    // In the end all is shown, and all times are over.
-    for _ in 0..4 {
-        world.wait(2 * 60 * MINUTE);
-        world.show().await;
-        world.sweep(0).await;
-    }
-    world.show().await;
-    assert_eq!(world.sweep(0).await, Swept::default(), "seed {seed}: nothing stays due");
-    for person in 1..=people {
-        let events = world.events(&format!("p{person}")).await;
-        assert_eq!(events.len(), 2, "seed {seed}: p{person}: {events:?}");
-        let [begin, end] = &events[..] else { unreachable!() };
-        let is_early = end.event_type == "SignUpLapsed" && end.at <= begin.at + OTP_VALID_MS;
-        assert!(!is_early, "seed {seed}: p{person}: {events:?}");
-    }
+    // The index still has an earlier time of the row.
+    let (now_ms, id) = (world.now_ms(), "ada/1");
+    let entry = json!({ "dueAt": { "N": now_ms.to_string() }, "id": { "S": id } });
+    let stale = move |answer: &mut Value| answer["Items"] = json!([entry]);
+    world.dynamo.wire.inject("Query", 0, Fault::Reply(Edit::new(stale)));
+    let swept = world.sweep(0).await;
+    assert_eq!((swept.fired, swept.left, swept.unfinished), (0, 0, false));
+    assert!(world.dynamo.wire.is_spent());
+
+    // A command of the earlier time has cleared nothing, and its pause is not over.
+    let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
+    let (cause, why) = ("emailId:ada/0".to_owned(), "it had nothing to change".to_owned());
+    let note = DueNote { cause, tries: 7, next_ms: now_ms + 2 * OTP_VALID_MS, why };
+    reader.note(&world.due, id, None, &note).await.unwrap();
+    world.wait(OTP_VALID_MS + 1);
+    let swept = world.sweep(0).await;
+    assert_eq!((swept.fired, swept.paused), (1, 0));
+    assert!(reader.notes(&world.due).await.unwrap().is_empty());
 }
 
-/// Up to five minutes, either way.
-fn off(random: &mut Random) -> i64 {
-    random.below(10 * MINUTE).cast_signed() - (5 * MINUTE).cast_signed()
+#[tokio::test(start_paused = true)]
+async fn what_arrives_late_changes_no_later_note() {
+    let world = World::start();
+    let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
+    let note = |tries| {
+        let (cause, why) = ("e/1".to_owned(), "it was rejected".to_owned());
+        DueNote { cause, tries, next_ms: u64::from(tries), why }
+    };
+    // Both are sent again at once, and their first requests arrive minutes later.
+    world.dynamo.wire.inject("PutItem", 0, Fault::Stray(LONG));
+    reader.note(&world.due, "a", None, &note(1)).await.unwrap();
+    reader.note(&world.due, "a", Some(&note(1)), &note(2)).await.unwrap();
+    world.dynamo.wire.inject("DeleteItem", 0, Fault::Stray(LONG));
+    reader.note(&world.due, "b", None, &note(1)).await.unwrap();
+    reader.forget(&world.due, "b", &note(1)).await.unwrap();
+    reader.note(&world.due, "b", None, &note(3)).await.unwrap();
+    tokio::time::sleep(2 * LONG).await;
+    let notes = reader.notes(&world.due).await.unwrap();
+    assert_eq!(notes, [("a".to_owned(), note(2)), ("b".to_owned(), note(3))].into());
 }
 
 /// The same as LapseSignUp, to the second, and over several keys of the index.
@@ -312,10 +300,7 @@ async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
     world.wait(OTP_VALID_MS - 5 * 7_000 - 38_000);
     for (fired, of) in [(4, &people[..4]), (1, &people[4..])] {
         let clock = Clock::running(world.now_ms());
-        let tables = [(LogKind::Dcb, "EventTable".to_owned())].into();
-        let (deadlines, client) = (Deadlines::of::<InTime>(), &world.dynamo.client);
-        let sweep = Sweep::new(&deadlines, &tables, "ViewTable", client, &clock).unwrap();
-        let swept = sweep.all(LONG).await;
+        let swept = world.sweeper_of::<InTime>(&clock).all(LONG).await;
         assert_eq!((swept.fired, swept.left), (fired, 0), "{swept:?}");
         for person in of {
             let events = world.events(person).await;
@@ -325,4 +310,22 @@ async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
         world.show().await;
         world.wait(MINUTE);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_ends_in_time_and_begins_no_command_in_its_last_two_seconds() {
+    let mut world = World { due: Definition::of_due::<LapseInTime>(), ..World::start() };
+    for person in ["ada", "bob", "cid"] {
+        world.initiate(person).await;
+        world.wait(20_000);
+    }
+    world.show().await;
+    // They are due in 10, 30 and 50 seconds.
+    world.wait(OTP_VALID_MS + 1 - 3 * 20_000 - 10_000);
+    let (clock, begun) = (Clock::running(world.now_ms()), Instant::now());
+    let time = Duration::from_secs(31);
+    let swept = world.sweeper_of::<InTime>(&clock).all(time).await;
+    assert_eq!((swept.fired, swept.left, swept.unfinished), (1, 0, true));
+    assert_eq!(begun.elapsed(), time);
+    assert_eq!(world.types("bob").await, ["SignUpInitiated"]);
 }

@@ -7,13 +7,14 @@ use catalog::record_product_demand::RecordProductDemand;
 use ordering::{OrderCancelled, OrderPlaced, Ordering};
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{Append, Appended, Context, Envelope, EventLog, NewEvent, SequencedEvent};
-use ringfence_automations::{Ordered, lanes};
+use ringfence_automations::{Ordered, ReactInOrder, lanes};
 use ringfence_dcb_log::DcbLog;
 use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_function::Service;
 use ringfence_lambda::Hosted;
 use ringfence_local::template::Template;
-use ringfence_reactors::{Delivery, Failed, Handler as _, ReactorTable};
+use ringfence_reactors::{Delivery, EFFECT_TIME_MAX, Failed, Handler as _, ReactorTable};
 use ringfence_testing::Dynamo;
 use serde_json::Value;
 use stack::Shop;
@@ -87,6 +88,8 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let broken = SequencedEvent { data: Value::Null, ..events[0].clone() };
     let failed = handler.carry_out(0, Delivery::new(handler.name(), &broken, 0)).await;
     assert!(matches!(failed, Err(Failed::ForGood(_))), "{failed:?}");
+    // The last command has its time, and some is left for the answer.
+    assert!(ReactInOrder::ANSWER_TIME >= EFFECT_TIME_MAX + Duration::from_secs(2));
     for lanes in &all {
         lanes.run(Duration::from_secs(60)).await.unwrap();
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use ringfence_local::workspace_root;
+use ringfence_views::DUE_LATE_MS;
 use serde_json::{Value, json};
 
 use ringfence_testing::template::{check_none, differences, mappings, resources};
@@ -175,6 +176,15 @@ fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
             assert_eq!(alarm["AlarmActions"], alarm["OKActions"], "{id}");
             assert_eq!(alarm["TreatMissingData"], silence(&alarm), "{id}");
         }
+    }
+}
+
+#[test]
+fn a_deadline_is_late_in_the_console_when_the_alarm_rings() {
+    for template in templates() {
+        let alarm = &resources(&template, "AWS::CloudWatch::Alarm")["DeadlinesLate"];
+        assert_eq!(alarm["Threshold"], DUE_LATE_MS);
+        assert_eq!(alarm["ComparisonOperator"], "GreaterThanThreshold");
     }
 }
 

@@ -4,12 +4,17 @@
 mod claims;
 mod mutations;
 
+use ringfence_local::bound;
 use ringfence_oracle::{
-    Difference, Kind, Mutant, Schedule, contention, each, import, names, queries, run,
+    Difference, Kind, Mutant, Schedule, Subject, contention, each, import, names, queries, run,
 };
 
 /// As many as `cargo test` has time for; the proof runs more.
 const SCHEDULES: u64 = 60;
+/// Of lanes, of the queue and of dues.
+const LANES: u64 = 14;
+const QUEUES: u64 = 16;
+const DUES: u64 = 8;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
@@ -36,6 +41,11 @@ const NOTICED: [(u64, &[usize], &[Kind]); Mutant::ALL.len()] = [
     ),
     (12, &[0, 1, 11, 13], &[]),
     (7, &[0, 1, 3, 9], &[]),
+    (1, &[16], &[]),
+    (123, &[4, 5, 11, 20], &[Kind::Latency]),
+    (30, &[19, 20, 22], &[Kind::Stray, Kind::Effect]),
+    (60, &[5, 16, 21, 23], &[Kind::Stray, Kind::Effect]),
+    (0, &[8, 10, 18], &[]),
 ];
 
 #[test]
@@ -53,15 +63,66 @@ fn every_answer_is_the_one_of_a_serial_run() {
 }
 
 #[test]
+fn each_effect_of_a_lane_happens_once_and_in_order_or_a_person_skips_it() {
+    let schedules = bound(LANES, 10 * LANES);
+    let tally = run(schedules, 0, Schedule::of_lanes, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+    assert!(tally.effects > 10 * schedules && tally.unanswered > schedules / 2, "{tally:?}");
+    assert!(tally.faults > 10 * schedules, "{tally:?}");
+}
+
+#[test]
+fn a_queued_command_takes_effect_once_in_its_order_and_its_answer_stays() {
+    let schedules = bound(QUEUES, 10 * QUEUES);
+    let tally = run(schedules, 0, Schedule::of_queue, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+    assert!(tally.accepted > 2 * schedules && tally.without_events > schedules, "{tally:?}");
+    assert!(tally.faults > 10 * schedules && tally.unanswered > schedules / 10, "{tally:?}");
+}
+
+#[test]
+fn a_due_takes_effect_once_and_in_time_and_none_is_lost() {
+    let schedules = bound(DUES, 10 * DUES);
+    let tally = run(schedules, 0, Schedule::of_dues, None, &|_| ())
+        .unwrap_or_else(|difference| panic!("{difference}"));
+    println!("{tally:?}");
+    assert!(tally.effects > 3 * schedules && tally.unanswered > schedules / 5, "{tally:?}");
+    assert!(tally.faults > 10 * schedules, "{tally:?}");
+}
+
+/// A run that was overtaken went on with the receipt of a run that does all again, and so left an effect out of that.
+#[test]
+fn a_schedule_that_has_found_a_mistake_finds_none() {
+    let kinds = [Kind::Latency, Kind::Slow, Kind::Deadline].into();
+    let schedule = Schedule {
+        jobs: [3, 4, 7, 12, 20, 23].into(),
+        kinds,
+        ..Schedule::about(Subject::Lanes, 110)
+    };
+    assert_eq!(schedule.run(None).err(), None);
+}
+
+#[test]
 fn a_schedule_runs_again_as_it_was() {
-    for seed in 0..5 {
-        assert_eq!(Schedule::new(seed).run(None), Schedule::new(seed).run(None), "seed {seed}");
+    let of = [Schedule::new, Schedule::of_lanes, Schedule::of_queue, Schedule::of_dues];
+    for (of, seeds) in of.into_iter().zip([5, 1, 1, 1]) {
+        for seed in 0..seeds {
+            assert_eq!(of(seed).run(None), of(seed).run(None), "seed {seed}");
+        }
     }
 }
 
 /// The first schedule that notices the mistake, as small as it was found.
 fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
-    let noticed = run(schedules, first, Schedule::new, Some(mutant), &|_| ());
+    let of = match mutant.subject() {
+        Subject::Commands => Schedule::new,
+        Subject::Lanes => Schedule::of_lanes,
+        Subject::Queue => Schedule::of_queue,
+        Subject::Dues => Schedule::of_dues,
+    };
+    let noticed = run(schedules, first, of, Some(mutant), &|_| ());
     let difference = noticed.expect_err("it is wrong");
     println!("{mutant:?}: {difference}");
     *difference
@@ -71,7 +132,7 @@ fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
 fn every_mistake_is_noticed_and_its_schedule_is_small() {
     for (mutant, (seed, jobs, kinds)) in Mutant::ALL.into_iter().zip(NOTICED) {
         let (jobs, kinds) = (jobs.iter().copied().collect(), kinds.iter().copied().collect());
-        let mut schedule = Schedule { seed, jobs, kinds };
+        let mut schedule = Schedule { subject: mutant.subject(), seed, jobs, kinds };
         let report = schedule.run(Some(mutant)).err().unwrap_or_else(|| {
             let found = noticed(MUTANT_SCHEDULES, 0, mutant);
             schedule = found.schedule;

@@ -63,7 +63,7 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
         let (_, line) = page.split_once("<p class=\"standing\" role=\"status\">").unwrap();
         line.split("</p>").next().unwrap().to_owned()
     };
-    let well = "<strong>All is well: </strong>every reader is at the end of the index, no row and no event is parked, no lane is parked, no deadline is stuck, no letter is kept.";
+    let well = "<strong>All is well: </strong>every reader is at the end of the index, no row and no event is parked, no lane is parked, no deadline is late, no letter is kept.";
     assert_eq!(standing(&page), well);
     world.queues.send(QUEUE, "a letter".to_owned()).unwrap();
     world.indexed_demand("p1", "o3").await;
@@ -86,6 +86,7 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
         assert!(page.contains("&lt;i&gt;the bus&lt;/i&gt; refuses it"), "{page}");
         assert!(page.contains("It stays: the message is not JSON"), "{page}");
         assert!(page.contains("It stays: the object has no payload"), "{page}");
+        assert!(!page.contains("It does not say why"), "each says it: {page}");
         assert!(page.len() < 10_000 && !page.contains("<script>x"), "{page}");
         assert!(!page.contains("Redrive"), "it only reads: {page}");
         let whole = console.get(&link(&page, &names(&world)[1]).unwrap()).await;

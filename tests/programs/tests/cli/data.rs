@@ -335,6 +335,16 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     assert!(weights.clone().all(|weight| weight.starts_with(r#"{"$number":"1584097275961.1234"#)));
     assert_eq!(weights.count(), 3);
 
+    // What is under one tag is written in the order of the times, whatever the order of the lines.
+    let (earlier, mut later) = (of("orderId+parcelId:o1/p1/1"), of("orderId+parcelId:o2/p1/1"));
+    later["data"]["sealIds"] = json!(["s1"]);
+    for tag in later["tags"].as_array_mut().unwrap().iter_mut().filter(|it| it["key"] == "sealId") {
+        tag["value"] = json!("s1");
+    }
+    fs::write(&file, format!("{later}\n{earlier}\n")).unwrap();
+    let said = other.json(&import(&file)).1;
+    assert_eq!((&said["imported"], &said["later"]), (&json!(2), &json!(0)), "{said}");
+
     // A file of an export is as it was written.
     let segment = path.join("000001.jsonl");
     let changed = fs::read_to_string(&segment).unwrap().replace("Ada", "Bob");

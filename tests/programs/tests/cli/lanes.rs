@@ -8,6 +8,7 @@ use ringfence_programs::shop::AskSupplier;
 use ringfence_reactors::{Lanes, Outside, ReactorTable};
 use serde_json::json;
 
+use crate::console::Console;
 use crate::world::{INDEX, VIEWS, World};
 
 const REACTOR: &str = "ask-supplier";
@@ -77,6 +78,14 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     assert_eq!(world.run(&["parked", "lanes"]), shown(asked));
     assert_eq!(run(&world, false).await, 2, "the first event of the lamp is skipped");
     assert_eq!(world.run(&["parked", "lanes"]), (0, "0 parked, 0 waiting\n".to_owned()));
+    // A person has an old page of the console.
+    let console = Console::start(&world, &["--write"]).await;
+    let fields = [("lane", DESK), ("event", "productId:desk/1"), ("ask", "retry")];
+    let moved = console.post(&format!("/lanes/{REACTOR}"), &fields).await;
+    assert_eq!(moved.status(), 409);
+    let page = moved.text().await.unwrap();
+    assert!(page.contains("lane productId:desk has moved on"), "{page}");
+    assert!(page.contains("aria-current=\"page\"") && page.contains("No lane waits."), "{page}");
 
     assert_eq!(world.run(&replay), nothing);
     assert_eq!(run(&world, false).await, 0, "everything is done");

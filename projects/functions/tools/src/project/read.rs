@@ -13,7 +13,7 @@ use projects::views::project_features::FeatureRow;
 use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ready};
 use ringfence::rfc3339;
 use ringfence_cli::remark;
-use ringfence_dynamo::{Clock, ms_of_rfc3339};
+use ringfence_dynamo::{Clock, TIME_WANTED, ms_of_rfc3339};
 use serde_json::{Value, json};
 
 use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};
@@ -65,7 +65,7 @@ pub(crate) struct Log {
 
 /// Milliseconds since 1970.
 fn time(text: &str) -> Result<u64, &'static str> {
-    ms_of_rfc3339(text).ok_or("must be a time of RFC 3339, such as 2026-11-22T19:30:00Z")
+    ms_of_rfc3339(text).ok_or(TIME_WANTED)
 }
 
 impl Of {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use ringfence_dynamo::Clock;
 use ringfence_dynamo::wire::{Director, Fault};
 use ringfence_lambda::QueuedCommand;
 use ringfence_local::queues::{MessageOrder, Queues};
@@ -15,6 +16,9 @@ use serde_json::{Value, json};
 /// The names of the queues.
 pub(super) const COMMANDS: &str = "ringfence-local-CommandQueue";
 pub(super) const LETTERS: &str = "ringfence-local-CommandsDeadLetters";
+
+/// The id of a command whose answer from the queue is lost.
+pub(super) const LOST: &str = "lost";
 
 type Sent<'a> = BoxFuture<'a, Result<(), Box<dyn std::error::Error + Send + Sync>>>;
 
@@ -31,7 +35,8 @@ impl Local {
 impl CommandQueue for Local {
     fn send(&self, queued: &QueuedCommand) -> Sent<'_> {
         self.put(COMMANDS, json!(queued), &queued.group, &queued.command_id);
-        async { Ok(()) }.boxed()
+        let is_lost = queued.command_id == LOST;
+        async move { if is_lost { Err("no answer".into()) } else { Ok(()) } }.boxed()
     }
 
     fn keep(&self, letter: &Value, message_id: &str, group: &str) -> Sent<'_> {
@@ -46,15 +51,52 @@ impl CommandQueue for Local {
     }
 }
 
-/// Refuses the requests that have one of these texts, as a store that is busy does.
-#[derive(Default)]
-pub(super) struct Busy(pub(super) Mutex<Vec<&'static str>>);
+/// A store that is busy: it refuses the requests that have one of some texts, or never answers them, or takes its time for
+/// one.
+pub(super) struct Busy {
+    clock: Clock,
+    refuses: Mutex<Vec<&'static str>>,
+    hangs: Mutex<Vec<&'static str>>,
+    takes: Mutex<Option<(&'static str, u64)>>,
+}
+
+impl Busy {
+    pub(super) fn of(clock: Clock) -> Self {
+        let (refuses, hangs, takes) = Default::default();
+        Self { clock, refuses, hangs, takes }
+    }
+
+    pub(super) fn refuse(&self, text: &'static str) {
+        self.refuses.lock().unwrap().push(text);
+    }
+
+    pub(super) fn hang(&self, text: &'static str) {
+        self.hangs.lock().unwrap().push(text);
+    }
+
+    /// The next request with this text takes so many milliseconds.
+    pub(super) fn take(&self, text: &'static str, ms: u64) {
+        *self.takes.lock().unwrap() = Some((text, ms));
+    }
+
+    pub(super) fn clear(&self) {
+        self.refuses.lock().unwrap().clear();
+        self.hangs.lock().unwrap().clear();
+    }
+}
 
 impl Director for Busy {
     fn faults(&self, operation: &str, request: &Value) -> Vec<Fault> {
         let request = format!("{operation} {request}");
-        let is_it = self.0.lock().unwrap().iter().any(|text| request.contains(text));
-        if is_it { vec![Fault::error("ThrottlingException")] } else { Vec::new() }
+        let has_one = |of: &Mutex<Vec<_>>| of.lock().unwrap().iter().any(|it| request.contains(it));
+        if let Some((_, ms)) = self.takes.lock().unwrap().take_if(|(it, _)| request.contains(*it)) {
+            self.clock.set(self.clock.now_ms() + ms);
+        }
+        match (has_one(&self.refuses), has_one(&self.hangs)) {
+            (true, _) => vec![Fault::error("ThrottlingException")],
+            (_, true) => vec![Fault::Delay(Duration::from_secs(24 * 3_600))],
+            _ => Vec::new(),
+        }
     }
 
     fn carried_out(&self, _: &str, _: &Value, _: u16) {}

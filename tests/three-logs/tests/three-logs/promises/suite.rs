@@ -1,8 +1,9 @@
 //! The promises.
 
 use ringfence::{
-    AHEAD_MAX_MS, BOUNDARY_BYTES_MAX, Envelope, EventRef, FilingError, HandleError, Handled,
-    LogError, LogName, OnLog, Outcome, PlanError, StoreError,
+    AHEAD_MAX_MS, BOUNDARY_BYTES_MAX, BoundaryId, Catalogs, Context, Envelope, EventRef,
+    FilingError, HandleError, Handled, LogError, LogKind, LogName, OnLog, Outcome, PlanError,
+    SequencedEvent, StoreError,
 };
 use ringfence_dynamo::wire::Fault;
 use ringfence_dynamo::{Clock, Random};
@@ -10,7 +11,7 @@ use ringfence_logs::Log;
 use serde_json::json;
 
 use super::Tested;
-use super::world::{Fill, Memory, NOW_MS, Tabled, World, envelope, fill, run};
+use super::world::{Fill, Memory, NOW_MS, Shelves, Tabled, World, envelope, fill, run};
 
 macro_rules! promises {
     ($($promise:ident),* $(,)?) => {
@@ -40,6 +41,7 @@ promises![
     a_conflict_is_named_and_decided_again,
     a_warm_handler_never_answers_from_what_it_alone_has_seen,
     times_follow_the_boundary_the_clock_and_a_cause_that_is_not_too_far_ahead,
+    a_writer_whose_clock_goes_back_stays_behind_its_own_last_event,
     a_limit_is_named_and_nothing_is_written,
     an_id_that_makes_no_boundary_is_named,
 ];
@@ -177,6 +179,19 @@ async fn times_follow_the_boundary_the_clock_and_a_cause_that_is_not_too_far_ahe
     assert!(recorded[2] >= late && recorded[3] < too_far, "{recorded:?}");
 }
 
+async fn a_writer_whose_clock_goes_back_stays_behind_its_own_last_event(world: &impl World) {
+    let clock = Clock::fixed(NOW_MS + 30_000);
+    let on = world.handler(clock.clone(), 0);
+    let elsewhere = Fill { shelf_id: "b".to_owned(), ..fill(&["x"]) };
+    on.handle(&elsewhere, &envelope(&clock, None)).await.expect("it is settled");
+    clock.set(NOW_MS);
+    on.handle(&fill(&["y"]), &envelope(&clock, None)).await.expect("it is settled");
+    let recorded: Vec<u64> = world.shelf().await.times.iter().map(|(_, at_ms)| *at_ms).collect();
+    // The document log orders each stream alone.
+    let follows = Tested::KIND != LogKind::Documents;
+    assert_eq!(recorded[0] > NOW_MS + 30_000, follows, "{recorded:?}");
+}
+
 async fn a_limit_is_named_and_nothing_is_written(world: &impl World) {
     let on = world.handler(right(), 0);
     let large = noise(500_000);
@@ -203,6 +218,38 @@ async fn an_id_that_makes_no_boundary_is_named(world: &impl World) {
     assert_eq!(error, FilingError::BoundaryTooLong { key, bytes });
     let nameless = on.handle(&of(0), &envelope(&right(), None)).await;
     assert!(matches!(nameless, Err(HandleError::Plan(_))), "{nameless:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_writer_of_a_log_leaves_in_its_table_is_reported() {
+    let world = Tabled::new();
+    run(&world.handler(right(), 0), &fill(&["x"]), None).await;
+    world.verify().await;
+    world.spoil().await;
+    let wrong = <Tested as Log<Fill>>::verify(&world.table).await.expect("a table of the log");
+    assert!(!wrong.is_empty());
+}
+
+/// Only the DCB log has partitions with events of several contexts.
+#[test]
+fn an_event_of_another_context_with_the_same_type_is_not_read() {
+    let partition = BoundaryId::stored(match Tested::KIND {
+        LogKind::Dcb => "shelfId:a".to_owned(),
+        LogKind::Aggregates => "shelves#a".to_owned(),
+        LogKind::Documents => "shelves-a".to_owned(),
+    });
+    let of = |context: &str| SequencedEvent {
+        event_type: "Put".to_owned(),
+        context: context.to_owned(),
+        ..SequencedEvent::gap(partition.clone(), Tested::KIND.first_slot(), NOW_MS)
+    };
+    let catalogs = Catalogs(vec![Shelves::catalog().expect("a catalog")]);
+    let is_read = |context: &str| {
+        let event = catalogs.current(of(context)).expect("its version is known");
+        <Tested as Log<Fill>>::read(&event).is_some()
+    };
+    assert!(is_read(Shelves::NAME));
+    assert_eq!(is_read("cupboards"), Tested::KIND == LogKind::Dcb);
 }
 
 /// The log in memory has nothing to wait for, so only tables have deadlines.

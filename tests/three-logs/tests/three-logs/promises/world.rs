@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence::prelude::*;
 use ringfence::{Envelope, Handled, LogKind, LogName, OnLog, Outcome};
 use ringfence_document_log::Document;
@@ -205,6 +206,23 @@ impl Tabled {
         let call = move |operation: &str, body: &[u8]| engine.call(operation, body);
         let client = wire.client_of(Arc::new(call));
         Self { wire, table: InTable::new(client, "table", Clock::fixed(NOW_MS)) }
+    }
+
+    /// Gives the table what no writer of the log does: a fence that counts events that nobody finds, an item that is no
+    /// event, or a Tip whose last append was longer than its stream.
+    pub(super) async fn spoil(&self) {
+        let (keys, of, attribute) = match Tested::KIND {
+            LogKind::Dcb => (["id", "position"], ("fence#shelfId:z", 0), "cnt#Put"),
+            LogKind::Aggregates => (["aggregateId", "version"], ("shelves#a", 3), "payload"),
+            LogKind::Documents => (["p", "i"], ("shelves-a", i64::from(i32::MAX)), "a"),
+        };
+        let spoil = self.table.client.update_item().table_name(&self.table.name);
+        let spoil = spoil.key(keys[0], AttributeValue::S(of.0.to_owned()));
+        let spoil = spoil.key(keys[1], AttributeValue::N(of.1.to_string()));
+        let spoil =
+            spoil.update_expression("SET #a = :a").expression_attribute_names("#a", attribute);
+        let spoil = spoil.expression_attribute_values(":a", AttributeValue::N("9".to_owned()));
+        spoil.send().await.expect("it is spoilt");
     }
 
     pub(super) async fn verify(&self) {
