@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{
-    BoundaryId, Catalog, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::{DcbLog, event_of_image};
@@ -272,6 +272,10 @@ impl<'a> Writable<'a> {
             if let Ok(filing) = self.catalog.filing(&NewEvent::from(put.event.clone())) {
                 boundaries.extend(filing.fences);
             }
+            // Events of one command go into one item, in their order.
+            let record = CommandRecord::of_item(&put.event.metadata);
+            let item = record.and_then(|record| record.id().ok());
+            boundaries.extend(item.map(BoundaryId::stored));
             let (mut shared, apart): (Vec<_>, Vec<_>) =
                 groups.into_iter().partition(|(of, _)| !of.is_disjoint(&boundaries));
             let mut group = Vec::new();
