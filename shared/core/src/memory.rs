@@ -14,9 +14,8 @@ use futures::{
 
 use crate::{
     Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, LogError,
-    NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, own_ms,
-    storable,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, LogError, NewEvent, Page,
+    Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, own_ms, storable,
 };
 
 /// An event log in memory.

@@ -73,7 +73,8 @@ pub(crate) fn add(
             _ => format!("#a{n} = if_not_exists(#a{n}, :a{n})"),
         };
         if name == COMMAND_HASH {
-            update = update.condition_expression(format!("attribute_not_exists(#a{n}) OR #a{n} = :a{n}"));
+            update = update
+                .condition_expression(format!("attribute_not_exists(#a{n}) OR #a{n} = :a{n}"));
         }
         sets.push(kept);
         update = update

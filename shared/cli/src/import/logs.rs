@@ -7,12 +7,14 @@ use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
 use ringfence::{
-    BoundaryId, Catalog, CommandRecord, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, Consistency, Envelope, LogKind, Metadata, NewEvent,
+    SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::{DcbLog, event_of_image};
 use ringfence_document_log::{
-    Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
+    Direction, DocumentError, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended,
+    StreamName,
 };
 use ringfence_dynamo::{Clock, Retry, Units};
 use ringfence_feed::Partition;
@@ -52,6 +54,14 @@ fn shorten_numbers(value: &mut Value) {
         Value::Object(fields) => fields.values_mut().for_each(shorten_numbers),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
+}
+
+/// What a partition has.
+pub(super) struct Found {
+    /// The slot of its first event. Those before it were pruned, or it is the first of the log.
+    pub(super) began: u64,
+    /// Events, each with its slot.
+    pub(super) events: Vec<(u64, There)>,
 }
 
 /// An event that is to be put.
@@ -192,18 +202,17 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// What the partition has of `events` events from slot `first` on, and the event before it, each with its slot. The
-    /// read is strong.
+    /// What the partition has of `events` events from slot `first` on, and the event before it. The read is strong.
     pub(super) async fn found(
         &self,
         partition: &Partition,
         first: u64,
         events: usize,
-    ) -> Result<Vec<(u64, There)>> {
-        let begin = first.saturating_sub(1);
-        let most = events + 1;
+    ) -> Result<Found> {
+        let (begin, most) = (first.saturating_sub(1), events + 1);
+        let mut began = partition.log.first_slot();
         let found = |event: SequencedEvent| (event.slot, There::of(&event));
-        match partition.log {
+        let events = match partition.log {
             LogKind::Dcb => {
                 let log = self.dcb()?;
                 let items =
@@ -212,30 +221,40 @@ impl<'a> Writable<'a> {
                     .take(most)
                     .map_err(anyhow::Error::new)
                     .try_filter_map(|item| async { Ok(event_of_image(item)?.map(found)) });
-                events.try_collect().await
+                events.try_collect().await?
             }
             LogKind::Aggregates => {
                 let key = AggregateKey::of_partition(partition.id.as_str())?;
                 let range = Range { min_version: Some(begin), ..Range::default() };
                 let events = self.aggregates()?.get_events(&key, range).take(most);
-                Ok(events.map_ok(|event| found(event.into())).try_collect().await?)
+                events.map_ok(|event| found(event.into())).try_collect().await?
             }
             LogKind::Documents => {
                 let stream = StreamName::of_partition(&partition.id)?;
                 let (log, envelope) = (self.documents(Clock::system())?, Envelope::default());
-                let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
+                let (back, strong) = (Direction::Backward, Consistency::Strong);
+                let tip = log.tip(&stream, strong, &envelope).await?;
                 let version = tip.map_or(0, |tip| tip.version);
-                let range = begin.min(version)..version;
-                let read =
-                    log.read(&stream, range, Direction::Forward, Consistency::Strong, &envelope);
-                let mut read = read.take(most);
+                let range = begin.min(version)..version.min(begin + most as u64);
+                // Backwards, a read brings those that are left.
+                let mut read = log.read(&stream, range, back, strong, &envelope);
                 let mut events = Vec::new();
-                while let Some(event) = read.try_next().await? {
-                    events.push(found(event.fed(&stream)?));
+                loop {
+                    match read.try_next().await {
+                        Ok(Some(event)) => events.push(found(event.fed(&stream)?)),
+                        Ok(None) => break,
+                        Err(DocumentError::Pruned { first, .. }) => {
+                            began = first;
+                            break;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
                 }
-                Ok(events)
+                events.reverse();
+                events
             }
-        }
+        };
+        Ok(Found { began, events })
     }
 
     /// Puts events: those that share no boundary side by side, the others in their order. After an error the rest of

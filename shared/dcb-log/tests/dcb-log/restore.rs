@@ -84,7 +84,8 @@ async fn a_copy_of_events_has_the_items_of_their_commands() {
     let recorded = async |record: CommandRecord| restored.recorded(&record, &envelope).await;
     let refs: Vec<EventRef> = events.iter().map(EventRef::from).collect();
     assert_eq!(recorded(record("k", 1)).await.expect("read"), Some(refs.clone()));
-    let refused = async |record: CommandRecord| recorded(record).await.expect_err("it is another's");
+    let refused =
+        async |record: CommandRecord| recorded(record).await.expect_err("it is another's");
     assert!(matches!(refused(record("k", 2)).await, LogError::KeyReused(_)));
 
     // An event that says no hash may be of a command with this key.

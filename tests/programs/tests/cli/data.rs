@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use futures::TryStreamExt;
-use ringfence::{Metadata, NewEvent, SequencedEvent, events, kit::id};
+use ringfence::{
+    Append, Appended, CommandRecord, Envelope, EventLog, EventRef, Metadata, NewEvent,
+    SequencedEvent, events, kit::id,
+};
 use ringfence_document_log::{Payload, StreamAppend, StreamAppended, StreamName};
 use ringfence_feed::{Checkpoint, Entry, Index, Partition, Until};
 use serde_json::{Value, json};
@@ -29,7 +32,7 @@ fn packed(order: &str, seals: &[&str]) -> Vec<NewEvent> {
 /// Appends that a cart with so many items was checked out.
 async fn checked_out(world: &World, cart: &str, items: u32) {
     let (log, stream) = (world.documents(), StreamName::new("carts", cart).unwrap());
-    let envelope = ringfence::Envelope::default();
+    let envelope = Envelope::default();
     let tip = log.tip(&stream, ringfence::Consistency::Strong, &envelope).await.unwrap();
     let append = StreamAppend {
         stream: &stream,
@@ -56,6 +59,18 @@ pub(crate) async fn of_all_logs() -> World {
     }
     index(&world).await;
     world
+}
+
+/// Appends the events of a command whose record is an item; its record, and the events that the item names.
+async fn with_item(world: &World) -> (CommandRecord, Vec<EventRef>) {
+    let record = CommandRecord::new("pack-all", "once", &1);
+    let envelope = &Envelope::default().itemized(&record);
+    let events = [packed("o5", &[]), packed("o6", &[])].concat();
+    let append = Append { events, seen: None, record: Some(&record), envelope };
+    match world.log.append(append).await.unwrap() {
+        Appended::Committed(events) => (record, events.iter().map(EventRef::from).collect()),
+        Appended::Repeated(events) => panic!("{events:?}"),
+    }
 }
 
 async fn index(world: &World) {
@@ -107,16 +122,20 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     // Nothing is new, and then one event.
     assert_eq!(export(&world, &path, &[])["files"], json!(0));
     world.append(vec![added("p2")]).await;
+    // The index has the later one of two events with one seal before the earlier one.
+    world.append(packed("o3", &["s8"])).await;
+    world.append(packed("o4", &["s8"])).await;
+    let (record, recorded) = with_item(&world).await;
     index(&world).await;
     let next = export(&world, &path, &[]);
-    assert_eq!((&next["events"], &next["allEvents"]), (&json!(1), &json!(10)));
+    assert_eq!((&next["events"], &next["allEvents"]), (&json!(5), &json!(14)));
     let lines = fs::read_to_string(path.join("000001.jsonl")).unwrap();
     let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
     assert!(tailed.starts_with(&lines), "{tailed}\n{lines}");
 
     let other = World::start().await;
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
-    assert!(dry.ends_with("10 events can be imported\n"), "{dry}");
+    assert!(dry.ends_with("14 events can be imported\n"), "{dry}");
     let endpoint = store_that_goes_away(other.dynamo.endpoint(), 2);
     let error = other.error(&[&import(&path)[..], &["--endpoint-url", &endpoint]].concat());
     assert!(error.contains("; the same command goes on with it: importing "), "{error}");
@@ -124,10 +143,13 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     let counts =
         |said: &Value| ["imported", "before", "later"].map(|it| said[it].as_u64().unwrap());
     let [imported, before, later] = counts(&said);
-    assert_eq!((status, imported + before, later), (0, 10, 0), "{said}");
+    assert_eq!((status, imported + before, later), (0, 14, 0), "{said}");
     assert!(before > 0, "{said}");
     index(&other).await;
     assert_eq!(indexed(&other).await, indexed(&world).await);
+    // A repeat of the command is known by its item.
+    let found = other.log.recorded(&record, &Envelope::default()).await.unwrap();
+    assert_eq!(found, Some(recorded));
     for verify in [
         &["verify", "--settle-seconds", "0"][..],
         &["aggregates", "verify"],
@@ -136,10 +158,10 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
         assert_eq!(other.run(verify).0, 0, "{verify:?}");
     }
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
-    assert!(dry.ends_with("\n0 events can be imported, 10 are there\n"), "{dry}");
+    assert!(dry.ends_with("\n0 events can be imported, 14 are there\n"), "{dry}");
     // Each event is there once, also in the stack that it is from.
     for world in [&world, &other] {
-        assert_eq!(counts(&world.json(&import(&path)).1), [0, 10, 0]);
+        assert_eq!(counts(&world.json(&import(&path)).1), [0, 14, 0]);
     }
 
     // What comes between is imported from an export that begins later, if the rest is there.
@@ -147,7 +169,7 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     world.append(vec![added("p3")]).await;
     index(&world).await;
     let rest = folder.path().join("rest");
-    assert_eq!(export(&world, &rest, &["--from", "10"])["events"], json!(2));
+    assert_eq!(export(&world, &rest, &["--from", "14"])["events"], json!(2));
     let empty = World::start().await;
     let (status, said) = empty.run(&import(&rest));
     let lacks = "broken    orderId+parcelId:o1/p1/2: the log lacks the event before it: export from an earlier place, or \
@@ -202,6 +224,12 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let tags = [("orderId", "o1"), ("parcelId", "p1")];
         let tags = tags.into_iter().chain(seals.iter().map(|seal| ("sealId", *seal))).map(tag);
         with("orderId+parcelId:o1/p1/1", "tags", tags.collect())
+    };
+    let renamed = |slot: u64, at: &str| {
+        let mut line = of("customers#ada#1/2");
+        line["id"] = format!("customers#ada#1/{slot}").into();
+        (line["slot"], line["recordedAt"]) = (slot.into(), at.into());
+        line.to_string()
     };
     let broken = [
         (of(first).to_string(), None),
@@ -280,6 +308,14 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
             with("customers#ada#1/2", "streamId", json!("bob")),
             Some("streamId: must be \"ada#1\", as in customers#ada#1, is \"bob\""),
         ),
+        (
+            renamed(1 << 53, "2024-06-23T00:00:00.120Z"),
+            Some("slot: must be at most 9007199254740991, is 9007199254740992; the events of a partition"),
+        ),
+        (
+            renamed(3, "2024-06-23T00:00:00.120Z"),
+            Some("recordedAt: is 2024-06-23T00:00:00.120Z, and the event before it in customers#ada#1 is of 2"),
+        ),
         (of("carts-c-1/0").to_string(), None),
         (of("carts-c-1/2").to_string(), Some("carts-c-1/1 is missing before carts-c-1/2")),
     ];
@@ -293,8 +329,8 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let line = format!("broken    some.jsonl:{}: {}", n + 1, why.unwrap_or_default());
         assert_eq!(said.contains(&line), why.is_some(), "{line}\n{said}");
     }
-    assert!(said.contains("broken    some.jsonl:25: the line is cut off\n"), "{said}");
-    assert!(said.ends_with("21 events can't be imported, and nothing is written\n"), "{said}");
+    assert!(said.contains("broken    some.jsonl:27: the line is cut off\n"), "{said}");
+    assert!(said.ends_with("23 events can't be imported, and nothing is written\n"), "{said}");
     assert_eq!(other.records().len(), 0);
 
     // DynamoDB gives 1.0 back as 1, and it is the same event.
@@ -303,6 +339,15 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     fs::write(&file, format!("{line}\n")).unwrap();
     assert_eq!(other.json(&import(&file)).1["imported"], 1);
     assert_eq!(other.json(&import(&file)).1["before"], 1);
+
+    // An event of an aggregate is not earlier than the last one that the log has.
+    let later = ["2024-06-23T00:00:00.120Z", "2024-06-23T00:00:00.119Z"];
+    fs::write(&file, format!("{}\n", renamed(1, later[0]))).unwrap();
+    assert_eq!(other.json(&import(&file)).1["imported"], 1);
+    fs::write(&file, format!("{}\n", renamed(2, later[1]))).unwrap();
+    let (status, said) = other.run(&import(&file));
+    let back = "broken    customers#ada#1/2: recordedAt: is 2024-06-23T00:00:00.119Z, and the event before it";
+    assert!(status == 1 && said.starts_with(back), "{said}");
 
     // A file of an export is as it was written.
     let segment = path.join("000001.jsonl");
