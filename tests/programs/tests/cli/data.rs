@@ -124,7 +124,8 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     world.append(vec![added("p2")]).await;
     // The index has the later one of two events with one seal before the earlier one.
     world.append(packed("o3", &["s8"])).await;
-    world.append(packed("o4", &["s8"])).await;
+    let later = world.append(packed("o4", &["s8"])).await.remove(0);
+    world.index(&[&later.partition]).await;
     let (record, recorded) = with_item(&world).await;
     index(&world).await;
     let next = export(&world, &path, &[]);
