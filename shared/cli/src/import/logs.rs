@@ -13,8 +13,8 @@ use ringfence::{
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::{DcbLog, event_of_image};
 use ringfence_document_log::{
-    Direction, DocumentError, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended,
-    StreamName,
+    Batch, Direction, DocumentError, DocumentLog, DynamoStore, Payload, StreamAppend,
+    StreamAppended, StreamName, TipLimits,
 };
 use ringfence_dynamo::{Clock, Retry, Units};
 use ringfence_feed::Partition;
@@ -117,6 +117,21 @@ fn of_document(event: SequencedEvent) -> (Envelope, Payload) {
     let SequencedEvent { event_type, version, data, metadata, .. } = event;
     let payload = Payload { event_type, version, data: (!data.is_null()).then_some(data) };
     (Envelope { metadata, ..Envelope::default() }, payload)
+}
+
+/// The limits of the Tip to which an event is appended. A repeat looks for the events of its command in one item, so they
+/// stay together as they were appended.
+fn limits(tip: Option<&Batch>, metadata: &Metadata) -> TipLimits {
+    let before = tip.and_then(|tip| tip.events.last()).and_then(|last| last.meta.json().ok()?);
+    let is_of_both = |mark| {
+        let text = metadata.text(mark);
+        text.is_some() && text == before.as_ref().and_then(|before| before.get(mark)?.as_str())
+    };
+    let (default, is_one) = (TipLimits::DEFAULT, CommandRecord::MARKS.into_iter().all(is_of_both));
+    TipLimits {
+        event_bytes_max: if is_one { default.bytes_max } else { default.event_bytes_max },
+        ..default
+    }
 }
 
 impl<'a> Writable<'a> {
@@ -339,6 +354,7 @@ impl<'a> Writable<'a> {
             unfolds: Vec::new(),
             envelope: &envelope,
         };
+        let log = log.with_limits(limits(tip.as_ref(), &envelope.metadata));
         match log.append(append).await? {
             StreamAppended::Written(_) => Ok(at),
             StreamAppended::Conflict(_) => bail!("another writer appends to {stream}"),
