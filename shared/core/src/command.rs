@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::{EventRef, LimitExceeded, Metadata, Name, Principal, Rejected, escape, limits};
+use crate::{LimitExceeded, Metadata, Name, Principal, Rejected, escape, limits};
 
 /// What a decision may know besides the events: a decision that needs the time takes it from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -149,21 +149,22 @@ impl CommandRecord {
         }
     }
 
-    /// The events of an item under this key, that has the hash of its command.
+    /// Checks that the item under this key is of this command, by the hash that it has. `first` is its first event.
     ///
     /// # Errors
-    /// They are another command's, or the item does not say whose.
-    pub fn repeated(
+    /// It is another command's, or does not say whose.
+    pub fn check(
         &self,
         sha256: &str,
-        events: Vec<EventRef>,
-    ) -> Result<Vec<EventRef>, KeyReused> {
-        if sha256 == self.sha256 {
-            return Ok(events);
+        first: impl FnOnce() -> Option<String>,
+    ) -> Result<(), KeyReused> {
+        match sha256 == self.sha256 {
+            true => Ok(()),
+            false => {
+                let event = sha256.is_empty().then(first).flatten();
+                Err(KeyReused { key: self.key.clone(), event })
+            }
         }
-        let first = events.first().filter(|_| sha256.is_empty());
-        let event = first.map(|first| format!("{}/{}", first.partition, first.slot));
-        Err(KeyReused { key: self.key.clone(), event })
     }
 }
 
@@ -256,14 +257,18 @@ mod tests {
         assert_eq!(CommandRecord::of_item(&itemized), Some(mine.clone()));
         // Nobody can say whether an older event is of the same command.
         let older = CommandRecord::of_item(&unmarked.metadata).expect("it may have had a key");
-        let event = EventRef { event_type: "E".to_owned(), partition: "a:b".to_owned(), slot: 3 };
-        let reused = mine.repeated(&older.sha256, vec![event.clone()]).expect_err("no hash");
+        let check = |sha256: &str| mine.check(sha256, || Some("a:b/3".to_owned()));
+        assert_eq!(check(&mine.sha256), Ok(()));
+        let reused = |sha256: &str| check(sha256).expect_err("another's").to_string();
         assert_eq!(
-            reused.to_string(),
+            reused("a hash"),
+            "idempotency key \"k\" belongs to another command; use a new key"
+        );
+        assert_eq!(
+            reused(&older.sha256),
             "idempotency key \"k\" has the event a:b/3, which does not say of which command; look whether it is of this \
              one, and use a new key if it is not"
         );
-        assert_eq!(mine.repeated(&mine.sha256, vec![event.clone()]), Ok(vec![event]));
     }
 
     #[test]

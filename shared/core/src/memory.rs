@@ -187,7 +187,10 @@ impl State {
     ) -> Result<Option<Vec<EventRef>>, LogError> {
         match self.records.get(id) {
             None => Ok(None),
-            Some((sha256, events)) => Ok(Some(record.repeated(sha256, events.clone())?)),
+            Some((sha256, events)) => {
+                record.check(sha256, || events.first().map(EventRef::id))?;
+                Ok(Some(events.clone()))
+            }
         }
     }
 

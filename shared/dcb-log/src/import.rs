@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Effect, Envelope, LogError, NewEvent, SequencedEvent};
+use ringfence::{CommandRecord, Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
 use crate::append::{End, commit, note};
 use crate::log::DcbLog;
@@ -71,8 +71,10 @@ impl DcbLog {
     ) -> Result<Draft<'a>, LogError> {
         let Envelope { metadata, context, .. } = envelope;
         // An event of another log that has no hash had no item.
-        let copied = record::copied(metadata, self.clock.now_ms(), context.now_ms);
-        let copied = copied.filter(|record| !record.sha256.is_empty());
+        let copied = CommandRecord::of_item(metadata).filter(|record| {
+            let (at, now_ms) = (self.clock.now_ms(), context.now_ms);
+            !record.sha256.is_empty() && record::is_kept(record, at, now_ms)
+        });
         let marks = 1 + usize::from(copied.is_some());
         let effect = Effect::new(&self.catalog, vec![event], None, marks)?;
         let event_id = Some(event_id);

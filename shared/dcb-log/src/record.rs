@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
 use ringfence::{
-    CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, LogError, Metadata, SequencedEvent,
-    StoreError, rfc3339,
+    CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, LogError, SequencedEvent, StoreError,
+    rfc3339,
 };
 use ringfence_dynamo::{Item, from_attribute, item_bytes, to_attribute};
 use serde_json::json;
@@ -47,11 +47,9 @@ fn expires_at(_record: &CommandRecord, at: u64) -> Option<u64> {
     Some(at / 1_000 + KEY_KEPT_SECONDS)
 }
 
-/// The record of the command that wrote an event of a copy at the time `at`, if an item was it and has not expired.
-pub(crate) fn copied(metadata: &Metadata, at: u64, now_ms: u64) -> Option<CommandRecord> {
-    let record = CommandRecord::of_item(metadata)?;
-    let is_kept = expires_at(&record, at).is_none_or(|seconds| seconds > now_ms / 1_000);
-    is_kept.then_some(record)
+/// Whether the item of a command has not expired yet that wrote an event at the time `at`.
+pub(crate) fn is_kept(record: &CommandRecord, at: u64, now_ms: u64) -> bool {
+    expires_at(record, at).is_none_or(|seconds| seconds > now_ms / 1_000)
 }
 
 /// The action that adds an event of a copy to the item of its command, and its bytes. An append's events are copied one
@@ -98,9 +96,11 @@ pub(crate) fn events(record: &CommandRecord, mut item: Item) -> Result<Vec<Event
     let events = item.remove(EVENTS).unwrap_or(AttributeValue::Null(true));
     let undecodable = |source| StoreError::Failed { operation: OPERATION, source };
     let events = from_attribute(EVENTS, events).map_err(|error| undecodable(error.into()))?;
-    let events = serde_json::from_value(events).map_err(|error| undecodable(error.into()))?;
+    let events: Vec<EventRef> =
+        serde_json::from_value(events).map_err(|error| undecodable(error.into()))?;
     let sha256 = item.get(COMMAND_HASH).and_then(|sha256| sha256.as_s().ok());
-    Ok(record.repeated(sha256.map_or("", String::as_str), events)?)
+    record.check(sha256.map_or("", String::as_str), || events.first().map(EventRef::id))?;
+    Ok(events)
 }
 
 /// The events of a command that took effect before the call, by its item.

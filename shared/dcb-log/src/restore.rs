@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent};
+use ringfence::{
+    CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent,
+};
 
 use crate::append::{End, commit};
 use crate::log::DcbLog;
@@ -12,16 +14,20 @@ use crate::transaction::{Draft, Mint};
 impl DcbLog {
     /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is. If
     /// one of its fences has a later event by now, it gets a later time. An id names a slot, so nothing else has to mark
-    /// that the event is there. If an item was the record of its command and would be there still, the event is added to
-    /// that item. The caller knows that the events before it in its partition and in its append are there, and that they
+    /// that the event is there. `record` is the record of its command, if an item was it. If that would be there still, the
+    /// event is added to it. The caller knows that the events before it in its partition and in its append are there, and that they
     /// are earlier.
     ///
     /// # Errors
     /// [`LogError::Conflict`] if its slot is taken; [`LogError::KeyReused`] if another command has its key;
     /// [`FilingError::Misplaced`] if the catalog files it in another partition; otherwise those of
     /// [`ringfence::EventLog::append`].
-    pub async fn restore(&self, event: SequencedEvent) -> Result<SequencedEvent, LogError> {
-        let mut draft = self.copy(event)?;
+    pub async fn restore(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<SequencedEvent, LogError> {
+        let mut draft = self.copy(event, record)?;
         match commit(self, &mut draft, &Envelope::default()).await? {
             End::Committed => Ok(only(draft)),
             End::Recorded(_) => Err(reused(draft)),
@@ -33,15 +39,23 @@ impl DcbLog {
     ///
     /// # Errors
     /// Those of [`DcbLog::restore`].
-    pub fn restorable(&self, event: SequencedEvent) -> Result<(), LogError> {
+    pub fn restorable(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<(), LogError> {
         let mint = Mint { ms: event.at, append_id: self.clock.uuid(), ends: &BTreeMap::new() };
-        self.copy(event)?.mint(&mint).map(drop)
+        self.copy(event, record)?.mint(&mint).map(drop)
     }
 
-    fn copy(&self, event: SequencedEvent) -> Result<Draft<'_>, LogError> {
+    fn copy(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<Draft<'_>, LogError> {
         let (id, partition) = (event.id(), event.partition.clone());
         let SequencedEvent { slot, at, version, metadata, .. } = event.clone();
-        let copied = record::copied(&metadata, at, self.clock.now_ms());
+        let copied = record.filter(|record| record::is_kept(record, at, self.clock.now_ms()));
         let marks = usize::from(copied.is_some());
         let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, marks)?;
         let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {

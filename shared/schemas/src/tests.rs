@@ -39,6 +39,7 @@ fn stack() -> Stack {
         order: None,
         reacts_to: &[],
         scopes: if name == "book-room" { &["rooms/write", "rooms/all"] } else { &[] },
+        has_item: || false,
     };
     let context = ContextInfo {
         name: "rooms",

@@ -17,8 +17,9 @@ use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 
 use super::arguments::Arguments;
-use super::logs::{Found, Put, There, Writable};
+use super::logs::{Found, Put, Writable};
 use super::report::{Report, check_readers, unreadable};
+use super::there::There;
 use crate::Lists;
 use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;

@@ -1,7 +1,6 @@
 //! The logs of a stack as an import writes to them: each event goes into its own place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
@@ -21,40 +20,9 @@ use ringfence_feed::Partition;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
+use super::there::There;
 use crate::Lists;
 use crate::tables::unnamed;
-
-/// What tells an event from another one in its place.
-pub(super) struct There {
-    /// When it was recorded, in milliseconds since 1970.
-    pub(super) at: u64,
-    /// A hash of its type, version, tags and payload.
-    pub(super) content: u64,
-}
-
-impl There {
-    pub(super) fn of(event: &SequencedEvent) -> Self {
-        let SequencedEvent { event_type, version, tags, data, .. } = event;
-        let (mut hasher, mut data) = (DefaultHasher::new(), data.clone());
-        shorten_numbers(&mut data);
-        (event_type, version, tags, data).hash(&mut hasher);
-        Self { at: event.at, content: hasher.finish() }
-    }
-}
-
-/// DynamoDB gives the number 1.0 back as 1.
-fn shorten_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let text = number.as_f64().map(|number| number.to_string()).unwrap_or_default();
-            let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
-            whole.into_iter().for_each(|whole| *number = whole);
-        }
-        Value::Array(values) => values.iter_mut().for_each(shorten_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(shorten_numbers),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
-}
 
 /// What a partition has.
 pub(super) struct Found {
@@ -79,6 +47,8 @@ pub(super) type Outcome = (usize, u64, Result<u64>);
 /// The logs of a stack whose tables are named.
 pub(super) struct Writable<'a> {
     catalog: &'a Catalog,
+    /// The slices whose commands have items as their records.
+    with_items: BTreeSet<&'static str>,
     dcb: Option<DcbLog>,
     aggregates: Option<AggregateTable>,
     documents: Option<DynamoStore>,
@@ -127,11 +97,11 @@ fn limits(tip: Option<&Batch>, metadata: &Metadata) -> TipLimits {
         let text = metadata.text(mark);
         text.is_some() && text == before.as_ref().and_then(|before| before.get(mark)?.as_str())
     };
-    let (default, is_one) = (TipLimits::DEFAULT, CommandRecord::MARKS.into_iter().all(is_of_both));
-    TipLimits {
-        event_bytes_max: if is_one { default.bytes_max } else { default.event_bytes_max },
-        ..default
+    let mut limits = TipLimits::DEFAULT;
+    if CommandRecord::MARKS.into_iter().all(is_of_both) {
+        limits.event_bytes_max = limits.bytes_max;
     }
+    limits
 }
 
 impl<'a> Writable<'a> {
@@ -141,7 +111,9 @@ impl<'a> Writable<'a> {
         let tables = &arguments.tables;
         tables.streams.check(&client).await?;
         let catalog = &lists.stack.catalog;
-        let mut logs = Self { catalog, dcb: None, aggregates: None, documents: None };
+        let slices = lists.stack.slices().filter(|(_, slice)| (slice.has_item)());
+        let with_items = slices.map(|(_, slice)| slice.name).collect();
+        let mut logs = Self { catalog, with_items, dcb: None, aggregates: None, documents: None };
         if let Ok(table) = tables.events() {
             table.check(&client).await?;
             logs.dcb = Some(table.log_at(client.clone(), catalog, Clock::system()));
@@ -160,7 +132,10 @@ impl<'a> Writable<'a> {
         let log = Partition::of(event).log;
         ensure!(event.slot >= log.first_slot(), "the slots of its log begin with 1");
         match log {
-            LogKind::Dcb => self.dcb()?.restorable(event.clone())?,
+            LogKind::Dcb => {
+                let record = self.record(&event.metadata);
+                self.dcb()?.restorable(event.clone(), record)?;
+            }
             LogKind::Aggregates => {
                 let key = AggregateKey::of_partition(event.partition.as_str())?;
                 check_stream(event, key.store())?;
@@ -185,6 +160,13 @@ impl<'a> Writable<'a> {
         let twice = event.tags.iter().find(|tag| !tags.insert((&tag.key, &tag.value)));
         ensure!(twice.is_none(), "tags: one is there twice; leave one of the two out");
         Ok(())
+    }
+
+    /// The record of the command that wrote an event, if an item was it. An event of an older version does not say it, but
+    /// its slice does.
+    fn record(&self, metadata: &Metadata) -> Option<CommandRecord> {
+        let record = CommandRecord::of_item(metadata);
+        record.filter(|it| !it.sha256.is_empty() || self.with_items.contains(&*it.slice))
     }
 
     fn dcb(&self) -> Result<&DcbLog> {
@@ -307,8 +289,7 @@ impl<'a> Writable<'a> {
                 boundaries.extend(filing.fences);
             }
             // Events of one command go into one item, in their order.
-            let record = CommandRecord::of_item(&put.event.metadata);
-            let item = record.and_then(|record| record.id().ok());
+            let item = self.record(&put.event.metadata).and_then(|record| record.id().ok());
             boundaries.extend(item.map(BoundaryId::stored));
             let (mut shared, apart): (Vec<_>, Vec<_>) =
                 groups.into_iter().partition(|(of, _)| !of.is_disjoint(&boundaries));
@@ -326,7 +307,10 @@ impl<'a> Writable<'a> {
 
     async fn put_one(&self, event: SequencedEvent) -> Result<u64> {
         match Partition::of(&event).log {
-            LogKind::Dcb => Ok(self.dcb()?.restore(event).await?.at),
+            LogKind::Dcb => {
+                let record = self.record(&event.metadata);
+                Ok(self.dcb()?.restore(event, record).await?.at)
+            }
             LogKind::Aggregates => self.push(event).await,
             LogKind::Documents => self.append(event).await,
         }
@@ -358,6 +342,30 @@ impl<'a> Writable<'a> {
         match log.append(append).await? {
             StreamAppended::Written(_) => Ok(at),
             StreamAppended::Conflict(_) => bail!("another writer appends to {stream}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_event_is_in_an_item_if_its_slice_has_items() {
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let (with_items, catalog) = (BTreeSet::from(["create-invoice"]), &catalog);
+        let (dcb, aggregates, documents) = (None, None, None);
+        let logs = Writable { catalog, with_items, dcb, aggregates, documents };
+        for (slice, of_older) in [("create-invoice", true), ("cancel-order", false)] {
+            let hashes =
+                [("correlationId", of_older), ("itemSha256", true), ("commandSha256", false)];
+            for (hash, expected) in hashes {
+                let marks = [("commandId", "k"), ("slice", slice), (hash, "a hash")].into_iter();
+                let marks = marks.map(|(name, text)| (name.to_owned(), text.into()));
+                let marks = marks.collect::<BTreeMap<_, _>>();
+                let found = logs.record(&marks.try_into().expect("not reserved"));
+                assert_eq!(found.is_some(), expected, "{slice} {hash}");
+            }
         }
     }
 }

@@ -25,26 +25,27 @@ async fn an_event_of_a_copy_goes_back_into_its_own_place() {
     }
     let (first, second) = (events[0].clone(), events[1].clone());
     let restored = copy.log();
-    restored.restorable(first.clone()).expect("it can");
-    assert_eq!(restored.restore(first.clone()).await.expect("it is put"), first);
+    restored.restorable(first.clone(), None).expect("it can");
+    assert_eq!(restored.restore(first.clone(), None).await.expect("it is put"), first);
     // A later version and metadata stay, although the catalog knows no later version.
     let second = SequencedEvent { version: 3, ..second };
-    assert_eq!(restored.restore(second.clone()).await.expect("it is put"), second);
+    assert_eq!(restored.restore(second.clone(), None).await.expect("it is put"), second);
     let read = read(&copy, &plan(&copy, &[&[("readerId", "r")]])).await.expect("a read");
     assert_eq!(
         read.iter().map(SequencedEvent::id).collect::<Vec<_>>(),
         ["bookId:b/1", "bookId:b/2"]
     );
     // Its slot is taken.
-    let again = restored.restore(first.clone()).await;
+    let again = restored.restore(first.clone(), None).await;
     assert!(matches!(again, Err(LogError::Conflict(_))), "{again:?}");
     // The fence of its reader has a later event, so it gets a later time.
     let other = SequencedEvent { partition: BoundaryId::tag("bookId", "c"), ..first.clone() };
     let tags = vec![Tag::new("bookId", "c"), Tag::new("readerId", "r")];
-    let late = restored.restore(SequencedEvent { tags, ..other.clone() }).await.expect("it is put");
+    let late =
+        restored.restore(SequencedEvent { tags, ..other.clone() }, None).await.expect("it is put");
     assert_eq!((late.slot, late.at), (1, second.at + 1));
     for misplaced in [other, SequencedEvent { slot: 0, ..first }] {
-        let refused = restored.restorable(misplaced);
+        let refused = restored.restorable(misplaced, None);
         assert!(
             matches!(refused, Err(LogError::Filing(FilingError::Misplaced { .. }))),
             "{refused:?}"
@@ -77,8 +78,12 @@ async fn a_copy_of_events_has_the_items_of_their_commands() {
     let notes = events![noted("b", "r", "1"), noted("c", "r", "2"), noted("b", "s", "3")];
     let events = append(&record("k", 1), notes).await;
     let restored = copy.log();
+    let restore = async |event: SequencedEvent| {
+        let record = CommandRecord::of_item(&event.metadata);
+        restored.restore(event, record).await
+    };
     for event in &events {
-        assert_eq!(restored.restore(event.clone()).await.expect("put").at, event.at);
+        assert_eq!(restore(event.clone()).await.expect("put").at, event.at);
     }
     assert_eq!(records(&copy).await, records(&stack).await);
     let recorded = async |record: CommandRecord| restored.recorded(&record, &envelope).await;
@@ -96,16 +101,16 @@ async fn a_copy_of_events_has_the_items_of_their_commands() {
     metadata.insert(CommandRecord::ITEM, ()).expect("not reserved");
     let at = events[2].at;
     let older_event = SequencedEvent { at: at + 1, ..next(3, metadata) };
-    restored.restore(older_event).await.expect("put");
+    restore(older_event).await.expect("put");
     let reused = refused(record("old", 1)).await.to_string();
     assert!(reused.contains("has the event bookId:b/3, which does not say"), "{reused}");
     // A key that another command has here is not taken from it, and nothing is put.
     let other = SequencedEvent { at: at + 2, ..next(4, of(&record("k", 2))) };
-    let reused = restored.restore(other.clone()).await.expect_err("the key is taken");
+    let reused = restore(other.clone()).await.expect_err("the key is taken");
     assert!(matches!(&reused, LogError::KeyReused(it) if it.key == "k"), "{reused:?}");
     // It would be free once the item had expired, and then there is none.
     copy.clock.set(NOW_MS + (KEY_KEPT_SECONDS + 1) * 1_000);
-    restored.restore(other).await.expect("put");
+    restore(other).await.expect("put");
     assert_eq!(records(&copy).await.len(), 2);
 
     // An event of a local copy that is imported has the item as well.
