@@ -30,10 +30,10 @@ pub fn table_layout() -> TableLayout {
     }
 }
 
-/// The table of a store in the older layout.
+/// The table of a store in the older layout. No function reads its stream.
 #[must_use]
 pub fn legacy_table_layout() -> TableLayout {
-    let mut layout = table_layout();
+    let mut layout = TableLayout { stream: None, ..table_layout() };
     layout.indexes[0].keys[0] = number_key(IS_INITIAL_EVENT);
     layout
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence_dynamo::Retry;
-use ringfence_tables::{StackTable, TableDefect, compare, properties_of, tables_of};
+use ringfence_tables::{StackTable, TableDefect, compare, legacy_table, properties_of, tables_of};
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     /// The table of the views.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
+    /// A table of one event store in Castore's older layout, which no stack uses.
+    #[arg(long, value_parser = name)]
+    legacy_table: Option<String>,
     #[command(flatten)]
     dynamo: DynamoEndpoint,
     #[command(flatten)]
@@ -44,13 +47,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { logs, index_table, view_table, dynamo, output } = arguments;
+    let Arguments { logs, index_table, view_table, legacy_table: older, dynamo, output } =
+        arguments;
     let names = [
         &logs.table,
         &logs.streams.aggregate_table,
         &logs.streams.document_table,
         index_table,
         view_table,
+        older,
     ];
     ensure!(
         names.iter().any(|name| name.is_some()),
@@ -58,14 +63,19 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     );
     let client = dynamo.client().await?;
     let mut checked = Vec::new();
-    let layouts =
-        [Layout::Events, Layout::Aggregates, Layout::Documents, Layout::Index, Layout::Views];
-    for ((table, layout), name) in
-        tables_of(&lists.stack.catalog).into_iter().zip(layouts).zip(names)
-    {
+    let layouts = [
+        Layout::Events,
+        Layout::Aggregates,
+        Layout::Documents,
+        Layout::Index,
+        Layout::Views,
+        Layout::AggregatesOfOneStore,
+    ];
+    let tables = tables_of(&lists.stack.catalog).into_iter().chain([legacy_table()]);
+    for ((table, layout), name) in tables.zip(layouts).zip(names) {
         if let Some(name) = name {
             layout.check_known(&client, name).await?;
-            checked.push(Checked::of(&client, &table, name).await?);
+            checked.push(Checked::of(&client, &table, layout, name).await?);
         }
     }
     let is_well = checked.iter().all(|table| table.defects.is_empty());
@@ -76,13 +86,14 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
 struct Checked {
     id: &'static str,
     holds: &'static str,
+    layout: Layout,
     name: String,
     stream: Option<String>,
     defects: Vec<TableDefect>,
 }
 
 impl Checked {
-    async fn of(client: &Client, table: &StackTable, name: &str) -> Result<Self> {
+    async fn of(client: &Client, table: &StackTable, layout: Layout, name: &str) -> Result<Self> {
         let described = described(client, name).await?;
         let describe = || async {
             client.describe_time_to_live().table_name(name).send().await.map_err(Into::into)
@@ -102,6 +113,7 @@ impl Checked {
         Ok(Self {
             id: table.id,
             holds: table.holds,
+            layout,
             name: name.to_owned(),
             stream: described.latest_stream_arn.filter(|_| has_stream),
             defects: compare(&table.layout, &found),
@@ -110,6 +122,9 @@ impl Checked {
 
     /// The parameters with which a stack uses it.
     fn parameters(&self) -> Vec<(String, &str)> {
+        if self.layout == Layout::AggregatesOfOneStore {
+            return Vec::new();
+        }
         let stream = self.stream.iter().map(|arn| (format!("{}StreamArn", self.id), arn.as_str()));
         [(format!("{}Name", self.id), self.name.as_str())].into_iter().chain(stream).collect()
     }
@@ -130,7 +145,11 @@ impl Display for TableReport {
             if defects.is_empty() {
                 let parameters = table.parameters().into_iter();
                 let parameters = parameters.map(|(name, value)| format!("{name}={value}"));
-                write_line!(f, "fits     {}", parameters.collect::<Vec<_>>().join(" "))?;
+                let fits = match parameters.collect::<Vec<_>>() {
+                    none if none.is_empty() => format!("{name}, of {holds}"),
+                    parameters => parameters.join(" "),
+                };
+                write_line!(f, "fits     {fits}")?;
             }
         }
         let lacking = self.0.iter().filter(|table| !table.defects.is_empty()).count();

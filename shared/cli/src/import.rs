@@ -7,6 +7,7 @@ mod logs;
 mod propulsion_index;
 mod report;
 mod reventless;
+mod there;
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use ringfence::{BoundaryId, Metadata, SequencedEvent, Tag};
+use ringfence_aggregate_log::VERSION_MAX;
 use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Entry;
 use serde::Deserialize;
@@ -92,6 +93,7 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
         format!("recordedAt: must be a time such as 2024-06-23T00:00:00.120Z, is {recorded_at:?}")
     })?;
     ensure!(schema > 0, "schema: is 0, and versions begin with 1");
+    check_slot("slot", slot)?;
     let partition = BoundaryId::stored(partition);
     match (stream_id, partition.stream_id()) {
         (None, _) => {}
@@ -119,6 +121,15 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
     };
     ensure!(id == event.id(), "id: must be {:?}, of partition and slot, is {id:?}", event.id());
     Ok(event)
+}
+
+/// Fails if no event has this number in its partition. What a source says is added to, so it needs a bound.
+pub(crate) fn check_slot(field: &str, slot: u64) -> Result<()> {
+    ensure!(
+        slot <= VERSION_MAX,
+        "{field}: must be at most {VERSION_MAX}, is {slot}; the events of a partition are numbered without gaps"
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -155,6 +166,11 @@ mod tests {
                 "slot",
                 json!("3"),
                 "slot: must be a whole number from 0 to 18446744073709551615, is \"3\"",
+            ),
+            (
+                "slot",
+                json!(u64::MAX),
+                "slot: must be at most 9007199254740991, is 18446744073709551615; the events of a partition",
             ),
             ("slot", json!(4), "id: must be \"orderId:o-1/4\", of partition and slot, is "),
             (

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use anyhow::{Context, Result, ensure};
-use ringfence::{Envelope, Metadata, NewEvent};
+use ringfence::{CommandContext, Envelope, Metadata, NewEvent};
 use ringfence_dcb_log::{DcbLog, Imported};
 use ringfence_dynamo::Clock;
 
@@ -65,7 +65,9 @@ impl Imports {
         }
         for ForeignEvent { id, ms, event, metadata } in events {
             clock.set(ms);
-            let envelope = Envelope { metadata, ..Envelope::default() };
+            // The log's clock shows the time of the event, and the context that of the import.
+            let context = CommandContext { now_ms, ..CommandContext::default() };
+            let envelope = Envelope { context, metadata, ..Envelope::default() };
             let imported = log.import(&id, event, &envelope).await;
             let broken_off = || format!("broken off at {id}, after {self}");
             match imported.with_context(broken_off)? {

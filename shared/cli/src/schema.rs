@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Args;
-use ringfence_tables::{StackTable, document, tables_of, template};
+use clap::{ArgGroup, Args};
+use ringfence_tables::{StackTable, document, legacy_table, tables_of, template};
 
 use crate::Lists;
 use crate::out;
@@ -15,33 +15,44 @@ use crate::out;
 const TEMPLATE: &str = "template.yaml";
 
 #[derive(Args)]
-#[group(multiple = false)]
+#[command(group = ArgGroup::new("form"))]
+#[command(group = ArgGroup::new("document"))]
 #[command(after_help = "\
 The tables are those of the three logs, of the index and of the views. Their outputs are the parameters with which a
 stack uses tables that are there: docs/deploy.md. Without a flag, it compares the template of the working directory.
 `--fix` writes indexes as `UPDATE=1 cargo test` does, which also lets the roles query them.
 
+With --legacy a document has the table of one event store in Castore's older layout instead. No stack uses it, but a program
+can by the crate of the aggregate log: docs/aggregate-log.md.
+
 Examples:
   ringfence schema
   ringfence schema --fix
-  ringfence schema --terraform > tables.tf")]
+  ringfence schema --terraform > tables.tf
+  ringfence schema --cloudformation --legacy")]
 pub(crate) struct Arguments {
     /// Prints a template of CloudFormation.
-    #[arg(long)]
+    #[arg(long, groups = ["form", "document"])]
     cloudformation: bool,
     /// Prints a module of Terraform.
-    #[arg(long)]
+    #[arg(long, groups = ["form", "document"])]
     terraform: bool,
     /// Prints a construct of CDK, in TypeScript.
-    #[arg(long)]
+    #[arg(long, groups = ["form", "document"])]
     cdk: bool,
     /// Writes the indexes that template.yaml lacks, and takes out those that nothing reads.
-    #[arg(long)]
+    #[arg(long, group = "form")]
     fix: bool,
+    /// Prints the table of one event store in Castore's older layout, and not those of the stack.
+    #[arg(long, requires = "document")]
+    legacy: bool,
 }
 
 pub(crate) fn schema(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let tables = tables_of(&lists.stack.catalog);
+    let tables = match arguments.legacy {
+        true => vec![legacy_table()],
+        false => tables_of(&lists.stack.catalog).to_vec(),
+    };
     let print = match arguments {
         Arguments { cloudformation: true, .. } => document::cloudformation,
         Arguments { terraform: true, .. } => document::terraform,

@@ -223,7 +223,7 @@ impl<'a> Of<'a> {
 
     /// What the slice reads, decides and writes. It is text in boxes.
     fn picture(&self) -> Markup {
-        let SliceInfo { name, about, reads, writes, reacts_to, order, scopes } = self.slice;
+        let SliceInfo { name, about, reads, writes, reacts_to, order, scopes, .. } = self.slice;
         html! {
             @if !about.is_empty() { p { (about) } }
             div.picture role="group" aria-label="What the slice reads and writes" {

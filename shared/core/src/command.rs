@@ -51,7 +51,7 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// The same for a command of this slice whose events are not its record: they name the slice.
+    /// The same for a command of this slice without a key: its events name the slice.
     #[must_use]
     pub fn written_by(&self, slice: &str) -> Self {
         let [_, mark, _] = CommandRecord::MARKS;
@@ -61,10 +61,22 @@ impl Envelope {
     /// The same for a command whose events are its record: they carry its marks.
     #[must_use]
     pub fn marked(&self, record: &CommandRecord) -> Self {
-        record
-            .marks()
-            .into_iter()
-            .fold(self.clone(), |marked, (mark, text)| marked.with(mark, text))
+        let [.., sha256] = CommandRecord::MARKS;
+        self.of_command(record, sha256)
+    }
+
+    /// The same for a command whose record is an item: its events say what the item says, so that a copy of them has
+    /// the item too.
+    #[must_use]
+    pub fn itemized(&self, record: &CommandRecord) -> Self {
+        self.of_command(record, CommandRecord::ITEM)
+    }
+
+    fn of_command(&self, record: &CommandRecord, hash: &str) -> Self {
+        let [key, slice, _] = CommandRecord::MARKS;
+        let CommandRecord { slice: of, key: value, sha256 } = record;
+        let with_key = self.clone().with(key, value.clone());
+        with_key.with(slice, of.to_string()).with(hash, sha256.clone())
     }
 
     /// The same for the events that a rejection leaves.
@@ -91,14 +103,26 @@ pub struct CommandRecord {
     pub slice: Name,
     /// The caller's idempotency key.
     pub key: String,
-    /// The command in canonical JSON, which tells a repeat from another command.
-    pub command: String,
+    /// SHA-256 of the command in canonical JSON, in hexadecimal. It tells a repeat from another command. Empty in a copy
+    /// whose events do not have it, as those of older versions.
+    pub sha256: String,
 }
 
 impl CommandRecord {
     /// The record of `command` under `key`.
     pub fn new(slice: impl Into<Name>, key: &str, command: &impl Serialize) -> Self {
-        Self { slice: slice.into(), key: key.to_owned(), command: canonical_json(command) }
+        let sha256 = sha256(&canonical_json(command));
+        Self { slice: slice.into(), key: key.to_owned(), sha256 }
+    }
+
+    /// The record of the command that wrote the event with this metadata, if it may be an item. Events of older versions
+    /// do not say whether their command had a key, so they count too.
+    #[must_use]
+    pub fn of_item(metadata: &Metadata) -> Option<Self> {
+        let [key, slice, sha256] = Self::MARKS.map(|mark| metadata.text(mark));
+        let (key, slice) = (key?.to_owned(), slice?.to_owned().into());
+        let of_item = metadata.text(Self::ITEM).unwrap_or_default().to_owned();
+        sha256.is_none().then_some(Self { slice, key, sha256: of_item })
     }
 
     /// The id of its item in the DCB log, unique among commands.
@@ -118,23 +142,14 @@ impl CommandRecord {
         self.key.starts_with(REACTION)
     }
 
-    /// SHA-256 of the command, in hexadecimal.
-    #[must_use]
-    pub fn sha256(&self) -> String {
-        sha256(&self.command)
-    }
-
-    /// The marks in the metadata of the command's events, where these are its record.
-    /// [`CommandRecord::wrote`] knows the events by their marks.
-    #[must_use]
-    pub fn marks(&self) -> [(&'static str, String); 3] {
-        let values = [self.key.clone(), self.slice.to_string(), self.sha256()];
-        std::array::from_fn(|n| (Self::MARKS[n], values[n].clone()))
-    }
-
-    /// The names of the marks: the caller's key; the slice, for equal keys of different slices are different
-    /// keys; the hash of the command. Other events have the first two as well, and lack the hash.
+    /// The marks in the metadata of events that are the record of their command: the caller's key; the slice, for equal
+    /// keys of different slices are different keys; the hash of the command. [`CommandRecord::wrote`] knows the events by
+    /// them. Other events have the first two as well, and lack the hash.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
+
+    /// The mark of events whose record is an item: the hash of their command. Under another name than the hash of a
+    /// record, so that no decision takes some of the events for all of them.
+    pub const ITEM: &'static str = "itemSha256";
 
     /// The mark of events that a rejection left: why the command was rejected, as JSON.
     pub const REJECTION: &'static str = "refusal";
@@ -150,9 +165,27 @@ impl CommandRecord {
         if key != self.key || slice != &*self.slice {
             return Ok(false);
         }
-        match sha256 == self.sha256() {
+        match sha256 == self.sha256 {
             true => Ok(true),
-            false => Err(KeyReused { key: self.key.clone() }),
+            false => Err(KeyReused { key: self.key.clone(), event: None }),
+        }
+    }
+
+    /// Checks that the item under this key is of this command, by the hash that it has. `first` is its first event.
+    ///
+    /// # Errors
+    /// It is another command's, or does not say whose.
+    pub fn check(
+        &self,
+        sha256: &str,
+        first: impl FnOnce() -> Option<String>,
+    ) -> Result<(), KeyReused> {
+        match sha256 == self.sha256 {
+            true => Ok(()),
+            false => {
+                let event = sha256.is_empty().then(first).flatten();
+                Err(KeyReused { key: self.key.clone(), event })
+            }
         }
     }
 }
@@ -175,10 +208,23 @@ pub(crate) fn sha256(text: &str) -> String {
 
 /// The idempotency key was used for another command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("idempotency key {key:?} belongs to another command; use a new key")]
+#[error("idempotency key {key:?} {}", of(event.as_deref()))]
 pub struct KeyReused {
     /// The key.
     pub key: String,
+    /// The first event under the key, if the log can't say whether it is of the same command: an older version has written
+    /// it, and it was copied.
+    pub event: Option<String>,
+}
+
+fn of(event: Option<&str>) -> String {
+    match event {
+        None => "belongs to another command; use a new key".to_owned(),
+        Some(event) => format!(
+            "has the event {event}, which does not say of which command; look whether it is of this one, and use a new key if \
+             it is not"
+        ),
+    }
 }
 
 /// JSON with sorted keys, without nulls and without white space: equal values have equal texts, and a
@@ -221,10 +267,30 @@ mod tests {
         check(mine.clone(), Ok(true));
         check(record("rename", "l", 1), Ok(false));
         check(record("register", "k", 1), Ok(false));
-        check(record("rename", "k", 2), Err(KeyReused { key: "k".to_owned() }));
+        check(record("rename", "k", 2), Err(KeyReused { key: "k".to_owned(), event: None }));
         // A command without a key may have an id that is a key of another command.
         let unmarked = Envelope::default().with("commandId", "k".to_owned()).written_by("rename");
         assert_eq!(mine.wrote(|mark| unmarked.metadata.text(mark)), Ok(false));
+        // An event whose record is an item is no record, and a record needs no item.
+        let [marked, itemized] = [Envelope::marked, Envelope::itemized]
+            .map(|with| with(&Envelope::default(), &mine).metadata);
+        assert_eq!(mine.wrote(|mark| itemized.text(mark)), Ok(false));
+        assert_eq!(CommandRecord::of_item(&marked), None);
+        assert_eq!(CommandRecord::of_item(&itemized), Some(mine.clone()));
+        // Nobody can say whether an older event is of the same command.
+        let older = CommandRecord::of_item(&unmarked.metadata).expect("it may have had a key");
+        let check = |sha256: &str| mine.check(sha256, || Some("a:b/3".to_owned()));
+        assert_eq!(check(&mine.sha256), Ok(()));
+        let reused = |sha256: &str| check(sha256).expect_err("another's").to_string();
+        assert_eq!(
+            reused("a hash"),
+            "idempotency key \"k\" belongs to another command; use a new key"
+        );
+        assert_eq!(
+            reused(&older.sha256),
+            "idempotency key \"k\" has the event a:b/3, which does not say of which command; look whether it is of this \
+             one, and use a new key if it is not"
+        );
     }
 
     #[test]

@@ -64,9 +64,10 @@ pub async fn handle<S: Slice>(
         false => (None, record.as_ref()),
     };
     check_size(&plan, item.is_some())?;
-    let envelope = &match marks {
-        Some(record) => envelope.marked(record),
-        None => envelope.written_by(S::NAME),
+    let envelope = &match (marks, item) {
+        (Some(record), _) => envelope.marked(record),
+        (None, Some(record)) => envelope.itemized(record),
+        (None, None) => envelope.written_by(S::NAME),
     };
     let (state, model) = decisions.take(&query, marks, envelope.cause_ms).unzip();
     let mut decision = DecisionOf { command, state: state.unwrap_or_default() };

@@ -267,6 +267,14 @@ pub struct EventRef {
     pub slot: u64,
 }
 
+impl EventRef {
+    /// As [`SequencedEvent::id`].
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.partition, self.slot)
+    }
+}
+
 impl From<&SequencedEvent> for EventRef {
     fn from(event: &SequencedEvent) -> Self {
         Self {

@@ -87,6 +87,15 @@ pub fn fitting(text: &str) -> Option<Number> {
     (Digits::of(text) == Digits::of(&kept.to_string())).then_some(kept)
 }
 
+/// The integer that a text is, also one written with a fraction or an exponent, such as `1250.0` and `1.25e3`: in JSON
+/// Schema they are the same integer.
+fn whole(text: &str) -> Option<Number> {
+    let digits = Some(text).filter(|text| is_number(text)).map(Digits::of)?;
+    let is_short = (0..=i64::from(u64::MAX.ilog10())).contains(&digits.power);
+    let text = is_short.then(|| digits.plain())?;
+    text.parse::<u64>().map(Number::from).or_else(|_| text.parse::<i64>().map(Number::from)).ok()
+}
+
 /// The value of a number, whatever way it is written.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Digits {
@@ -266,7 +275,7 @@ impl<'t> Reader<'t> {
             number if self.keeps_numbers => {
                 stored_number(number).ok_or_else(|| self.wrong("is not a number"))
             }
-            number => fitting(number).map(Value::Number).ok_or_else(|| {
+            number => whole(number).or_else(|| fitting(number)).map(Value::Number).ok_or_else(|| {
                 self.wrong(
                     "is a number that can't be kept as it is: a whole number has 64 bits, any \
                      other 15 to 17 digits and at most 1.7e308; send it as a text",

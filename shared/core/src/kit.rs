@@ -7,7 +7,7 @@
 //! those that keep the order within every boundary, up to 100 of them. No log promises the order of events of
 //! different boundaries ([`State::evolve`](crate::State::evolve) says what a fold can rest on). A
 //! case that waits between two facts keeps their order. And its command is run twice under an idempotency
-//! key: what it appends the first time is the answer to the second.
+//! key: what it appends the first time is the answer to the second, also on a copy of the events.
 
 mod due;
 mod given;

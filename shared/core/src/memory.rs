@@ -14,9 +14,8 @@ use futures::{
 
 use crate::{
     Access, Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency,
-    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, KeyReused, LogError,
-    NewEvent, Page, Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, own_ms,
-    storable,
+    Counts, Effect, Envelope, EventLog, EventRef, Filing, FilingError, LogError, NewEvent, Page,
+    Plan, Read, Reading, Seen, SequencedEvent, earliest_ms, limits, own_ms, storable,
 };
 
 /// An event log in memory.
@@ -31,7 +30,7 @@ struct State {
     /// By partition, the places of its events in `events`, in the order of slots.
     partitions: BTreeMap<BoundaryId, Vec<usize>>,
     fences: BTreeMap<BoundaryId, Fence>,
-    /// By the id of its item, a command and its events.
+    /// By the id of its item, the hash of a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
     snapshots: BTreeMap<String, String>,
     /// The time of this writer's own last event.
@@ -51,7 +50,8 @@ impl MemoryLog {
         Self { catalog, state: Mutex::default() }
     }
 
-    /// A log that has these events of another one, in any order, at the places and times that they have there.
+    /// A log that has these events of another one, in any order, at the places and times that they have there, and the
+    /// items of their commands.
     ///
     /// # Errors
     /// The catalog does not declare a type or files an event elsewhere, or an earlier event of a partition is
@@ -72,6 +72,7 @@ impl MemoryLog {
             if event_id != place {
                 return Err(FilingError::Misplaced { event: event_id, place });
             }
+            state.copy_record(&event);
             state.put(event, &filing);
         }
         Ok(Self { catalog, state: Mutex::new(state) })
@@ -129,7 +130,7 @@ impl MemoryLog {
         }
         if let Some((id, record)) = record {
             let events = events.iter().map(EventRef::from).collect();
-            state.records.insert(id, (record.command.clone(), events));
+            state.records.insert(id, (record.sha256.clone(), events));
         }
         Ok(Appended::Committed(events))
     }
@@ -186,8 +187,23 @@ impl State {
     ) -> Result<Option<Vec<EventRef>>, LogError> {
         match self.records.get(id) {
             None => Ok(None),
-            Some((command, events)) if *command == record.command => Ok(Some(events.clone())),
-            Some(_) => Err(KeyReused { key: record.key.clone() }.into()),
+            Some((sha256, events)) => {
+                record.check(sha256, || events.first().map(EventRef::id))?;
+                Ok(Some(events.clone()))
+            }
+        }
+    }
+
+    /// Adds an event of another log to the item of its command.
+    fn copy_record(&mut self, event: &SequencedEvent) {
+        let record = CommandRecord::of_item(&event.metadata);
+        if let Some((id, record)) = record.and_then(|record| Some((record.id().ok()?, record))) {
+            let (sha256, events) = self.records.entry(id).or_default();
+            if *sha256 != record.sha256 {
+                // The key had expired before it was used again.
+                (*sha256, *events) = (record.sha256, Vec::new());
+            }
+            events.push(event.into());
         }
     }
 

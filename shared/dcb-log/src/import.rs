@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Effect, Envelope, LogError, NewEvent, SequencedEvent};
+use ringfence::{CommandRecord, Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
 use crate::append::{End, commit, note};
 use crate::log::DcbLog;
+use crate::record;
+use crate::restore::reused;
 use crate::transaction::{Draft, Mint};
 
 /// What became of an imported event.
@@ -21,7 +23,8 @@ impl DcbLog {
     /// Appends one event of another log, whatever the fences count: filed as every event is, in the
     /// next slot of its partition. `event_id`, its id in the other log, is kept in the attribute `eventId`; a
     /// marker without expiry makes that an id is imported once, so an import that broke off can
-    /// start again from its beginning.
+    /// start again from its beginning. If the event says that an item was the record of its command, and that would be
+    /// there still, it is added to the item. Whether it would be follows from the envelope's time.
     ///
     /// # Errors
     /// As [`ringfence::EventLog::append`]; never a conflict.
@@ -38,7 +41,7 @@ impl DcbLog {
                 Ok(Imported::Now(only(draft)))
             }
             End::Imported => Ok(Imported::Before),
-            End::Recorded(_) => unreachable!("the transaction has no command item"),
+            End::Recorded(_) => Err(reused(draft)),
         }
     }
 
@@ -66,9 +69,16 @@ impl DcbLog {
         event: NewEvent,
         envelope: &'a Envelope,
     ) -> Result<Draft<'a>, LogError> {
-        let effect = Effect::new(&self.catalog, vec![event], None, 1)?;
+        let Envelope { metadata, context, .. } = envelope;
+        // An event of another log that has no hash had no item.
+        let copied = CommandRecord::of_item(metadata).filter(|record| {
+            let (at, now_ms) = (self.clock.now_ms(), context.now_ms);
+            !record.sha256.is_empty() && record::is_kept(record, at, now_ms)
+        });
+        let marks = 1 + usize::from(copied.is_some());
+        let effect = Effect::new(&self.catalog, vec![event], None, marks)?;
         let event_id = Some(event_id);
-        Ok(Draft { event_id, ..Draft::new(self, effect, &envelope.metadata, None) })
+        Ok(Draft { event_id, copied, ..Draft::new(self, effect, metadata, None) })
     }
 }
 

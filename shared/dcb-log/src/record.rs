@@ -1,12 +1,14 @@
 //! The command item: what makes a command with an idempotency key take effect once, whose events can't be its
 //! record.
 
-use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{
-    CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, KeyReused, LogError, SequencedEvent,
-    StoreError, rfc3339,
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence_dynamo::{Item, from_attribute, to_attribute};
+use ringfence::{
+    CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, LogError, SequencedEvent, StoreError,
+    rfc3339,
+};
+use ringfence_dynamo::{Item, from_attribute, item_bytes, to_attribute};
 use serde_json::json;
 
 use crate::item::{RECORDED_AT, key, number, text};
@@ -31,28 +33,75 @@ pub(crate) fn item<'a>(
     let mut item = key(record.id()?, 0);
     let events: Vec<EventRef> = events.map(EventRef::from).collect();
     item.extend([
-        (COMMAND_HASH.to_owned(), text(record.sha256())),
+        (COMMAND_HASH.to_owned(), text(&record.sha256)),
         (EVENTS.to_owned(), to_attribute(EVENTS, &json!(events))?),
         (RECORDED_AT.to_owned(), text(rfc3339(at))),
     ]);
-    if !record.is_of_event() {
-        item.insert(EXPIRES_AT.to_owned(), number(at / 1_000 + KEY_KEPT_SECONDS));
-    }
+    let expires_at = expires_at(record, at);
+    item.extend(expires_at.map(|seconds| (EXPIRES_AT.to_owned(), number(seconds))));
     Ok(item)
+}
+
+/// When the item of a command expires whose first event has the time `at`, in seconds since 1970. The key of a reaction or
+/// a due is never forgotten.
+fn expires_at(record: &CommandRecord, at: u64) -> Option<u64> {
+    (!record.is_of_event()).then_some(at / 1_000 + KEY_KEPT_SECONDS)
+}
+
+/// Whether the item of a command has not expired yet that wrote an event at the time `at`.
+pub(crate) fn is_kept(record: &CommandRecord, at: u64, now_ms: u64) -> bool {
+    expires_at(record, at).is_none_or(|seconds| seconds > now_ms / 1_000)
+}
+
+/// The action that adds an event of a copy to the item of its command, and its bytes. An append's events are copied one
+/// after another, so the item has each of them that is there.
+pub(crate) fn add(
+    table: &str,
+    record: &CommandRecord,
+    event: &SequencedEvent,
+) -> Result<(TransactWriteItem, usize), LogError> {
+    let mut item = item(record, [event].into_iter(), event.at)?;
+    let key = key(record.id()?, 0);
+    let bytes = item_bytes(&item);
+    item.retain(|name, _| !key.contains_key(name));
+    let mut update = Update::builder().table_name(table).set_key(Some(key));
+    let mut sets = Vec::new();
+    for (n, (name, value)) in item.into_iter().enumerate() {
+        let kept = match &*name {
+            EVENTS => format!("#a{n} = list_append(if_not_exists(#a{n}, :none), :a{n})"),
+            _ => format!("#a{n} = if_not_exists(#a{n}, :a{n})"),
+        };
+        if name == COMMAND_HASH {
+            update = update
+                .condition_expression(format!("attribute_not_exists(#a{n}) OR #a{n} = :a{n}"));
+        }
+        sets.push(kept);
+        update = update
+            .expression_attribute_names(format!("#a{n}"), name)
+            .expression_attribute_values(format!(":a{n}"), value);
+    }
+    let update = update
+        .update_expression(format!("SET {}", sets.join(", ")))
+        .expression_attribute_values(":none", AttributeValue::L(Vec::new()))
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+        .build();
+    let update = update.expect("table, key and expression are set");
+    Ok((TransactWriteItem::builder().update(update).build(), bytes))
 }
 
 /// The events that a command's item names.
 ///
 /// # Errors
-/// The item is another command's.
+/// The item is another command's, or does not say whose.
 pub(crate) fn events(record: &CommandRecord, mut item: Item) -> Result<Vec<EventRef>, LogError> {
-    if item.get(COMMAND_HASH) != Some(&text(record.sha256())) {
-        return Err(KeyReused { key: record.key.clone() }.into());
-    }
     let events = item.remove(EVENTS).unwrap_or(AttributeValue::Null(true));
     let undecodable = |source| StoreError::Failed { operation: OPERATION, source };
     let events = from_attribute(EVENTS, events).map_err(|error| undecodable(error.into()))?;
-    Ok(serde_json::from_value(events).map_err(|error| undecodable(error.into()))?)
+    let events: Vec<EventRef> =
+        serde_json::from_value(events).map_err(|error| undecodable(error.into()))?;
+    let sha256 = item.get(COMMAND_HASH).and_then(|sha256| sha256.as_s().ok());
+    record.check(sha256.map_or("", String::as_str), || events.first().map(EventRef::id))?;
+    Ok(events)
 }
 
 /// The events of a command that took effect before the call, by its item.

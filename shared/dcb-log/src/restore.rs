@@ -2,28 +2,36 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Effect, Envelope, FilingError, LogError, NewEvent, SequencedEvent};
+use ringfence::{
+    CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent,
+};
 
 use crate::append::{End, commit};
 use crate::log::DcbLog;
+use crate::record;
 use crate::transaction::{Draft, Mint};
 
 impl DcbLog {
     /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is. If
     /// one of its fences has a later event by now, it gets a later time. An id names a slot, so nothing else has to mark
-    /// that the event is there. The caller knows that the events before it in its partition are there, and that they are
-    /// earlier.
+    /// that the event is there. `record` is the record of its command, if an item was it. If that would be there still, the
+    /// event is added to it. The caller knows that the events before it in its partition and in its append are there, and that they
+    /// are earlier.
     ///
     /// # Errors
-    /// [`LogError::Conflict`] if its slot is taken; [`FilingError::Misplaced`] if the catalog files it in another
-    /// partition; otherwise those of [`ringfence::EventLog::append`].
-    pub async fn restore(&self, event: SequencedEvent) -> Result<SequencedEvent, LogError> {
-        let mut draft = self.copy(event)?;
+    /// [`LogError::Conflict`] if its slot is taken; [`LogError::KeyReused`] if another command has its key;
+    /// [`FilingError::Misplaced`] if the catalog files it in another partition; otherwise those of
+    /// [`ringfence::EventLog::append`].
+    pub async fn restore(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<SequencedEvent, LogError> {
+        let mut draft = self.copy(event, record)?;
         match commit(self, &mut draft, &Envelope::default()).await? {
             End::Committed => Ok(only(draft)),
-            End::Imported | End::Recorded(_) => {
-                unreachable!("the request has no marker and no command item")
-            }
+            End::Recorded(_) => Err(reused(draft)),
+            End::Imported => unreachable!("the request has no marker"),
         }
     }
 
@@ -31,15 +39,25 @@ impl DcbLog {
     ///
     /// # Errors
     /// Those of [`DcbLog::restore`].
-    pub fn restorable(&self, event: SequencedEvent) -> Result<(), LogError> {
+    pub fn restorable(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<(), LogError> {
         let mint = Mint { ms: event.at, append_id: self.clock.uuid(), ends: &BTreeMap::new() };
-        self.copy(event)?.mint(&mint).map(drop)
+        self.copy(event, record)?.mint(&mint).map(drop)
     }
 
-    fn copy(&self, event: SequencedEvent) -> Result<Draft<'_>, LogError> {
+    fn copy(
+        &self,
+        event: SequencedEvent,
+        record: Option<CommandRecord>,
+    ) -> Result<Draft<'_>, LogError> {
         let (id, partition) = (event.id(), event.partition.clone());
         let SequencedEvent { slot, at, version, metadata, .. } = event.clone();
-        let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, 0)?;
+        let copied = record.filter(|record| record::is_kept(record, at, self.clock.now_ms()));
+        let marks = usize::from(copied.is_some());
+        let mut effect = Effect::new(&self.catalog, vec![NewEvent::from(event)], None, marks)?;
         let Some(target) = effect.targets.get_mut(&partition).filter(|_| slot > 0) else {
             let files = effect.targets.keys().next();
             let place =
@@ -47,10 +65,16 @@ impl DcbLog {
             return Err(FilingError::Misplaced { event: id, place }.into());
         };
         target.seen = Some(slot - 1);
-        let mut draft = Draft { at: Some(at), ..Draft::new(self, effect, &metadata, None) };
+        let mut draft = Draft { at: Some(at), copied, ..Draft::new(self, effect, &metadata, None) };
         draft.events.iter_mut().for_each(|(event, _)| event.version = version);
         Ok(draft)
     }
+}
+
+/// The error of an event whose key another command has.
+pub(crate) fn reused(draft: Draft<'_>) -> LogError {
+    let key = draft.copied.map_or_else(String::new, |record| record.key);
+    KeyReused { key, event: None }.into()
 }
 
 fn only(draft: Draft<'_>) -> SequencedEvent {

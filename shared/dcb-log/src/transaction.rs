@@ -28,7 +28,7 @@ pub(crate) enum Action {
     },
     /// Puts an index item that repeats an event.
     Copy,
-    /// Puts the command item.
+    /// Puts the command item, or adds a copied event to it.
     Command,
     /// Puts the marker of an imported event.
     Import,
@@ -57,6 +57,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) fences: BTreeMap<BoundaryId, FenceEffect>,
     pub(crate) seen: Option<&'a Seen>,
     pub(crate) record: Option<&'a CommandRecord>,
+    /// The record of the command that wrote the one event, which is copied.
+    pub(crate) copied: Option<CommandRecord>,
     /// The id that an imported event had in its first log.
     pub(crate) event_id: Option<&'a str>,
     /// The time of an event that is restored, in milliseconds since 1970. A new event has that of the writer.
@@ -104,8 +106,8 @@ impl<'a> Draft<'a> {
         };
         let events = events.into_iter().map(without_place).collect();
         let table = log.table.name();
-        let (record, event_id, at) = (None, None, None);
-        Self { table, events, targets, checks, fences, seen, record, event_id, at }
+        let (record, copied, event_id, at) = (None, None, None, None);
+        Self { table, events, targets, checks, fences, seen, record, copied, event_id, at }
     }
 
     /// The events, as the last request has them.
@@ -159,6 +161,12 @@ impl<'a> Draft<'a> {
             bytes += item_bytes(&item);
             actions.push(Action::Command);
             items.push(put_new(self.table, item));
+        }
+        for (record, (event, _)) in self.copied.iter().zip(&self.events) {
+            let (item, item_bytes) = record::add(self.table, record, event)?;
+            bytes += item_bytes;
+            actions.push(Action::Command);
+            items.push(item);
         }
         for (partition, seen) in &self.checks {
             items.push(check_free(self.table, partition, seen + 1));

@@ -87,7 +87,7 @@ impl Asked<'_> {
         let known = self.answers.begin(&pending, self.clock.now_ms()).await;
         let known = known.map_err(|error| self.failed(&error))?;
         if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
-            return Err(Problem::key_reused(&KeyReused { key: pending.command_id }));
+            return Err(Problem::key_reused(&KeyReused { key: pending.command_id, event: None }));
         }
         let answer = known.unwrap_or(pending);
         // A command that was tried stays in the queue until it has its answer or is given up.

@@ -127,6 +127,7 @@ fn detail() -> Value {
         "by": text("What gave the command, if the stack gave it itself: a slice or a function."),
         "effectiveAt": text("When the command was made, if it was sent later."),
         "commandSha256": text("Tells another command under the same idempotency key."),
+        "itemSha256": text("The same, if an item of the table is the record of the command."),
         "refusal": text("Why the command was rejected, as JSON, if its rejection left the event."),
     });
     // Events of other programs and of older versions can lack each.

@@ -39,6 +39,7 @@ fn stack() -> Stack {
         order: None,
         reacts_to: &[],
         scopes: if name == "book-room" { &["rooms/write", "rooms/all"] } else { &[] },
+        has_item: || false,
     };
     let context = ContextInfo {
         name: "rooms",
@@ -158,7 +159,8 @@ fn each_version_of_a_type_is_a_message() {
     let keys: Vec<_> = messages.keys().collect();
     assert_eq!(keys, ["rooms.RoomBooked", "rooms.RoomBooked.2", "rooms.odd_name"]);
     let meta = &document["components"]["schemas"]["Detail"]["properties"]["meta"];
-    for key in CommandRecord::MARKS.iter().chain(&[CommandRecord::REJECTION, "by", "principal"]) {
+    let others = [CommandRecord::ITEM, CommandRecord::REJECTION, "by", "principal"];
+    for key in CommandRecord::MARKS.iter().chain(&others) {
         assert_eq!(meta["properties"][key]["type"], "string", "{key}");
     }
     assert_eq!(meta["required"], json!([]), "imported events lack them");

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ringfence::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
-    Reads, ReadsOf, Slice, Writes,
+    Reads, ReadsOf, Slice, Writes, events_are_record,
 };
 use ringfence_logs::Log;
 use ringfence_reactors::Reactor;
@@ -88,6 +88,8 @@ pub struct SliceInfo {
     pub order: Option<Lane>,
     /// The scopes of which a token needs one.
     pub scopes: &'static [&'static str],
+    /// Whether an item is the record of its commands with an idempotency key. It takes time to find out.
+    pub has_item: fn() -> bool,
 }
 
 impl Stack {
@@ -173,6 +175,12 @@ fn own_types<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
     own.collect()
 }
 
+/// Whether an item is the record of the slice's commands. No log of streams has such items.
+fn has_item<S: Slice>() -> bool {
+    let catalog = S::Context::catalog();
+    catalog.is_ok_and(|it| !it.is_of_streams() && !events_are_record::<S>(&it))
+}
+
 impl Visitor for Found {
     fn context<C: Context>(&mut self) {
         let (catalog, log) = (C::catalog(), C::Log::KIND);
@@ -206,6 +214,7 @@ impl Visitor for Found {
             reacts_to: S::REACTS_TO,
             order: S::ORDER,
             scopes: S::SCOPES,
+            has_item: has_item::<S>,
         });
     }
 

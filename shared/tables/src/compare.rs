@@ -138,10 +138,11 @@ pub fn compare(layout: &TableLayout, found: &Value) -> Vec<TableDefect> {
         // Nothing else matters then.
         return vec![TableDefect::Keys { found: keys, needed: keys_needed }];
     }
-    let first_events = of_name(found, "initialEvents")["KeySchema"].as_array();
-    if first_events
-        .is_some_and(|keys| keys.iter().any(|key| key["AttributeName"] == "isInitialEvent"))
-    {
+    let is_older = |table: &Value| {
+        let keys = of_name(table, "initialEvents")["KeySchema"].as_array();
+        keys.is_some_and(|keys| keys.iter().any(|key| key["AttributeName"] == "isInitialEvent"))
+    };
+    if is_older(found) && !is_older(&needed) {
         return vec![TableDefect::OlderLayout];
     }
     defects.extend(stream_defect(&needed, found));

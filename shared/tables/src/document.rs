@@ -223,7 +223,7 @@ pub(crate) mod tests {
     use ringfence::prelude::*;
 
     use super::*;
-    use crate::tables_of;
+    use crate::{legacy_table, tables_of};
 
     #[derive(Clone, Debug, PartialEq, Event)]
     struct RoomBooked {
@@ -289,6 +289,16 @@ pub(crate) mod tests {
         let outputs: Vec<_> = module.lines().filter(|line| line.starts_with("output")).collect();
         let names = ["EventTableName", "EventTableStreamArn", "ViewTableName"];
         assert_eq!(outputs, names.map(|name| format!("output \"{name}\" {{")));
+
+        // The table of Castore's older layout is another one in its index alone, and nothing reads its stream.
+        let legacy = terraform(&[legacy_table()]);
+        let index = "    hash_key        = \"isInitialEvent\"
+    range_key       = \"timestamp\"
+    projection_type = \"KEYS_ONLY\"
+";
+        let attribute = "    name = \"isInitialEvent\"\n    type = \"N\"\n";
+        assert!(legacy.contains(index) && legacy.contains(attribute), "{legacy}");
+        assert!(!legacy.contains("stream"), "{legacy}");
 
         let construct = cdk(&[events, views]);
         for line in [

@@ -14,4 +14,4 @@ mod needed;
 pub mod template;
 
 pub use compare::{TableDefect, compare, keys_of, properties_of};
-pub use needed::{StackTable, tables_of};
+pub use needed::{StackTable, legacy_table, tables_of};

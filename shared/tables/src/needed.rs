@@ -3,7 +3,7 @@
 use ringfence::Catalog;
 use ringfence_dynamo::TableLayout;
 
-/// A table that a stack needs.
+/// A table that a stack needs, or another one that a log can write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StackTable {
     /// The logical id that it has in templates. Its parameter and its output begin with it, as `EventTableName`.
@@ -25,4 +25,14 @@ pub fn tables_of(catalog: &Catalog) -> [StackTable; 5] {
         table("IndexTable", "the index", ringfence_feed::table_layout()),
         table("ViewTable", "the views", ringfence_views::table_layout()),
     ]
+}
+
+/// The table of one event store in Castore's older layout, for programs outside of stacks: no stack uses it.
+#[must_use]
+pub fn legacy_table() -> StackTable {
+    StackTable {
+        id: "LegacyAggregateTable",
+        holds: "one event store, in Castore's older layout",
+        layout: ringfence_aggregate_log::legacy_table_layout(),
+    }
 }

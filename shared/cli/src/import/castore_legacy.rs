@@ -14,6 +14,7 @@ use super::arguments::Arguments;
 use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
+use crate::line::check_slot;
 use crate::progress;
 use crate::recorded::Imports;
 
@@ -60,6 +61,7 @@ fn show(done: &str, events: u64) {
 /// Fails if the context does not have the event, or if a slice or view of this stack could not read it.
 fn check(item: Item, context: &ContextInfo, lists: &Lists) -> Result<()> {
     let event = SequencedEvent::from(event_of_image(item)?);
+    check_slot("version", event.slot)?;
     let is_known = context.event_types.iter().any(|known| **known == *event.event_type);
     ensure!(is_known, "the context {} has no event type {}", context.name, event.event_type);
     check_readers(&event, lists)

@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, bail, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use ringfence::{EventSchema, SequencedEvent, Tag};
+use ringfence::{EventSchema, LogKind, SequencedEvent, Tag, rfc3339};
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 
 use super::arguments::Arguments;
-use super::logs::{Put, There, Writable};
+use super::logs::{Found, Put, Writable};
 use super::report::{Report, check_readers, unreadable};
+use super::there::There;
 use crate::Lists;
 use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;
@@ -63,10 +64,14 @@ struct Lane {
     /// Its events, one after another.
     events: Vec<There>,
     order: u64,
-    /// How many of them its log has.
+    /// How many of them its log has or had.
     before: usize,
+    /// How many of these were pruned.
+    gone: usize,
     /// The time of the last event that its log has.
     last_at: u64,
+    /// Whether it is of an export, and not of lines that anybody may have written.
+    is_exported: bool,
 }
 
 /// All lines.
@@ -89,8 +94,10 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     if report.broken.is_empty() {
         lines.compare(&logs, &mut report).await?;
     }
-    let before: usize = lines.lanes.iter().map(|lane| lane.before).sum();
-    report.imports.before = before as u64;
+    let sum = |of: fn(&Lane) -> usize| lines.lanes.iter().map(of).sum::<usize>() as u64;
+    report.gone = sum(|lane| lane.gone);
+    report.read -= report.gone;
+    report.imports.before = sum(|lane| lane.before - lane.gone);
     if report.broken.is_empty() && !arguments.dry_run {
         let written = lines.write(&sources, &logs, &mut report).await;
         written.with_context(|| {
@@ -146,7 +153,7 @@ impl Lines {
         let reading = || format!("reading {}", source.path.display());
         let mut file = source.open()?;
         let (mut hash, mut offset, mut number) = (Sha256::new(), 0, 0);
-        let mut bytes = Vec::new();
+        let (mut bytes, is_exported) = (Vec::new(), source.segment.is_some());
         loop {
             bytes.clear();
             let mut line = file.by_ref().take(LINE_BYTES_MAX);
@@ -174,7 +181,7 @@ impl Lines {
             }
             report.read += 1;
             let checked = checked(line, logs, lists);
-            if let Err(cause) = checked.and_then(|event| self.add(&event, place)) {
+            if let Err(cause) = checked.and_then(|event| self.add(&event, place, is_exported)) {
                 report.refuse(&cause, source.line(number));
             }
             if report.read.is_multiple_of(PROGRESS_LINES) {
@@ -187,12 +194,16 @@ impl Lines {
         }
     }
 
-    fn add(&mut self, event: &SequencedEvent, place: (usize, u64, usize)) -> Result<()> {
+    fn add(
+        &mut self,
+        event: &SequencedEvent,
+        place: (usize, u64, usize),
+        is_exported: bool,
+    ) -> Result<()> {
         let partition = Partition::of(event);
         let lanes = &mut self.lanes;
         let n = *self.by_partition.entry(partition.clone()).or_insert_with(|| {
-            let (first, events, order) = (event.slot, Vec::new(), 0);
-            lanes.push(Lane { partition, first, events, order, before: 0, last_at: 0 });
+            lanes.push(Lane::new(partition, event.slot, is_exported));
             lanes.len() - 1
         });
         let lane = &mut lanes[n];
@@ -203,6 +214,7 @@ impl Lines {
             event.id()
         );
         ensure!(event.slot == next, "{}/{next} is missing before {}", event.partition, event.id());
+        lane.check_time(event.at, lane.order)?;
         lane.order = lane.order.max(event.at);
         let (source, offset, bytes) = place;
         let (order, partition, nth) = (lane.order, n, lane.events.len());
@@ -270,32 +282,60 @@ impl Lines {
 }
 
 impl Lane {
+    fn new(partition: Partition, first: u64, is_exported: bool) -> Self {
+        let (events, order, before, gone, last_at) = (Vec::new(), 0, 0, 0, 0);
+        Self { partition, first, events, order, before, gone, last_at, is_exported }
+    }
+
+    /// Fails if an event would go back in time, where its log keeps the time and `aggregates verify` would call it wrong.
+    /// Other programs may have written such events into a log, so its export is copied as it is.
+    fn check_time(&self, at: u64, after: u64) -> Result<()> {
+        let is_kept = self.partition.log == LogKind::Aggregates && !self.is_exported;
+        ensure!(
+            !is_kept || at >= after,
+            "recordedAt: is {}, and the event before it in {} is of {}; give it that time or a later one",
+            rfc3339(at),
+            self.partition,
+            rfc3339(after)
+        );
+        Ok(())
+    }
+
     /// Takes in what the log has from the event before the first one on.
-    fn meet(&mut self, found: Vec<(u64, There)>, report: &mut Report) {
-        let Self { partition, first, events, .. } = self;
+    fn meet(&mut self, Found { began, events: found }: Found, report: &mut Report) {
+        let (first, log) = (self.first, self.partition.log);
+        let name = |slot| format!("{}/{slot}", self.partition);
         let mut found = found.into_iter().peekable();
-        if *first > partition.log.first_slot() {
-            match found.next_if(|(slot, _)| slot + 1 == *first) {
+        let gone = usize::try_from(began.saturating_sub(first)).unwrap_or(usize::MAX);
+        self.gone = gone.min(self.events.len());
+        self.before = self.gone;
+        if first > log.first_slot() && began < first {
+            match found.next_if(|(slot, _)| slot + 1 == first) {
                 Some((_, before)) => self.last_at = before.at,
                 None => {
                     let cause = "the log lacks the event before it: export from an earlier place, or import what comes \
                                  before it first";
-                    return report.refuse(&Error::msg(cause), format!("{partition}/{first}"));
+                    return report.refuse(&Error::msg(cause), name(first));
                 }
             }
         }
         for (slot, there) in found {
-            let Some(event) = events.get(self.before) else { break };
+            let Some(event) = self.events.get(self.before) else { return };
             // An event that was imported may have got a later time.
-            if slot != *first + self.before as u64
+            if slot != first + self.before as u64
                 || there.content != event.content
                 || there.at < event.at
             {
                 let cause = "the log has another event in its place, so the import can't be ended here: begin with empty tables";
-                return report.refuse(&Error::msg(cause), format!("{partition}/{slot}"));
+                return report.refuse(&Error::msg(cause), name(slot));
             }
             self.last_at = there.at;
             self.before += 1;
+        }
+        if let Some(next) = self.events.get(self.before)
+            && let Err(cause) = self.check_time(next.at, self.last_at)
+        {
+            report.refuse(&cause, name(first + self.before as u64));
         }
     }
 }

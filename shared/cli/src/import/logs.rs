@@ -1,62 +1,35 @@
 //! The logs of a stack as an import writes to them: each event goes into its own place.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::json::{Digits, kept_number};
 use ringfence::{
-    BoundaryId, Catalog, Consistency, Envelope, LogKind, Metadata, NewEvent, SequencedEvent,
+    BoundaryId, Catalog, CommandRecord, Consistency, Envelope, LogKind, Metadata, NewEvent,
+    SequencedEvent,
 };
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::{DcbLog, event_of_image};
 use ringfence_document_log::{
-    Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
+    Batch, Direction, DocumentError, DocumentLog, DynamoStore, Payload, StreamAppend,
+    StreamAppended, StreamName, TipLimits,
 };
 use ringfence_dynamo::{Clock, Retry, Units};
 use ringfence_feed::Partition;
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
+use super::there::There;
 use crate::Lists;
 use crate::tables::unnamed;
 
-/// What tells an event from another one in its place.
-pub(super) struct There {
-    /// When it was recorded, in milliseconds since 1970.
-    pub(super) at: u64,
-    /// A hash of its type, version, tags and payload.
-    pub(super) content: u64,
-}
-
-impl There {
-    pub(super) fn of(event: &SequencedEvent) -> Self {
-        let SequencedEvent { event_type, version, tags, data, .. } = event;
-        let (mut hasher, mut data) = (DefaultHasher::new(), data.clone());
-        shorten_numbers(&mut data);
-        (event_type, version, tags, data).hash(&mut hasher);
-        Self { at: event.at, content: hasher.finish() }
-    }
-}
-
-/// DynamoDB gives the number 1.0 back as 1, and writes out an exponent.
-fn shorten_numbers(value: &mut Value) {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let text = Digits::of(&number.to_string()).plain();
-            let whole = text.parse().map(i64::into).or_else(|_| text.parse().map(u64::into));
-            whole.into_iter().for_each(|whole| *number = whole);
-        }
-        value if kept_number(value).is_some() => {
-            let digits = kept_number(value).map(Digits::of);
-            *value = format!("{digits:?}").into();
-        }
-        Value::Array(values) => values.iter_mut().for_each(shorten_numbers),
-        Value::Object(fields) => fields.values_mut().for_each(shorten_numbers),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
+/// What a partition has.
+pub(super) struct Found {
+    /// The slot of its first event. Those before it were pruned, or it is the first of the log.
+    pub(super) began: u64,
+    /// Events, each with its slot.
+    pub(super) events: Vec<(u64, There)>,
 }
 
 /// An event that is to be put.
@@ -74,6 +47,8 @@ pub(super) type Outcome = (usize, u64, Result<u64>);
 /// The logs of a stack whose tables are named.
 pub(super) struct Writable<'a> {
     catalog: &'a Catalog,
+    /// The slices whose commands have items as their records.
+    with_items: BTreeSet<&'static str>,
     dcb: Option<DcbLog>,
     aggregates: Option<AggregateTable>,
     documents: Option<DynamoStore>,
@@ -114,6 +89,21 @@ fn of_document(event: SequencedEvent) -> (Envelope, Payload) {
     (Envelope { metadata, ..Envelope::default() }, payload)
 }
 
+/// The limits of the Tip to which an event is appended. A repeat looks for the events of its command in one item, so they
+/// stay together as they were appended.
+fn limits(tip: Option<&Batch>, metadata: &Metadata) -> TipLimits {
+    let before = tip.and_then(|tip| tip.events.last()).and_then(|last| last.meta.json().ok()?);
+    let is_of_both = |mark| {
+        let text = metadata.text(mark);
+        text.is_some() && text == before.as_ref().and_then(|before| before.get(mark)?.as_str())
+    };
+    let mut limits = TipLimits::DEFAULT;
+    if CommandRecord::MARKS.into_iter().all(is_of_both) {
+        limits.event_bytes_max = limits.bytes_max;
+    }
+    limits
+}
+
 impl<'a> Writable<'a> {
     /// The logs whose tables the command line names. A table of another kind is an error.
     pub(super) async fn of(arguments: &Arguments, lists: &'a Lists) -> Result<Self> {
@@ -121,7 +111,9 @@ impl<'a> Writable<'a> {
         let tables = &arguments.tables;
         tables.streams.check(&client).await?;
         let catalog = &lists.stack.catalog;
-        let mut logs = Self { catalog, dcb: None, aggregates: None, documents: None };
+        let slices = lists.stack.slices().filter(|(_, slice)| (slice.has_item)());
+        let with_items = slices.map(|(_, slice)| slice.name).collect();
+        let mut logs = Self { catalog, with_items, dcb: None, aggregates: None, documents: None };
         if let Ok(table) = tables.events() {
             table.check(&client).await?;
             logs.dcb = Some(table.log_at(client.clone(), catalog, Clock::system()));
@@ -140,7 +132,10 @@ impl<'a> Writable<'a> {
         let log = Partition::of(event).log;
         ensure!(event.slot >= log.first_slot(), "the slots of its log begin with 1");
         match log {
-            LogKind::Dcb => self.dcb()?.restorable(event.clone())?,
+            LogKind::Dcb => {
+                let record = self.record(&event.metadata);
+                self.dcb()?.restorable(event.clone(), record)?;
+            }
             LogKind::Aggregates => {
                 let key = AggregateKey::of_partition(event.partition.as_str())?;
                 check_stream(event, key.store())?;
@@ -165,6 +160,13 @@ impl<'a> Writable<'a> {
         let twice = event.tags.iter().find(|tag| !tags.insert((&tag.key, &tag.value)));
         ensure!(twice.is_none(), "tags: one is there twice; leave one of the two out");
         Ok(())
+    }
+
+    /// The record of the command that wrote an event, if an item was it. An event of an older version does not say it, but
+    /// its slice does.
+    fn record(&self, metadata: &Metadata) -> Option<CommandRecord> {
+        let record = CommandRecord::of_item(metadata);
+        record.filter(|it| !it.sha256.is_empty() || self.with_items.contains(&*it.slice))
     }
 
     fn dcb(&self) -> Result<&DcbLog> {
@@ -197,18 +199,17 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// What the partition has of `events` events from slot `first` on, and the event before it, each with its slot. The
-    /// read is strong.
+    /// What the partition has of `events` events from slot `first` on, and the event before it. The read is strong.
     pub(super) async fn found(
         &self,
         partition: &Partition,
         first: u64,
         events: usize,
-    ) -> Result<Vec<(u64, There)>> {
-        let begin = first.saturating_sub(1);
-        let most = events + 1;
+    ) -> Result<Found> {
+        let (begin, most) = (first.saturating_sub(1), events + 1);
+        let mut began = partition.log.first_slot();
         let found = |event: SequencedEvent| (event.slot, There::of(&event));
-        match partition.log {
+        let events = match partition.log {
             LogKind::Dcb => {
                 let log = self.dcb()?;
                 let items =
@@ -217,30 +218,40 @@ impl<'a> Writable<'a> {
                     .take(most)
                     .map_err(anyhow::Error::new)
                     .try_filter_map(|item| async { Ok(event_of_image(item)?.map(found)) });
-                events.try_collect().await
+                events.try_collect().await?
             }
             LogKind::Aggregates => {
                 let key = AggregateKey::of_partition(partition.id.as_str())?;
                 let range = Range { min_version: Some(begin), ..Range::default() };
                 let events = self.aggregates()?.get_events(&key, range).take(most);
-                Ok(events.map_ok(|event| found(event.into())).try_collect().await?)
+                events.map_ok(|event| found(event.into())).try_collect().await?
             }
             LogKind::Documents => {
                 let stream = StreamName::of_partition(&partition.id)?;
                 let (log, envelope) = (self.documents(Clock::system())?, Envelope::default());
-                let tip = log.tip(&stream, Consistency::Strong, &envelope).await?;
+                let (back, strong) = (Direction::Backward, Consistency::Strong);
+                let tip = log.tip(&stream, strong, &envelope).await?;
                 let version = tip.map_or(0, |tip| tip.version);
-                let range = begin.min(version)..version;
-                let read =
-                    log.read(&stream, range, Direction::Forward, Consistency::Strong, &envelope);
-                let mut read = read.take(most);
+                let range = begin.min(version)..version.min(begin + most as u64);
+                // Backwards, a read brings those that are left.
+                let mut read = log.read(&stream, range, back, strong, &envelope);
                 let mut events = Vec::new();
-                while let Some(event) = read.try_next().await? {
-                    events.push(found(event.fed(&stream)?));
+                loop {
+                    match read.try_next().await {
+                        Ok(Some(event)) => events.push(found(event.fed(&stream)?)),
+                        Ok(None) => break,
+                        Err(DocumentError::Pruned { first, .. }) => {
+                            began = first;
+                            break;
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
                 }
-                Ok(events)
+                events.reverse();
+                events
             }
-        }
+        };
+        Ok(Found { began, events })
     }
 
     /// Puts events: those that share no boundary side by side, the others in their order. After an error the rest of
@@ -277,6 +288,9 @@ impl<'a> Writable<'a> {
             if let Ok(filing) = self.catalog.filing(&NewEvent::from(put.event.clone())) {
                 boundaries.extend(filing.fences);
             }
+            // Events of one command go into one item, in their order.
+            let item = self.record(&put.event.metadata).and_then(|record| record.id().ok());
+            boundaries.extend(item.map(BoundaryId::stored));
             let (mut shared, apart): (Vec<_>, Vec<_>) =
                 groups.into_iter().partition(|(of, _)| !of.is_disjoint(&boundaries));
             let mut group = Vec::new();
@@ -293,7 +307,10 @@ impl<'a> Writable<'a> {
 
     async fn put_one(&self, event: SequencedEvent) -> Result<u64> {
         match Partition::of(&event).log {
-            LogKind::Dcb => Ok(self.dcb()?.restore(event).await?.at),
+            LogKind::Dcb => {
+                let record = self.record(&event.metadata);
+                Ok(self.dcb()?.restore(event, record).await?.at)
+            }
             LogKind::Aggregates => self.push(event).await,
             LogKind::Documents => self.append(event).await,
         }
@@ -321,9 +338,34 @@ impl<'a> Writable<'a> {
             unfolds: Vec::new(),
             envelope: &envelope,
         };
+        let log = log.with_limits(limits(tip.as_ref(), &envelope.metadata));
         match log.append(append).await? {
             StreamAppended::Written(_) => Ok(at),
             StreamAppended::Conflict(_) => bail!("another writer appends to {stream}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_event_is_in_an_item_if_its_slice_has_items() {
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let (with_items, catalog) = (BTreeSet::from(["create-invoice"]), &catalog);
+        let (dcb, aggregates, documents) = (None, None, None);
+        let logs = Writable { catalog, with_items, dcb, aggregates, documents };
+        for (slice, of_older) in [("create-invoice", true), ("cancel-order", false)] {
+            let hashes =
+                [("correlationId", of_older), ("itemSha256", true), ("commandSha256", false)];
+            for (hash, expected) in hashes {
+                let marks = [("commandId", "k"), ("slice", slice), (hash, "a hash")].into_iter();
+                let marks = marks.map(|(name, text)| (name.to_owned(), text.into()));
+                let marks = marks.collect::<BTreeMap<_, _>>();
+                let found = logs.record(&marks.try_into().expect("not reserved"));
+                assert_eq!(found.is_some(), expected, "{slice} {hash}");
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ use super::arguments::Arguments;
 use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
+use crate::line::check_slot;
 use crate::progress;
 
 /// The partition that every index has.
@@ -244,6 +245,7 @@ fn spans(recorded: &TimelineEvent) -> Result<Vec<(StreamName, Span)>> {
     let data = recorded.event.data.json()?.unwrap_or(Value::Null);
     let Ingested { add, app } = serde_json::from_value(data)?;
     let named = add.into_iter().chain(app).map(|span| {
+        check_slot("i", span.i)?;
         let stream = StreamName::try_from(span.p.clone());
         Ok((stream.with_context(|| format!("stream {:?}", span.p))?, span))
     });

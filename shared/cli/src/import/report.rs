@@ -17,7 +17,7 @@ use crate::recorded::Imports;
 /// What a source has, and what became of it.
 #[derive(Default)]
 pub(super) struct Report {
-    /// How many events it has.
+    /// How many events it has, without those of `gone`.
     pub(super) read: u64,
     /// Tags that their types do not declare, by type and key: how many.
     pub(super) left_out: BTreeMap<(String, String), u64>,

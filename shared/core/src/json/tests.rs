@@ -65,6 +65,12 @@ fn a_number_is_kept_or_refused() {
         assert_eq!(number.as_f64(), text.parse().ok(), "{text}");
         assert_eq!(kept_number(&json!({ NUMBER: text })), None, "{text}");
     }
+    // In JSON Schema these are integers, so a field of integers takes them.
+    for (text, integer) in [("1250.0", 1250), ("1.25e3", 1250), ("-0.0", 0), ("-2E+2", -200)] {
+        assert_eq!(read(text, LEVELS), Ok(json!(integer)), "{text}");
+    }
+    assert_eq!(read("18446744073709551615.0", LEVELS), Ok(json!(u64::MAX)));
+    assert_eq!(read("1250.5", LEVELS), Ok(json!(1250.5)));
     for text in [
         "18446744073709551617",
         "-9223372036854775809",

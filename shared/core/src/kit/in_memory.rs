@@ -1,4 +1,4 @@
-//! Cases on a log of events in memory: as they are, in other orders, and twice under a key.
+//! Cases on a log of events in memory: as they are, in other orders, and twice under a key, also on a copy.
 
 use super::{orders, run::check_each, same::fail};
 use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, case::Case, check};
@@ -10,7 +10,7 @@ pub fn catalog<C: Context>() -> Catalog {
 
 impl<S: Slice> Case<S> {
     /// Runs the case on a log of events in memory, in other orders of its facts too, and twice under an idempotency
-    /// key. Panics as [`Case::check`] does.
+    /// key, also on a copy of the events. Panics as [`Case::check`] does.
     pub async fn check_in_memory(&self) {
         let catalog = catalog::<S::Context>();
         let on = || OnEvents::new(MemoryLog::new(catalog.clone()), catalog.clone(), 0);
@@ -18,7 +18,11 @@ impl<S: Slice> Case<S> {
         // The log in memory takes the time from the envelope.
         self.check(&first, &|_| {}).await;
         orders::check(self, &catalog, first.log().events());
-        self.check_once(&on(), &|_| {}).await;
+        let once = on();
+        self.check_once(&once, &|_| {}).await;
+        let copy = MemoryLog::of(catalog.clone(), once.log().events());
+        let copy = copy.unwrap_or_else(|error| self.fail("copied", error));
+        self.check_copied(&once, &OnEvents::new(copy, catalog, 0)).await;
     }
 }
 

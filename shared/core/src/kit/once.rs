@@ -11,17 +11,26 @@ impl<S: Slice> Case<S> {
     /// the repeat takes effect too, or if the command writes what a repeat would not find.
     pub async fn check_once(&self, on: &impl OnLog<S>, set_clock: &dyn Fn(u64)) {
         self.prepare(on, set_clock).await;
-        let (context, idempotency_key) = (self.context.clone(), Some("key".to_owned()));
-        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
-        let run = async || {
-            let handled = on.handle(&self.command, &envelope).await;
-            handled.unwrap_or_else(|error| self.fail("with an idempotency key", error))
-        };
-        let first = run().await;
+        let first = self.with_key(on).await;
         let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
         let repeated = !events.is_empty();
+        let first = json(&Handled { repeated, ..first });
         let what = format!("case at {}: its repeat under an idempotency key", self.at);
-        assert_same(what, &json(&Handled { repeated, ..first }), &json(&run().await));
+        assert_same(what, &first, &json(&self.with_key(on).await));
+    }
+
+    /// Repeats the command of [`Case::check_once`] there and on a copy of the log. Panics if the answers differ.
+    pub(super) async fn check_copied(&self, on: &impl OnLog<S>, copy: &impl OnLog<S>) {
+        let [there, copied] = [self.with_key(on).await, self.with_key(copy).await];
+        let what = format!("case at {}: its repeat on a copy of the events", self.at);
+        assert_same(what, &json(&there), &json(&copied));
+    }
+
+    async fn with_key(&self, on: &impl OnLog<S>) -> Handled {
+        let (context, idempotency_key) = (self.context.clone(), Some("key".to_owned()));
+        let envelope = Envelope { context, idempotency_key, ..Envelope::default() };
+        let handled = on.handle(&self.command, &envelope).await;
+        handled.unwrap_or_else(|error| self.fail("with an idempotency key", error))
     }
 }
 

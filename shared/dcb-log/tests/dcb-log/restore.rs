@@ -1,10 +1,14 @@
 //! Events of a copy of the log go back into their places.
 
-use ringfence::{BoundaryId, FilingError, LogError, NewEvent, SequencedEvent, Tag};
+use ringfence::{
+    Append, Appended, BoundaryId, CommandRecord, Envelope, EventLog, EventRef, FilingError,
+    KEY_KEPT_SECONDS, LogError, Metadata, NewEvent, SequencedEvent, Tag, events,
+};
 use ringfence_dcb_log::Imported;
+use ringfence_dynamo::Item;
 
 use crate::reads::{catalog, noted, plan, read};
-use crate::stack::{Stack, envelope};
+use crate::stack::{NOW_MS, Stack, envelope};
 
 #[tokio::test]
 async fn an_event_of_a_copy_goes_back_into_its_own_place() {
@@ -21,30 +25,102 @@ async fn an_event_of_a_copy_goes_back_into_its_own_place() {
     }
     let (first, second) = (events[0].clone(), events[1].clone());
     let restored = copy.log();
-    restored.restorable(first.clone()).expect("it can");
-    assert_eq!(restored.restore(first.clone()).await.expect("it is put"), first);
+    restored.restorable(first.clone(), None).expect("it can");
+    assert_eq!(restored.restore(first.clone(), None).await.expect("it is put"), first);
     // A later version and metadata stay, although the catalog knows no later version.
     let second = SequencedEvent { version: 3, ..second };
-    assert_eq!(restored.restore(second.clone()).await.expect("it is put"), second);
+    assert_eq!(restored.restore(second.clone(), None).await.expect("it is put"), second);
     let read = read(&copy, &plan(&copy, &[&[("readerId", "r")]])).await.expect("a read");
     assert_eq!(
         read.iter().map(SequencedEvent::id).collect::<Vec<_>>(),
         ["bookId:b/1", "bookId:b/2"]
     );
     // Its slot is taken.
-    let again = restored.restore(first.clone()).await;
+    let again = restored.restore(first.clone(), None).await;
     assert!(matches!(again, Err(LogError::Conflict(_))), "{again:?}");
     // The fence of its reader has a later event, so it gets a later time.
     let other = SequencedEvent { partition: BoundaryId::tag("bookId", "c"), ..first.clone() };
     let tags = vec![Tag::new("bookId", "c"), Tag::new("readerId", "r")];
-    let late = restored.restore(SequencedEvent { tags, ..other.clone() }).await.expect("it is put");
+    let late =
+        restored.restore(SequencedEvent { tags, ..other.clone() }, None).await.expect("it is put");
     assert_eq!((late.slot, late.at), (1, second.at + 1));
     for misplaced in [other, SequencedEvent { slot: 0, ..first }] {
-        let refused = restored.restorable(misplaced);
+        let refused = restored.restorable(misplaced, None);
         assert!(
             matches!(refused, Err(LogError::Filing(FilingError::Misplaced { .. }))),
             "{refused:?}"
         );
     }
+    copy.check_fences().await;
+}
+
+/// The items of commands.
+async fn records(stack: &Stack) -> Vec<Item> {
+    let is_record = |item: &Item| item["id"].as_s().is_ok_and(|id| id.starts_with("command#"));
+    stack.items().await.into_iter().filter(is_record).collect()
+}
+
+#[tokio::test]
+async fn a_copy_of_events_has_the_items_of_their_commands() {
+    let (stack, copy) = (Stack::start(catalog()).await, Stack::start(catalog()).await);
+    let (log, envelope) = (stack.log(), envelope());
+    let record = |key, n: u32| CommandRecord::new("note", key, &n);
+    // The events of one command are in two partitions.
+    let append = async |record: &CommandRecord, notes: Vec<NewEvent>| {
+        let envelope = envelope.itemized(record);
+        let append =
+            Append { events: notes, seen: None, record: Some(record), envelope: &envelope };
+        match log.append(append).await.expect("an append") {
+            Appended::Committed(events) => events,
+            Appended::Repeated(events) => panic!("{events:?}"),
+        }
+    };
+    let notes = events![noted("b", "r", "1"), noted("c", "r", "2"), noted("b", "s", "3")];
+    let events = append(&record("k", 1), notes).await;
+    let restored = copy.log();
+    let restore = async |event: SequencedEvent| {
+        let record = CommandRecord::of_item(&event.metadata);
+        restored.restore(event, record).await
+    };
+    for event in &events {
+        assert_eq!(restore(event.clone()).await.expect("put").at, event.at);
+    }
+    assert_eq!(records(&copy).await, records(&stack).await);
+    let recorded = async |record: CommandRecord| restored.recorded(&record, &envelope).await;
+    let refs: Vec<EventRef> = events.iter().map(EventRef::from).collect();
+    assert_eq!(recorded(record("k", 1)).await.expect("read"), Some(refs.clone()));
+    let refused =
+        async |record: CommandRecord| recorded(record).await.expect_err("it is another's");
+    assert!(matches!(refused(record("k", 2)).await, LogError::KeyReused(_)));
+
+    // An event that says no hash may be of a command with this key.
+    let next = |slot, metadata: Metadata| SequencedEvent { slot, metadata, ..events[2].clone() };
+    let of = |record: &CommandRecord| Envelope::default().itemized(record).metadata;
+    let older = CommandRecord { sha256: String::new(), ..record("old", 1) };
+    let mut metadata = of(&older);
+    metadata.insert(CommandRecord::ITEM, ()).expect("not reserved");
+    let at = events[2].at;
+    let older_event = SequencedEvent { at: at + 1, ..next(3, metadata) };
+    restore(older_event).await.expect("put");
+    let reused = refused(record("old", 1)).await.to_string();
+    assert!(reused.contains("has the event bookId:b/3, which does not say"), "{reused}");
+    // A key that another command has here is not taken from it, and nothing is put.
+    let other = SequencedEvent { at: at + 2, ..next(4, of(&record("k", 2))) };
+    let reused = restore(other.clone()).await.expect_err("the key is taken");
+    assert!(matches!(&reused, LogError::KeyReused(it) if it.key == "k"), "{reused:?}");
+    // It would be free once the item had expired, and then there is none.
+    copy.clock.set(NOW_MS + (KEY_KEPT_SECONDS + 1) * 1_000);
+    restore(other).await.expect("put");
+    assert_eq!(records(&copy).await.len(), 2);
+
+    // An event of a local copy that is imported has the item as well.
+    let imported = Stack::start(catalog()).await;
+    let log = imported.log();
+    for (n, event) in events.iter().enumerate() {
+        imported.clock.set(event.at);
+        let envelope = Envelope { metadata: event.metadata.clone(), ..envelope.clone() };
+        log.import(&n.to_string(), event.clone().into(), &envelope).await.expect("an import");
+    }
+    assert_eq!(records(&imported).await, records(&stack).await);
     copy.check_fences().await;
 }

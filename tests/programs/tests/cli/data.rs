@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use futures::TryStreamExt;
-use ringfence::{Metadata, NewEvent, SequencedEvent, events, kit::id};
+use ringfence::{
+    Append, Appended, CommandRecord, Consistency, Envelope, EventLog, EventRef, Metadata, NewEvent,
+    SequencedEvent, events, kit::id,
+};
 use ringfence_document_log::{Payload, StreamAppend, StreamAppended, StreamName};
 use ringfence_feed::{Checkpoint, Entry, Index, Partition, Until};
 use serde_json::{Value, json};
@@ -29,8 +32,8 @@ fn packed(order: &str, seals: &[&str]) -> Vec<NewEvent> {
 /// Appends that a cart with so many items was checked out.
 async fn checked_out(world: &World, cart: &str, items: u32) {
     let (log, stream) = (world.documents(), StreamName::new("carts", cart).unwrap());
-    let envelope = ringfence::Envelope::default();
-    let tip = log.tip(&stream, ringfence::Consistency::Strong, &envelope).await.unwrap();
+    let envelope = Envelope::default();
+    let tip = log.tip(&stream, Consistency::Strong, &envelope).await.unwrap();
     let append = StreamAppend {
         stream: &stream,
         known: tip.as_ref(),
@@ -56,6 +59,34 @@ pub(crate) async fn of_all_logs() -> World {
     }
     index(&world).await;
     world
+}
+
+/// Appends twelve events of a command whose record they are, to a cart.
+async fn checked_out_often(world: &World, cart: &StreamName) {
+    let log = world.documents();
+    let envelope = &Envelope::default().marked(&CommandRecord::new("check-out", "once", &1));
+    let tip = log.tip(cart, Consistency::Strong, envelope).await.unwrap();
+    let append = StreamAppend {
+        stream: cart,
+        known: tip.as_ref(),
+        by_etag: false,
+        events: vec![Payload::new("CheckedOut", Some(json!({ "items": 9 }))); 12],
+        unfolds: Vec::new(),
+        envelope,
+    };
+    assert!(matches!(log.append(append).await.unwrap(), StreamAppended::Written(_)));
+}
+
+/// Appends the events of a command whose record is an item; its record, and the events that the item names.
+async fn with_item(world: &World) -> (CommandRecord, Vec<EventRef>) {
+    let record = CommandRecord::new("pack-all", "once", &1);
+    let envelope = &Envelope::default().itemized(&record);
+    let events = [packed("o5", &[]), packed("o6", &[])].concat();
+    let append = Append { events, seen: None, record: Some(&record), envelope };
+    match world.log.append(append).await.unwrap() {
+        Appended::Committed(events) => (record, events.iter().map(EventRef::from).collect()),
+        Appended::Repeated(events) => panic!("{events:?}"),
+    }
 }
 
 async fn index(world: &World) {
@@ -107,16 +138,23 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     // Nothing is new, and then one event.
     assert_eq!(export(&world, &path, &[])["files"], json!(0));
     world.append(vec![added("p2")]).await;
+    // The index has the later one of two events with one seal before the earlier one.
+    world.append(packed("o3", &["s8"])).await;
+    let later = world.append(packed("o4", &["s8"])).await.remove(0);
+    world.index(&[&later.partition]).await;
+    let (record, recorded) = with_item(&world).await;
+    let cart = StreamName::new("carts", "c-1").unwrap();
+    checked_out_often(&world, &cart).await;
     index(&world).await;
     let next = export(&world, &path, &[]);
-    assert_eq!((&next["events"], &next["allEvents"]), (&json!(1), &json!(10)));
+    assert_eq!((&next["events"], &next["allEvents"]), (&json!(17), &json!(26)));
     let lines = fs::read_to_string(path.join("000001.jsonl")).unwrap();
     let (_, tailed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
     assert!(tailed.starts_with(&lines), "{tailed}\n{lines}");
 
     let other = World::start().await;
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
-    assert!(dry.ends_with("10 events can be imported\n"), "{dry}");
+    assert!(dry.ends_with("26 events can be imported\n"), "{dry}");
     let endpoint = store_that_goes_away(other.dynamo.endpoint(), 2);
     let error = other.error(&[&import(&path)[..], &["--endpoint-url", &endpoint]].concat());
     assert!(error.contains("; the same command goes on with it: importing "), "{error}");
@@ -124,10 +162,16 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     let counts =
         |said: &Value| ["imported", "before", "later"].map(|it| said[it].as_u64().unwrap());
     let [imported, before, later] = counts(&said);
-    assert_eq!((status, imported + before, later), (0, 10, 0), "{said}");
+    assert_eq!((status, imported + before, later), (0, 26, 0), "{said}");
     assert!(before > 0, "{said}");
     index(&other).await;
     assert_eq!(indexed(&other).await, indexed(&world).await);
+    // A repeat of the command is known by its item.
+    let found = other.log.recorded(&record, &Envelope::default()).await.unwrap();
+    assert_eq!(found, Some(recorded));
+    // Where the events are the record, a repeat finds all of them in one item.
+    let tip = other.documents().tip(&cart, Consistency::Strong, &Envelope::default()).await;
+    assert!(tip.unwrap().unwrap().events.len() >= 12);
     for verify in [
         &["verify", "--settle-seconds", "0"][..],
         &["aggregates", "verify"],
@@ -136,10 +180,10 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
         assert_eq!(other.run(verify).0, 0, "{verify:?}");
     }
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
-    assert!(dry.ends_with("\n0 events can be imported, 10 are there\n"), "{dry}");
+    assert!(dry.ends_with("\n0 events can be imported, 26 are there\n"), "{dry}");
     // Each event is there once, also in the stack that it is from.
     for world in [&world, &other] {
-        assert_eq!(counts(&world.json(&import(&path)).1), [0, 10, 0]);
+        assert_eq!(counts(&world.json(&import(&path)).1), [0, 26, 0]);
     }
 
     // What comes between is imported from an export that begins later, if the rest is there.
@@ -147,7 +191,7 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     world.append(vec![added("p3")]).await;
     index(&world).await;
     let rest = folder.path().join("rest");
-    assert_eq!(export(&world, &rest, &["--from", "10"])["events"], json!(2));
+    assert_eq!(export(&world, &rest, &["--from", "26"])["events"], json!(2));
     let empty = World::start().await;
     let (status, said) = empty.run(&import(&rest));
     let lacks = "broken    orderId+parcelId:o1/p1/2: the log lacks the event before it: export from an earlier place, or \
@@ -202,6 +246,12 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
         let tags = [("orderId", "o1"), ("parcelId", "p1")];
         let tags = tags.into_iter().chain(seals.iter().map(|seal| ("sealId", *seal))).map(tag);
         with("orderId+parcelId:o1/p1/1", "tags", tags.collect())
+    };
+    let renamed = |slot: u64, at: &str| {
+        let mut line = of("customers#ada#1/2");
+        line["id"] = format!("customers#ada#1/{slot}").into();
+        (line["slot"], line["recordedAt"]) = (slot.into(), at.into());
+        line.to_string()
     };
     let broken = [
         (of(first).to_string(), None),
@@ -288,6 +338,14 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
             of(first).to_string().replacen(r#""data":{"#, r#""data":{"weight":1584097275961.1234,"#, 1),
             Some("data.weight: is a number that can't be kept as it is"),
         ),
+        (
+            renamed(1 << 53, "2024-06-23T00:00:00.120Z"),
+            Some("slot: must be at most 9007199254740991, is 9007199254740992; the events of a partition"),
+        ),
+        (
+            renamed(3, "2024-06-23T00:00:00.120Z"),
+            Some("recordedAt: is 2024-06-23T00:00:00.120Z, and the event before it in customers#ada#1 is of 2"),
+        ),
         (of("carts-c-1/0").to_string(), None),
         (of("carts-c-1/2").to_string(), Some("carts-c-1/1 is missing before carts-c-1/2")),
     ];
@@ -344,6 +402,16 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     fs::write(&file, format!("{later}\n{earlier}\n")).unwrap();
     let said = other.json(&import(&file)).1;
     assert_eq!((&said["imported"], &said["later"]), (&json!(2), &json!(0)), "{said}");
+
+    // An event of an aggregate is not earlier than the last one that the log has.
+    let other = World::start().await;
+    let later = ["2024-06-23T00:00:00.120Z", "2024-06-23T00:00:00.119Z"];
+    fs::write(&file, format!("{}\n", renamed(1, later[0]))).unwrap();
+    assert_eq!(other.json(&import(&file)).1["imported"], 1);
+    fs::write(&file, format!("{}\n", renamed(2, later[1]))).unwrap();
+    let (status, said) = other.run(&import(&file));
+    let back = "broken    customers#ada#1/2: recordedAt: is 2024-06-23T00:00:00.119Z, and the event before it";
+    assert!(status == 1 && said.starts_with(back), "{said}");
 
     // A file of an export is as it was written.
     let segment = path.join("000001.jsonl");

@@ -1,14 +1,16 @@
 //! `ringfence documents prune`.
 
 use ringfence::Envelope;
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
 use ringfence_document_log::{
     Batch, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName, TipLimits,
 };
 use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::world::{DOCUMENTS, EVENTS, World};
+use crate::data::export;
+use crate::world::{AGGREGATES, DOCUMENTS, EVENTS, World};
 
 const PRUNE: [&str; 6] = ["documents", "prune", "--context", "carts", "--older-than", "30d"];
 /// A day in milliseconds.
@@ -125,6 +127,58 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
         said,
         "error: events is the table of a DCB log, which --table names; see `ringfence verify`\n"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_goes_on_where_events_were_pruned() {
+    let (world, copy) = (World::start().await, World::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("events");
+    let import = ["import", "--from", "jsonl", path.to_str().unwrap()];
+    let index = async || {
+        let streams = ["a", "b"].map(|id| Partition::of_document(&cart(id)));
+        world
+            .index_all(streams.into_iter().chain([Partition::of_aggregate("customers#ada")]))
+            .await;
+        export(&world, &path, &[]);
+    };
+    let counts = |said: &Value| ["events", "imported", "before", "gone"].map(|it| said[it].clone());
+    let tips = [
+        append(&world, "a", (4, 40), None, None).await,
+        append(&world, "b", (3, 40), None, None).await,
+    ];
+    // Clocks of other programs have differed. An export is copied as it is.
+    let key = AggregateKey::new("customers", "ada").unwrap();
+    let table = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
+    for ms in [2_000, 1_000] {
+        let event = NewAggregateEvent {
+            event_type: "CustomerRenamed".to_owned(),
+            payload: Some(json!({ "name": "Ada" })),
+            metadata: None,
+            timestamp_ms: Some(ms),
+        };
+        table.push_event(&key, PushPlace::End, event).await.unwrap();
+    }
+    index().await;
+    assert_eq!(counts(&copy.json(&import).1), [9, 9, 0, 0]);
+
+    for (id, before) in [("a", 2), ("b", 3)] {
+        copy.documents().prune(&cart(id), before, &Envelope::default()).await.unwrap();
+    }
+    assert_eq!(counts(&copy.json(&import).1), [4, 0, 4, 5]);
+    for (id, tip) in ["a", "b"].into_iter().zip(tips) {
+        append(&world, id, (1, 2), tip, None).await;
+    }
+    index().await;
+    let dry = copy.run(&[&import[..], &["--dry-run"]].concat()).1;
+    let left_out = "left out  5 events that their streams do not have any more\n";
+    assert!(
+        dry.starts_with(left_out) && dry.ends_with("\n2 events can be imported, 4 are there\n"),
+        "{dry}"
+    );
+    assert_eq!(counts(&copy.json(&import).1), [6, 2, 4, 5]);
+    let whole = copy.run(&["documents", "verify"]).1;
+    assert!(whole.starts_with("2 streams, 4 events"), "{whole}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
