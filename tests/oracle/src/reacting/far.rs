@@ -339,7 +339,7 @@ impl Check<'_> {
     /// In the end all is done, or a person has skipped it.
     fn all(&self) -> Result<(), String> {
         let State { expected, arrivals, runs, sent_back, .. } = self.state;
-        let last = sent_back.iter().filter(|of| of.is_again).last();
+        let last = sent_back.iter().rfind(|of| of.is_again);
         let generation = sent_back.iter().filter(|of| of.is_again && of.is_done).count();
         let generation = u32::try_from(generation).unwrap_or(u32::MAX);
         for (n, event) in expected.iter().enumerate() {
