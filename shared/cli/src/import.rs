@@ -2,6 +2,7 @@
 
 mod arguments;
 mod castore_legacy;
+mod checked;
 mod jsonl;
 mod logs;
 mod propulsion_index;

@@ -275,12 +275,14 @@ impl<'t> Reader<'t> {
             number if self.keeps_numbers => {
                 stored_number(number).ok_or_else(|| self.wrong("is not a number"))
             }
-            number => whole(number).or_else(|| fitting(number)).map(Value::Number).ok_or_else(|| {
-                self.wrong(
-                    "is a number that can't be kept as it is: a whole number has 64 bits, any \
-                     other 15 to 17 digits and at most 1.7e308; send it as a text",
-                )
-            }),
+            number => {
+                whole(number).or_else(|| fitting(number)).map(Value::Number).ok_or_else(|| {
+                    self.wrong(
+                        "is a number that can't be kept as it is: a whole number has 64 bits, any other 15 to 17 \
+                         digits and at most 1.7e308; send it as a text",
+                    )
+                })
+            }
         }
     }
 

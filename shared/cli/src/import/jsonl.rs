@@ -9,22 +9,21 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result, bail, ensure};
+use anyhow::{Context, Error, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use ringfence::{EventSchema, LogKind, SequencedEvent, Tag, rfc3339};
-use ringfence_dynamo::Clock;
+use ringfence::{LogKind, SequencedEvent, rfc3339};
 use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 
 use super::arguments::Arguments;
+use super::checked::checked;
 use super::logs::{Found, Put, Writable};
-use super::report::{Report, check_readers, unreadable};
+use super::report::Report;
 use super::there::There;
 use crate::Lists;
 use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;
 use crate::progress;
-use crate::tables::log_name;
 
 /// Progress is shown each time this many lines are read.
 const PROGRESS_LINES: u64 = 1_000;
@@ -348,67 +347,4 @@ impl Line {
         file.seek(SeekFrom::Start(self.offset)).and_then(|_| file.read_exact(&mut bytes))?;
         event_of(std::str::from_utf8(&bytes)?)
     }
-}
-
-/// The event of a line, if its log can take it and this stack can read it.
-fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<SequencedEvent> {
-    let line = bytes.strip_suffix(b"\n").context("the line is cut off")?;
-    let event = event_of(std::str::from_utf8(line)?)?;
-    let now_ms = Clock::system().now_ms();
-    ensure!(
-        event.at <= now_ms,
-        "recordedAt: lies in the future; if the clock of this machine is slow, set it"
-    );
-    let log = Partition::of(&event).log;
-    let context = lists.stack.context(&event.context);
-    let context =
-        context.with_context(|| format!("this build has no context {}", event.context))?;
-    ensure!(
-        context.log == log,
-        "it is of the {} log, and context {} is on the {} log",
-        log_name(log),
-        context.name,
-        log_name(context.log)
-    );
-    ensure!(
-        context.event_types.iter().any(|name| *name == event.event_type),
-        "context {} has no event type {}",
-        context.name,
-        event.event_type
-    );
-    logs.check(&event)?;
-    check_readers(&event, lists)?;
-    check_payload(&event, lists)?;
-    Ok(event)
-}
-
-/// Fails if the payload says other tags than the line has, or another stream than the event is in.
-fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
-    let current = lists.stack.catalogs.current(event)?;
-    if let Some(id) = event.stream_id() {
-        let mut catalogs = lists.stack.catalogs.0.iter();
-        let catalog = catalogs.find(|it| it.context(&event.event_type) == Some(&*event.context));
-        let schema = catalog.and_then(|catalog| catalog.schema(&event.event_type));
-        let fields = schema.into_iter().flat_map(EventSchema::of_stream);
-        for (key, value) in fields.filter_map(|key| Some((key, current.data.get(key)?))) {
-            // A log leaves the field out, unless it is not a text.
-            let is_other = value.as_str().is_some_and(|value| value != id);
-            ensure!(!is_other, "data.{key}: must be {id:?}, the id of the stream, is {value}");
-        }
-        return Ok(());
-    }
-    let Some(tags) = lists.tags.of_event(&current) else { return Ok(()) };
-    let no_such = |why| unreadable(&format!("the payload is no {}", event.event_type), None, &why);
-    let tags = tags.map_err(no_such)?;
-    let first = |of: &[Tag], without: &[Tag]| {
-        let other = of.iter().find(|tag| !without.contains(tag));
-        other.map(|Tag { key, value }| format!("{key}:{value}"))
-    };
-    if let Some(lacking) = first(&tags, &event.tags) {
-        bail!("tags: lack {lacking}, which follows from the payload");
-    }
-    if let Some(other) = first(&event.tags, &tags) {
-        bail!("tags: have {other}, which does not follow from the payload");
-    }
-    Ok(())
 }

@@ -152,7 +152,7 @@ fn written(document: &Value, text: &mut String) -> bool {
     match document {
         Value::String(number) if number.starts_with('#') => {
             text.push_str(&number[1..]);
-            fitting(&number[1..]).is_some()
+            whole(&number[1..]).or_else(|| fitting(&number[1..])).is_some()
         }
         Value::Array(list) => {
             text.push('[');

@@ -8,6 +8,7 @@ mod console_health;
 mod console_slices;
 mod console_views;
 mod data;
+mod data_lines;
 mod feed;
 mod fences;
 mod flags;

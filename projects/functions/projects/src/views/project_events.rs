@@ -114,6 +114,7 @@ impl About {
 
 impl View for ProjectEvents {
     const NAME: &'static str = "project-events";
+    const VERSION: u32 = 1;
     type Reads = Recorded;
     type Row = EventRow;
 
