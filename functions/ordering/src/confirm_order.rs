@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::views::orders::{Order, Orders};
 use crate::{OrderId, Ordering, ProductId};
 use customers::views::customers::{Customer, Customers};
-use ringfence::prelude::*;
+use ringfence::{MailAddressError, prelude::*};
 use ringfence_dynamo::client_from_env;
 use ringfence_effects::{Mail, MailConfig, Mailer};
 use ringfence_feed::Index;
@@ -113,7 +113,9 @@ impl Reactor for ConfirmOrder {
         let Some(Order { customer_id: Some(customer_id), .. }) = order else { return Ok(()) };
         let customer = self.row::<Customers>(&customer_id.to_string(), delivery).await?;
         let Some(Customer { email, active: true, .. }) = customer else { return Ok(()) };
-        let to = email.to_string().parse().map_err(|error| Failed::for_good(&error))?;
+        // An older event has whatever the customer typed.
+        let to = email.to_string().parse();
+        let to = to.map_err(|e: MailAddressError| Failed::Undeliverable(e.to_string()))?;
         let (subject, text) = (mail.subject.clone(), mail.text.clone());
         self.mailer.send(&Mail { to, subject, text }, delivery).await
     }

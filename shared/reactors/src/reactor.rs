@@ -101,6 +101,9 @@ pub enum Failed {
     ForNow(String),
     /// It did not happen, and never will: the far side has refused it. Its lane is parked at once.
     ForGood(String),
+    /// It did not happen, and nobody of the stack can help it, such as a mail to an address that a person has mistyped. The
+    /// log notes it, and the lane goes on.
+    Undeliverable(String),
     /// It may have happened: the far side has got the request and has not answered. What follows says
     /// [`Reactor::IN_DOUBT`].
     Unknown(String),

@@ -158,13 +158,18 @@ impl<H: Handler> Lanes<H> {
             if parks && self.handler.keeps_receipts() {
                 receipt = self.write(run, lane, under_way.clone()).await?;
             }
-            if let Err(failed) = self.effect(run, worker, entry, n).await {
+            let carried_out = self.effect(run, worker, entry, n).await;
+            if let Err(Failed::Undeliverable(cause)) = carried_out {
+                let (reactor, event, cause) = (self.handler.name(), event.id(), cut_off(cause));
+                tracing::warn!(reactor, lane = %lane, event, cause, "undeliverable");
+            } else if let Err(failed) = carried_out {
                 if receipt.open && !matches!(failed, Failed::Unknown(_)) {
                     self.write(run, lane, Receipt { open: false, ..receipt }).await?;
                 }
                 return self.failed(run, lane, entry, failed).await;
+            } else {
+                run.effects.set(run.effects.get() + 1);
             }
-            run.effects.set(run.effects.get() + 1);
             let is_last = n + 1 == planned;
             if self.handler.keeps_receipts() && (is_last || !parks) {
                 let next = match is_last {
@@ -207,7 +212,7 @@ impl<H: Handler> Lanes<H> {
     ) -> Result<(), ReactorError> {
         let (cause, is_final) = match failed {
             Failed::ForNow(cause) => (cause, false),
-            Failed::ForGood(cause) => (cause, true),
+            Failed::ForGood(cause) | Failed::Undeliverable(cause) => (cause, true),
             Failed::Unknown(cause) => (cause, self.handler.in_doubt() == InDoubt::Park),
         };
         let Entry { checkpoint, event } = entry;

@@ -63,6 +63,12 @@ enum Security {
 )]
 struct UrlError;
 
+/// Whether the server's words have a status of the receiver's address (RFC 3463, 3.2).
+fn is_of_address(said: &str) -> bool {
+    let statuses = ["5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"];
+    said.split_whitespace().any(|word| statuses.contains(&word))
+}
+
 impl Smtp {
     pub(super) fn new(url: Secret, trust: Trust) -> Self {
         Self { url, trust, server: Mutex::default() }
@@ -100,7 +106,8 @@ impl Smtp {
         let cause = without_addresses(&chain(&error));
         Err(match error {
             error if error.is_transient() => Failed::ForNow(cause),
-            // The server has refused it, or does not take addresses beyond ASCII.
+            // Nobody has the address.
+            error if error.is_permanent() && is_of_address(&cause) => Failed::Undeliverable(cause),
             error if error.is_permanent() || error.is_client() => Failed::ForGood(cause),
             _ => Failed::Unknown(cause),
         })

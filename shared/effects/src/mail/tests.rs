@@ -66,7 +66,7 @@ async fn a_mail_arrives_over_each_kind_of_connection_and_a_repeat_has_its_id() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_mail_is_for_good_and_one_of_the_credentials_is_not() {
+async fn a_refusal_of_the_mail_is_final_and_one_of_the_credentials_is_not() {
     let (tls, _) = Smtp::Tls("server.pem").start().await;
     let (plain, _) = Smtp::Plain.start().await;
     let (expired, _) = Smtp::Tls("expired.pem").start().await;
@@ -77,7 +77,7 @@ async fn a_refusal_of_the_mail_is_for_good_and_one_of_the_credentials_is_not() {
     drop(free);
     let root = "private-root.pem";
     for (url, root, to, kind, cause) in [
-        (&*good, root, "nobody@example.org", "ForGood", "5.1.1 no such person: (address)"),
+        (&*good, root, "nobody@example.org", "Undeliverable", "5.1.1 no such person: (address)"),
         (&good, root, "full@example.org", "ForNow", "4.2.2 no room for (address)"),
         (&format!("smtps://shop:wrong@{tls}"), root, "a@b.org", "ForNow", "535"),
         (&good, "other-root.pem", "a@b.org", "ForNow", "UnknownIssuer"),

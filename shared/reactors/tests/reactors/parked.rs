@@ -114,6 +114,18 @@ async fn an_event_that_is_skipped_is_noted_and_a_later_one_can_fail_as_well() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_lane_goes_on_after_an_effect_that_nobody_can_help() {
+    let world = World::new(8);
+    world.far.fail("orderId:a/1", [Failed::Undeliverable("no such address".to_owned())]);
+    world.publish([asked("a", 2), asked("a", 1)]).await;
+    let ran = world.run().await.unwrap();
+    assert_eq!((ran.effects, ran.waiting, ran.parked), (2, 0, 0));
+    assert_eq!(slots(&world, "orderId:a"), ["1", "2"]);
+    world.table().send_back(NAME, Checkpoint::START, false).await.unwrap();
+    assert_eq!(world.run().await.unwrap().effects, 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     let world = World::new(3);
     let unknown = || [Failed::Unknown("no answer".to_owned())];
