@@ -3,7 +3,7 @@
 
 use anyhow::{Error, Result, anyhow, bail};
 use projects::Projects;
-use ringfence::{Context, SequencedEvent};
+use ringfence::{Context, SequencedEvent, json};
 use ringfence_schemas::{Mismatch, Shape, present};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -25,12 +25,13 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     bail!(error)
 }
 
-/// The members of an object.
+/// The members of an object that a person or another program has written.
 ///
 /// # Errors
-/// It is not JSON, or not an object.
+/// It is not JSON, or not an object, a key is given twice, or a number can't be kept as it is.
 pub(crate) fn object(text: &str) -> Result<Map<String, Value>> {
-    match value(text)? {
+    let read = json::read(text, json::LEVELS_MAX);
+    match read.or_else(|wrong| value(text).and(Err(wrong.into())))? {
         Value::Object(members) => Ok(members),
         _ => bail!("must be a JSON object"),
     }
@@ -76,6 +77,9 @@ fn what_is_wrong_is_named_by_its_place_and_without_words_of_the_program() {
         r#"checkpoint: "x" is not a whole number from 0 to 9223372036854775807"#
     );
     assert_eq!(object("5").unwrap_err().to_string(), "must be a JSON object");
+    let twice = object(r#"{"a":{"b":1,"b":2}}"#).unwrap_err().to_string();
+    assert_eq!(twice, "a.b: is given twice");
+    assert!(object("{\"a\":1584097275961.1234}").is_err());
     let mut event = projects::facts::entry(7, 1).event;
     assert!(payload(&event).is_none());
     event.data["epoch"] = "x".into();
