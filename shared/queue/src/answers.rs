@@ -23,8 +23,8 @@ use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A command that failed first so long ago, in milliseconds, is in the queue no more: 24 hours. Its tries take less than an
-/// hour. If it has no answer, SQS has given up its message.
+/// How long after its first failure a command may still be in the queue, in milliseconds: 24 hours. Its tries take less
+/// than two hours. If it has no answer after this time, SQS has given up its message.
 const LOST_AFTER_MS: u64 = 24 * 60 * 60_000;
 /// The condition that a command has no answer.
 const UNANSWERED: &str = "attribute_not_exists(#answer)";
