@@ -23,8 +23,8 @@ use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// A command that failed first so long ago, in milliseconds, is in the queue no more: 24 hours. Its tries take less than an
-/// hour. If it has no answer, SQS has given up its message.
+/// How long after its first failure a command counts as waiting, in milliseconds: 24 hours. Its tries take less than two
+/// hours. If it has no answer after this time, SQS may have given up its message, which nobody notes.
 const LOST_AFTER_MS: u64 = 24 * 60 * 60_000;
 /// The condition that a command has no answer.
 const UNANSWERED: &str = "attribute_not_exists(#answer)";
@@ -110,7 +110,7 @@ impl CommandAnswer {
         }
     }
 
-    /// What callers learn at a time: a command that is in the queue no more has failed.
+    /// What callers learn at a time: a command that has waited too long has failed.
     pub(crate) fn seen_at(self, now_ms: u64) -> Self {
         let lost = self.first_failed.as_deref().is_some_and(|first| *first < *lost(now_ms));
         match self.state {
@@ -186,7 +186,7 @@ fn key(command_id: &str) -> Item {
     pairs.map(|(name, text)| (name.to_owned(), AttributeValue::S(text))).into()
 }
 
-/// A command that failed first before this time is in the queue no more.
+/// A command that failed first before this time has waited too long.
 fn lost(now_ms: u64) -> String {
     rfc3339(now_ms.saturating_sub(LOST_AFTER_MS))
 }

@@ -17,9 +17,9 @@ pub const TRIES_MAX: u32 = 8;
 /// For how many seconds a command waits after each try; after the later ones, for as long as after the last of these.
 /// Together that is some forty minutes.
 const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
-/// A message that was received more often has its try noted before it begins. A process that ends notes nothing
-/// afterwards, and then comes the same message again. It is twice the tries, because a message also comes along with an
-/// earlier one of its group that fails.
+/// If a message was received more often than this, each try is noted before it begins, because a process that ends notes
+/// nothing afterwards. It is twice the number of tries, because a message also comes again if an earlier one of its group
+/// fails.
 const NOTED_AFTER: u32 = 2 * TRIES_MAX;
 
 /// The longest cause of a letter, in bytes of JSON.

@@ -162,8 +162,8 @@ impl<'a> Writable<'a> {
         Ok(())
     }
 
-    /// The record of the command that wrote an event, if an item was it. An event of an older version does not say it, but
-    /// its slice does.
+    /// The record of the command that wrote an event, if it is an item. An event of an older version does not say so, but its
+    /// slice does.
     fn record(&self, metadata: &Metadata) -> Option<CommandRecord> {
         let record = CommandRecord::of_item(metadata);
         record.filter(|it| !it.sha256.is_empty() || self.with_items.contains(&*it.slice))

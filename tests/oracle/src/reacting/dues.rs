@@ -33,7 +33,7 @@ pub(crate) const STEPS: usize = 28;
 const BELLS: [&str; 3] = ["b0", "b1", "b2"];
 /// Longer than any run takes.
 const LONG: Duration = Duration::from_secs(50);
-/// A bell is to ring at most so much later, in milliseconds.
+/// How long after it is set a bell is to ring at most, in milliseconds.
 const WAIT_MAX_MS: u64 = 20_000;
 /// After a command that cleared nothing, the next one is sent after an hour at most.
 const PAUSE_MAX: Duration = Duration::from_secs(3_660);

@@ -37,7 +37,7 @@ const LONG: Duration = Duration::from_secs(60);
 const OVERLAP: Duration = Duration::from_secs(3_600);
 /// The same without the minutes by which clocks differ.
 const SURELY_HANDLED_MS: u64 = (3_600 - 660) * 1_000;
-/// After so many runs all is at rest, or nothing ever is.
+/// All is at rest after this many runs, or it never will be.
 const RUNS_MAX: usize = 80;
 
 id_type!(OrderId, "names an order");

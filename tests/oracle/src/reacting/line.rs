@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::storm::Storm;
 use crate::Kind;
 
-/// So long the id of a message is known.
+/// How long the id of a message is known.
 const DEDUPLICATION: Duration = Duration::from_secs(300);
-/// So long a message that was received is not shown: longer than a function runs.
+/// How long a message that was received is hidden: longer than a function runs.
 const VISIBILITY: Duration = Duration::from_secs(60);
 /// The most messages of a batch.
 const BATCH_MAX: usize = 10;

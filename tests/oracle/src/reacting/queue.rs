@@ -30,7 +30,7 @@ const COMMANDS: u64 = 8;
 const FUNCTION_TIME: Duration = Duration::from_secs(30);
 /// The time that a batch has, at most.
 const BATCH_MS_MAX: u64 = 25_000;
-/// After so many rounds all is at rest, or nothing ever is.
+/// All is at rest after this many rounds, or it never will be.
 const ROUNDS_MAX: usize = 60;
 
 /// A command of a schedule.

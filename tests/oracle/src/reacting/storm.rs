@@ -15,7 +15,7 @@ use crate::table::NOW_MS;
 use crate::weather::{CALLER, LATENCY_MAX_MS, STRAY_MAX_MS, fault};
 use crate::{Kind, Mutant, Schedule, Tally};
 
-/// A request that no step is named with: a task reads ahead for a run.
+/// Stands for a step where a request has none: a task that reads ahead for a run has sent it.
 const AHEAD: (usize, usize) = (usize::MAX, 0);
 /// Clocks differ by at most this, either way.
 const SKEW_MAX_MS: u64 = 300_000;
