@@ -147,8 +147,8 @@ impl CommandRecord {
     /// them. Other events have the first two as well, and lack the hash.
     pub const MARKS: [&'static str; 3] = ["commandId", "slice", "commandSha256"];
 
-    /// The mark of events whose record is an item: the hash of their command. Under another name than the hash of a
-    /// record, so that no decision takes some of the events for all of them.
+    /// The mark of events whose record is an item: the hash of their command. It has another name than the mark of
+    /// events that are the record. So no decision takes some of the events for all of them.
     pub const ITEM: &'static str = "itemSha256";
 
     /// The mark of events that a rejection left: why the command was rejected, as JSON.

@@ -14,9 +14,9 @@ use crate::transaction::{Draft, Mint};
 impl DcbLog {
     /// Puts an event into the slot that it had, with its version, metadata and time, and files it as every event is. If
     /// one of its fences has a later event by now, it gets a later time. An id names a slot, so nothing else has to mark
-    /// that the event is there. `record` is the record of its command, if an item was it. If that would be there still, the
-    /// event is added to it. The caller knows that the events before it in its partition and in its append are there, and that they
-    /// are earlier.
+    /// that the event is there. `record` is given if the record of its command was an item. If the item would not have
+    /// expired yet, the event is added to it. The caller knows that the events before it in its partition and in its
+    /// append are there, and that they are earlier.
     ///
     /// # Errors
     /// [`LogError::Conflict`] if its slot is taken; [`LogError::KeyReused`] if another command has its key;
