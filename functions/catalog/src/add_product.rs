@@ -46,6 +46,7 @@ impl State for Product {
 
 impl Slice for AddProduct {
     const NAME: &'static str = "add-product";
+    const SCOPES: &'static [&'static str] = &["catalog/write"];
     type Context = ProductCatalog;
     type State = Product;
     type Writes = ProductAdded;

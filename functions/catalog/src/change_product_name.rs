@@ -49,6 +49,7 @@ impl State for Product {
 
 impl Slice for ChangeProductName {
     const NAME: &'static str = "change-product-name";
+    const SCOPES: &'static [&'static str] = &["catalog/write"];
     type Context = ProductCatalog;
     type State = Product;
     type Writes = ProductNameChanged;

@@ -61,6 +61,7 @@ impl Slice for RecordProductDemand {
     const REACTS_TO: &'static [Cause] =
         &[Cause::named("ordering", "OrderPlaced"), Cause::named("ordering", "OrderCancelled")];
     const ORDER: Option<Lane> = Some(Lane::Partition);
+    const SCOPES: &'static [&'static str] = &["catalog/write"];
     type Context = ProductCatalog;
     type State = Demand;
     type Writes = Written;

@@ -45,6 +45,7 @@ impl State for Course {
 
 impl Slice for ChangeCourseCapacity {
     const NAME: &'static str = "change-course-capacity";
+    const SCOPES: &'static [&'static str] = &["courses/write"];
     type Context = Courses;
     type State = Course;
     type Writes = CourseCapacityChanged;

@@ -44,6 +44,7 @@ impl State for Course {
 
 impl Slice for DefineCourse {
     const NAME: &'static str = "define-course";
+    const SCOPES: &'static [&'static str] = &["courses/write"];
     type Context = Courses;
     type State = Course;
     type Writes = CourseDefined;

@@ -35,6 +35,7 @@ impl State for LastNumber {
 
 impl Slice for CreateInvoice {
     const NAME: &'static str = "create-invoice";
+    const SCOPES: &'static [&'static str] = &["invoices/write"];
     type Context = Invoices;
     type State = LastNumber;
     type Writes = InvoiceCreated;

@@ -40,6 +40,7 @@ impl State for Synced {
 impl Slice for SyncCatalogProduct {
     const NAME: &'static str = "sync-catalog-product";
     const REACTS_TO: &'static [Cause] = &[Cause::of::<ProductAdded>(ProductCatalog::NAME)];
+    const SCOPES: &'static [&'static str] = &["catalog/write"];
     type Context = Ordering;
     type State = Synced;
     type Writes = CatalogProductSynced;

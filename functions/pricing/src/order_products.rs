@@ -84,6 +84,7 @@ impl State for Prices {
 
 impl Slice for OrderProducts {
     const NAME: &'static str = "order-products";
+    const SCOPES: &'static [&'static str] = &["ordering/write"];
     type Context = Pricing;
     type State = Prices;
     type Writes = ProductsOrdered;

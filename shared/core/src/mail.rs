@@ -35,10 +35,12 @@ impl MailAddress {
 
 fn in_ascii(text: &str) -> Option<String> {
     let (name, domain) = text.rsplit_once('@')?;
-    // A part without dots is a host of the machine's own network. A domain whose last part has no letter is an IP address.
+    // IDNA drops these, so two texts would be one address.
+    let is_shown = !domain.contains(['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']);
+    // A domain without dots is a host of the machine's own network. The last part of an IP address begins with a digit.
     let domain = idna::domain_to_ascii_strict(domain).ok()?;
     let (_, last) = domain.rsplit_once('.')?;
-    let is_domain = last.contains(|c: char| c.is_ascii_alphabetic());
+    let is_domain = is_shown && last.starts_with(|c: char| c.is_ascii_alphabetic());
     let is_name = name.is_ascii() && !name.contains('"') && EmailAddress::is_valid_local_part(name);
     let ascii = format!("{name}@{domain}");
     (is_domain && is_name && ascii.len() <= MAIL_ADDRESS_BYTES_MAX).then_some(ascii)
@@ -117,7 +119,7 @@ mod tests {
             "a@b@c.de",
             "a,b@c.de",
             "a@b,c.de",
-            "a@b_c.de",
+            "a@b_c.de", "a@1.0x7f", "a@b.de\u{200b}", "a@b\u{ad}c.de",
             &long,
         ] {
             assert_eq!(text.parse::<MailAddress>(), Err(MailAddressError), "{text}");

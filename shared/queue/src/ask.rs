@@ -29,8 +29,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) time: Duration,
 }
 
-/// The letters of an id that stay as they are in a path.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// The letters of an id that stay as they are in a path. A dot does not: clients resolve the parts `.` and `..`, also if
+/// they are percent-encoded once.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
 impl Asked<'_> {
     /// The answer to a request of the HTTP API.

@@ -50,9 +50,9 @@ impl Topic {
 fn verdict(result: &PutEventsResultEntry) -> Verdict {
     match result.error_code() {
         None => Verdict::Sent,
-        Some(code @ ("ThrottlingException" | "InternalFailure" | "InternalException")) => {
-            Verdict::Later(code.to_owned())
-        }
+        Some(code @ ("InternalFailure" | "InternalException")) => Verdict::Later(code.to_owned()),
+        // As of a whole call.
+        Some(code) if OF_THE_STACK_CODES.contains(&code) => Verdict::Later(code.to_owned()),
         Some(code) => {
             let message = result.error_message().unwrap_or_default();
             Verdict::Never(format!("the bus refuses the entry: {code}: {message}"))
@@ -137,6 +137,9 @@ mod tests {
 
     #[test]
     fn each_entry_has_a_verdict_of_its_own() {
+        let role = [Some("AccessDeniedException")].map(result);
+        let later = Verdict::Later("AccessDeniedException".to_owned());
+        assert_eq!(verdicts(1, &role), Ok(vec![later]));
         let results = [None, Some("ThrottlingException"), Some("MalformedDetail")].map(result);
         let refused = Verdict::Never("the bus refuses the entry: MalformedDetail: ".to_owned());
         let later = Verdict::Later("ThrottlingException".to_owned());

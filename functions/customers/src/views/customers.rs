@@ -2,8 +2,8 @@
 //! from the streams of the aggregate log.
 
 use crate::{CustomerId, Email};
-use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::{PrincipalKind, prelude::*};
+use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -58,6 +58,10 @@ pub struct Customer {
 
 impl View for Customers {
     const NAME: &'static str = "customers";
+    /// A person sees its own row. Programs and those who sign with IAM see all.
+    const VISIBLE: Option<RowRule<Customer>> = Some(|customer, _, principal| {
+        principal.kind != PrincipalKind::Jwt || principal.is_person(&customer)
+    });
     const STREAMS: &'static [&'static str] = &[crate::Customers::NAME];
     type Reads = Consumed;
     type Row = Customer;
@@ -131,6 +135,10 @@ fn a_row_shows_all_changes_of_a_customer() {
             ("ada", customer("Ada L.", "l@example.com", 70, true)),
             ("bob", customer("Bob", "ada@example.com", 130, false)),
         ]);
+    given([])
+        .of_stream::<crate::Customers>("ada", events![registered("ada")])
+        .of_stream::<crate::Customers>("bob", events![registered("bob")])
+        .then_visible::<Customers>("jwt:main:ada", ["ada"]);
 }
 
 #[test]

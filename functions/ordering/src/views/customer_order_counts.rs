@@ -1,8 +1,8 @@
 //! customer-order-counts: how many orders a customer has placed. One row for each customer.
 
 use crate::CustomerId;
-use ringfence::{prelude::*, rfc3339};
-use ringfence_views::View;
+use ringfence::{PrincipalKind, prelude::*, rfc3339};
+use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -35,6 +35,10 @@ pub struct Counts {
 
 impl View for CustomerOrderCounts {
     const NAME: &'static str = "customer-order-counts";
+    /// As of the view `orders`.
+    const VISIBLE: Option<RowRule<Counts>> = Some(|customer, _, principal| {
+        principal.kind != PrincipalKind::Jwt || principal.is_person(&customer)
+    });
     type Reads = Consumed;
     type Row = Counts;
 
@@ -81,4 +85,7 @@ fn orders_are_counted_by_customer() {
         ("c1", counts(2, "2024-06-23T00:00:02.000Z")),
         ("c2", counts(1, "2024-06-23T00:00:00.000Z")),
     ]);
+    let facts = || given(events![placed("o1", "c1"), placed("o2", "c2")]);
+    facts().then_visible::<CustomerOrderCounts>("jwt:main:c1", ["c1"]);
+    facts().then_visible::<CustomerOrderCounts>("client:main:till", ["c1", "c2"]);
 }
