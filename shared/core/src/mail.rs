@@ -36,7 +36,8 @@ impl MailAddress {
 fn in_ascii(text: &str) -> Option<String> {
     let (name, domain) = text.rsplit_once('@')?;
     // IDNA drops these, so two texts would be one address.
-    let is_shown = !domain.contains(['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']);
+    let is_shown =
+        !domain.contains(['\u{ad}', '\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}']);
     // A domain without dots is a host of the machine's own network. The last part of an IP address begins with a digit.
     let domain = idna::domain_to_ascii_strict(domain).ok()?;
     let (_, last) = domain.rsplit_once('.')?;
@@ -119,7 +120,10 @@ mod tests {
             "a@b@c.de",
             "a,b@c.de",
             "a@b,c.de",
-            "a@b_c.de", "a@1.0x7f", "a@b.de\u{200b}", "a@b\u{ad}c.de",
+            "a@b_c.de",
+            "a@1.0x7f",
+            "a@b.de\u{200b}",
+            "a@b\u{ad}c.de",
             &long,
         ] {
             assert_eq!(text.parse::<MailAddress>(), Err(MailAddressError), "{text}");

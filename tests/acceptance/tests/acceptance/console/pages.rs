@@ -240,8 +240,8 @@ pub(crate) async fn a_page_has_as_many_events_as_it_is_asked_for_and_no_more_sta
     browser: &Browser,
     site: &Site,
 ) {
-    // A page has 100 unless it is asked for another number, and 10,000 at most.
-    let crowd = bound(150, 10_000);
+    // A page has 100 unless it is asked for another number, and as many as fit into a megabyte.
+    let crowd = bound(150, 2_000);
     site.fill(crowd).await;
     browser.open(&site.url(&format!("/events?limit={crowd}"))).await;
     let rows = "document.querySelectorAll('tbody tr').length";
