@@ -80,6 +80,9 @@ pub struct ProductOrdered {
 pub struct OrderSubmitted {
     #[tag(partition)]
     pub order_id: OrderId,
+    /// Payload only, because no decision reads by it.
+    #[tag(skip)]
+    pub customer_id: CustomerId,
     #[tag(cross_partition, strong)]
     pub submission_id: SubmissionId,
 }

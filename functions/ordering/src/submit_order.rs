@@ -3,7 +3,7 @@
 //! The DCB specification's record duplication: the form's token is a boundary of its own, so a second
 //! sending is rejected even if it has another order id.
 
-use crate::{OrderId, OrderSubmitted, Ordering, SubmissionId};
+use crate::{CustomerId, OrderId, OrderSubmitted, Ordering, SubmissionId};
 use ringfence::prelude::*;
 use serde::Serialize;
 
@@ -13,6 +13,9 @@ pub struct SubmitOrder {
     /// Each sending of the form has a new order id, so no decision reads by it.
     #[tag(skip)]
     pub order_id: OrderId,
+    /// Payload only, because no decision reads by it.
+    #[tag(skip)]
+    pub customer_id: CustomerId,
     #[tag(cross_partition)]
     pub submission_id: SubmissionId,
 }
@@ -31,8 +34,10 @@ pub struct Form {
 
 /// Why an order is not submitted.
 #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
-#[serde(tag = "code")]
+#[serde(tag = "code", rename_all_fields = "camelCase")]
 pub enum Rejection {
+    #[error("the caller is not the customer {customer_id}")]
+    NotTheCustomer { customer_id: CustomerId },
     #[error("re-submission")]
     Resubmission,
 }
@@ -54,24 +59,46 @@ impl Slice for SubmitOrder {
     type Writes = OrderSubmitted;
     type Rejection = Rejection;
 
-    fn decide(&self, state: &Form, _: &CommandContext) -> Result<Vec<OrderSubmitted>, Rejection> {
-        let Self { order_id, submission_id } = self.clone();
+    fn decide(
+        &self,
+        state: &Form,
+        context: &CommandContext,
+    ) -> Result<Vec<OrderSubmitted>, Rejection> {
+        let Self { order_id, customer_id, submission_id } = self.clone();
+        if context.is_other_person(&customer_id) {
+            return Err(Rejection::NotTheCustomer { customer_id });
+        }
         if state.sent {
             return Err(Rejection::Resubmission);
         }
-        Ok(vec![OrderSubmitted { order_id, submission_id }])
+        Ok(vec![OrderSubmitted { order_id, customer_id, submission_id }])
     }
 
-    /// The published cases.
+    /// The published cases, and who the caller is.
     fn cases() -> Vec<Case<Self>> {
-        let submitted =
-            |order, token| OrderSubmitted { order_id: id(order), submission_id: id(token) };
-        let submit = |order, token| SubmitOrder { order_id: id(order), submission_id: id(token) };
+        let submitted = |order, token| OrderSubmitted {
+            order_id: id(order),
+            customer_id: id("c1"),
+            submission_id: id(token),
+        };
+        let submit = |order, token| SubmitOrder {
+            order_id: id(order),
+            customer_id: id("c1"),
+            submission_id: id(token),
+        };
         let first = || given(events![submitted("o12345", "t11111")]);
         vec![
             first().when(submit("o54321", "t11111")).then_rejected(Rejection::Resubmission),
             first().when(submit("o54321", "t22222")).then([submitted("o54321", "t22222")]),
             given([]).when(submit("o12345", "t11111")).then([submitted("o12345", "t11111")]),
+            given([])
+                .when(submit("o12345", "t11111"))
+                .by("jwt:main:c1")
+                .then([submitted("o12345", "t11111")]),
+            given([])
+                .when(submit("o12345", "t11111"))
+                .by("jwt:main:c2")
+                .then_rejected(Rejection::NotTheCustomer { customer_id: id("c1") }),
             // The same sending again.
             first().when(submit("o12345", "t11111")).then_rejected(Rejection::Resubmission),
         ]

@@ -40,6 +40,7 @@ pub enum Consumed {
     },
     OrderSubmitted {
         order_id: OrderId,
+        customer_id: CustomerId,
         #[time]
         at_ms: u64,
     },
@@ -102,6 +103,7 @@ impl View for Orders {
         let is_own = |customer: &CustomerId| principal.is_person(customer);
         principal.kind != PrincipalKind::Jwt || order.customer_id.as_ref().is_some_and(is_own)
     });
+    const VERSION: u32 = 1;
     type Reads = Consumed;
     type Row = Order;
 
@@ -130,10 +132,17 @@ impl View for Orders {
                 (at_ms, Some(customer_id), vec![line(product_id, Some(*quantity))])
             }
             Consumed::ProductsOrdered { at_ms, lines, .. } => (at_ms, None, lines.clone()),
-            Consumed::OrderSubmitted { at_ms, .. } => (at_ms, None, Vec::new()),
+            Consumed::OrderSubmitted { at_ms, customer_id, .. } => {
+                (at_ms, Some(customer_id), Vec::new())
+            }
         };
         let mut order = row.unwrap_or_else(|| Order::placed(*at_ms));
-        order.customer_id = customer_id.cloned().or(order.customer_id);
+        match (&order.customer_id, customer_id) {
+            // Another customer has used the id of this order, and must not see it.
+            (Some(owner), Some(other)) if owner != other => return Some(order),
+            (None, _) => order.customer_id = customer_id.cloned(),
+            _ => {}
+        }
         order.lines.extend(lines);
         Some(order)
     }
@@ -175,7 +184,9 @@ fn a_row_shows_the_lines_and_the_status_of_an_order() {
             quantity: 3,
         },
         ProductsOrdered { order_id: id("o3"), lines: vec![priced] },
-        OrderSubmitted { order_id: id("o4"), submission_id: id("s1") },
+        OrderSubmitted { order_id: id("o4"), customer_id: id("c1"), submission_id: id("s1") },
+        // The id of an order that is the first customer's.
+        OrderSubmitted { order_id: id("o1"), customer_id: id("c2"), submission_id: id("s2") },
     ])
     .then::<Orders>([
         (
@@ -189,7 +200,7 @@ fn a_row_shows_the_lines_and_the_status_of_an_order() {
         ),
         ("o2", order(Some("c2"), vec![line(&id("p1"), Some(3))], then, None)),
         ("o3", order(None, vec![Line { price: Some(price), ..line(&id("p1"), None) }], then, None)),
-        ("o4", order(None, Vec::new(), then, None)),
+        ("o4", order(Some("c1"), Vec::new(), then, None)),
     ]);
 }
 
@@ -203,7 +214,8 @@ fn cancelling_an_unknown_order_makes_no_row() {
 
 #[test]
 fn a_customer_sees_its_own_orders_and_programs_see_all() {
-    use crate::{OrderPlaced, OrderSubmitted};
+    use crate::OrderPlaced;
+    use pricing::ProductsOrdered;
     use ringfence_views::kit::given;
 
     let placed = |order: &str, customer: &str| OrderPlaced {
@@ -214,7 +226,7 @@ fn a_customer_sees_its_own_orders_and_programs_see_all() {
     };
     let facts = || {
         // Nobody knows whose order the last one is.
-        let nameless = OrderSubmitted { order_id: id("o3"), submission_id: id("s1") };
+        let nameless = ProductsOrdered { order_id: id("o3"), lines: vec![] };
         given(events![placed("o1", "ada"), placed("o2", "eve"), nameless])
     };
     facts().then_visible::<Orders>("jwt:main:ada", ["o1"]);

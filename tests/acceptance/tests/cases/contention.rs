@@ -116,7 +116,11 @@ async fn a_username_is_either_changed_to_or_registered() {
 #[tokio::test(start_paused = true)]
 async fn a_form_sent_many_times_at_once_is_one_order() {
     let world = World::<ordering::Ordering>::start();
-    let submit = |n| SubmitOrder { order_id: id(&format!("o{n}")), submission_id: id("t1") };
+    let submit = |n| SubmitOrder {
+        order_id: id(&format!("o{n}")),
+        customer_id: id("c1"),
+        submission_id: id("t1"),
+    };
     assert_eq!(world.race((0..CALLERS).map(submit)).await, 1);
     assert_eq!(world.count("OrderSubmitted").await, 1);
 }
