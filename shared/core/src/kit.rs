@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::Event;
 
-pub use crate::case::{Case, DueCase};
+pub use crate::decide::case::{Case, DueCase};
 pub use due::check_due;
 pub use given::{BEGIN_MS, Given, When, given};
 pub use in_memory::{catalog, check_in_memory};

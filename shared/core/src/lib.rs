@@ -101,100 +101,65 @@
 extern crate self as ringfence;
 
 mod boundary;
-mod cache;
-mod case;
-mod catalog;
-mod catalogs;
-mod check;
-mod command;
-mod current;
 mod decide;
-mod decision;
-mod due;
-mod effect;
 mod error;
-mod event;
-mod filing;
 pub mod json;
-mod keys;
-mod kind;
 pub mod kit;
-mod lane;
 pub mod limits;
 mod log;
-mod mail;
-mod memory;
-mod metadata;
-mod on_log;
-mod once;
-mod origin;
-mod place;
-mod plan;
-mod principal;
-mod query;
-mod reading;
-mod rejection;
-mod seen;
-mod shapes;
-mod slice;
-mod snapshot;
-mod state;
-pub mod storable;
-mod tag;
+mod model;
 mod time;
-mod trace;
-mod upcast;
-mod value;
 mod visible;
 
-pub use boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
-pub use cache::Decisions;
-pub use catalog::{Catalog, CatalogError, Scope};
-pub use catalogs::Catalogs;
-pub use check::{SliceError, check, check_writes, plans};
-pub use command::{
-    CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
-    reaction_key,
-};
-pub use current::{Current, CurrentError, NewerVersion, Reads};
-pub use decide::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
-pub use due::{Due, DueRow};
-pub use effect::{Effect, FenceEffect, Target, earliest_ms};
+pub use boundary::catalog::{Catalog, CatalogError, Scope};
+pub use boundary::catalogs::Catalogs;
+pub use boundary::effect::{Effect, FenceEffect, Target, earliest_ms};
+pub use boundary::filing::{Filing, FilingError};
+pub use boundary::plan::{Access, Clause, Plan, PlanError, Read};
+pub use boundary::query::{Query, QueryItem};
+pub use boundary::reading::{Page, Reading};
+pub use boundary::seen::{Counts, Extent, Prefix, Seen};
+pub use boundary::snapshot::Snapshots;
+pub use decide::cache::Decisions;
+pub use decide::check::{SliceError, check, check_writes, plans};
+pub use decide::due::{Due, DueRow};
+pub use decide::handle::{ATTEMPTS_MAX, BOUNDARIES_MAX, HandleError, Handled, handle};
+pub use decide::on_log::{OnEvents, OnLog};
+pub use decide::once::events_are_record;
+pub use decide::slice::{Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent};
 pub use error::{Change, Conflict, LogError, StoreError, chain};
-pub use event::{
-    Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
-    Writes,
-};
-pub use filing::{Filing, FilingError};
-pub use kind::{Aggregates, Dcb, LogKind, LogName};
-pub use lane::Lane;
 pub use limits::{
     ACTIONS_MAX, EVENT_BYTES_MAX, LimitExceeded, LimitKind, SNAPSHOT_BYTES_MAX,
     TRANSACTION_BYTES_MAX, TYPES_MAX,
 };
-pub use log::{Append, Appended, Consistency, EventLog, Outcome};
-pub use mail::{MAIL_ADDRESS_BYTES_MAX, MailAddress, MailAddressError};
-pub use memory::MemoryLog;
-pub use metadata::{Metadata, MetadataError};
-pub use on_log::{OnEvents, OnLog};
-pub use once::events_are_record;
-pub use origin::Origin;
-pub use place::{Place, PlaceError, rfc3339};
-pub use plan::{Access, Clause, Plan, PlanError, Read};
-pub use principal::{Principal, PrincipalKind};
-pub use query::{Query, QueryItem};
-pub use reading::{Page, Reading};
-pub use rejection::{Never, Rejected, Rejection};
+pub use log::event_log::{Append, Appended, Consistency, EventLog, Outcome};
+pub use log::memory::MemoryLog;
+pub use log::storable;
+pub use model::boundary::{BOUNDARY_BYTES_MAX, Boundary, BoundaryId, escape, unescape};
+pub use model::command::{
+    CommandContext, CommandRecord, Envelope, KEY_KEPT_SECONDS, KeyReused, canonical_json,
+    reaction_key,
+};
+pub use model::current::{Current, CurrentError, NewerVersion, Reads};
+pub use model::event::{
+    Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
+    Writes,
+};
+pub use model::kind::{Aggregates, Dcb, LogKind, LogName};
+pub use model::lane::Lane;
+pub use model::mail::{MAIL_ADDRESS_BYTES_MAX, MailAddress, MailAddressError};
+pub use model::metadata::{Metadata, MetadataError};
+pub use model::origin::Origin;
+pub use model::place::{Place, PlaceError, rfc3339};
+pub use model::principal::{Principal, PrincipalKind};
+pub use model::rejection::{Never, Rejected, Rejection};
+pub use model::state::State;
+pub use model::tag::{Name, Tag, TagValue};
+pub use model::trace::{Traceparent, TraceparentError};
+pub use model::upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
+pub use model::value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use ringfence_derive::{Command, Event, Reads, Writes};
-pub use seen::{Counts, Extent, Prefix, Seen};
-pub use slice::{Cause, Command, Context, LogOf, ReadsOf, Slice, TopicEvent};
-pub use snapshot::Snapshots;
-pub use state::State;
-pub use tag::{Name, Tag, TagValue};
 pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
-pub use trace::{Traceparent, TraceparentError};
-pub use upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
-pub use value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
 pub use visible::{visible, visible_lines};
 
 /// What the files of slices and contexts use.

@@ -30,7 +30,7 @@ pub(crate) fn delivery(event: &SequencedEvent) -> Delivery<'_> {
 
 /// The path of a certificate that the tests of `Trust` have.
 fn file(name: &str) -> String {
-    format!("{}/../dynamo/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
+    format!("{}/../aws/src/trust/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Trusts the root of `server.pem` and `expired.pem`, or another one.

@@ -16,9 +16,9 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use crate::store::Store;
 
 const ROOT: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/dynamo/src/trust/private-root.pem");
-const CERTIFICATE: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.pem");
-const KEY: &[u8] = include_bytes!("../../../shared/dynamo/src/trust/server.key");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/aws/src/trust/private-root.pem");
+const CERTIFICATE: &[u8] = include_bytes!("../../../shared/aws/src/trust/server.pem");
+const KEY: &[u8] = include_bytes!("../../../shared/aws/src/trust/server.key");
 
 /// A client of the store over TLS.
 pub(crate) fn client(store: &Store) -> Client {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::storable;
+use crate::log::storable;
 
 /// The limit of a command.
 const LEVELS: usize = storable::LEVELS_MAX;

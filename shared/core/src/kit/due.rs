@@ -14,7 +14,7 @@ use super::stored::stored;
 use crate::{
     CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName, OnLog, Outcome,
     Reads, SequencedEvent, canonical_json,
-    case::{DueCase, Fact},
+    decide::case::{DueCase, Fact},
 };
 
 impl Given {

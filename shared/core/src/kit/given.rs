@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::same::fail;
 use crate::{
     CommandContext, NewEvent, Principal, PrincipalKind, Slice,
-    case::{Came, Case, Fact, written},
+    decide::case::{Came, Case, Fact, written},
 };
 
 /// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.

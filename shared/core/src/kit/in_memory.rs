@@ -1,7 +1,7 @@
 //! Cases on a log of events in memory: as they are, in other orders, and twice under a key, also on a copy.
 
 use super::{orders, run::check_each, same::fail};
-use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, case::Case, check};
+use crate::{Catalog, Context, MemoryLog, OnEvents, Slice, check, decide::case::Case};
 
 /// The catalog of a context. Panics if it contradicts itself.
 pub fn catalog<C: Context>() -> Catalog {

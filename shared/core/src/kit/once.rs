@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::same::assert_same;
-use crate::{Envelope, Handled, OnLog, Outcome, Slice, case::Case};
+use crate::{Envelope, Handled, OnLog, Outcome, Slice, decide::case::Case};
 
 impl<S: Slice> Case<S> {
     /// Runs the command twice under an idempotency key, on an empty log to which the case's facts are added. Panics if

@@ -17,8 +17,8 @@ use super::same::difference;
 use crate::{
     AHEAD_MAX_MS, BoundaryId, Catalog, CommandContext, EventError, Reads, ReadsOf, Seen,
     SequencedEvent, Slice, State,
-    case::{Came, Case, Fact, written},
-    shapes::{Declared, plan},
+    decide::case::{Came, Case, Fact, written},
+    decide::shapes::{Declared, plan},
 };
 
 /// How many orders of a case's facts are tried at most.

@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use super::same::{assert_same, fail};
 use crate::{
     CommandContext, Envelope, OnLog, Outcome, Slice,
-    case::{Came, Case, Fact},
+    decide::case::{Came, Case, Fact},
 };
 
 impl<S: Slice> Case<S> {

@@ -6,7 +6,7 @@ use super::in_memory::catalog;
 use super::same::fail;
 use crate::{
     BoundaryId, Context, Due, LogKind, LogName, Metadata, NewEvent, SequencedEvent, Slice,
-    case::{Case, DueCase, Fact},
+    decide::case::{Case, DueCase, Fact},
     escape,
 };
 

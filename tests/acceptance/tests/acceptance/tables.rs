@@ -24,13 +24,13 @@ use crate::{BUILT, COMMAND_LINE, SHOP, template_of};
 
 static CASTORE: NodeProgram = NodeProgram::new(
     "a stack on a table of Castore",
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/aggregate-log/tests/castore"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/compat/aggregate-log/tests/castore"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/castore"),
 );
 
 static EQUINOX: NodeProgram = NodeProgram::new(
     "a stack on a table of Equinox",
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/document-log/tests/equinox"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/compat/document-log/tests/equinox"),
     concat!(env!("CARGO_TARGET_TMPDIR"), "/equinox"),
 );
 

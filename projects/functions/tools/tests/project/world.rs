@@ -33,7 +33,7 @@ pub(crate) const INDEX: &str = "index";
 const OTHER_INDEX: &str = "other-index";
 /// Amazon's roots. A program that reads all roots of the machine takes twice the time.
 const ROOTS: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/dynamo/src/trust/amazon.pem");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/aws/src/trust/amazon.pem");
 
 static TEMPLATE: LazyLock<Template> = LazyLock::new(|| Template::of_stack().unwrap());
 

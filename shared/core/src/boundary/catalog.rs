@@ -1,0 +1,391 @@
+//! The schema of the events, and what follows from it: where each event is filed.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+};
+
+use crate::{
+    BoundaryId, Current, CurrentError, EventSchema, Filing, FilingError, Name, NewEvent,
+    SequencedEvent, Tag, TagSchema, Upcasts, boundary::filing::check_length,
+    model::current::current, model::tag::is_key,
+};
+
+/// Every event type of one or more contexts. In a catalog a type name is unique, and a tag key has one
+/// scope. So writers file events where the readers of all contexts look.
+#[derive(Clone, Debug)]
+pub struct Catalog {
+    types: BTreeMap<Name, (Name, EventSchema)>,
+    scopes: BTreeMap<Name, Scope>,
+    /// Whether a partition is a stream, named `<context>#<value>`, on a log of single streams.
+    streams: bool,
+}
+
+/// Which events a tag key finds, and how. It belongs to the key, in the whole stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The events that it partitions.
+    Partition,
+    /// All events with the tag, by the index `tag_<key>`: one value for each event, eventually consistent.
+    Index,
+    /// All events with the tag, by an index item for each value: any number of values, strong if wanted.
+    IndexItems,
+}
+
+/// A contradiction in the catalog, found when a function starts.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CatalogError {
+    /// Two types share a name.
+    #[error("event type {name} is declared by {first} and {second}; a type name is unique")]
+    DuplicateType {
+        /// The name.
+        name: Name,
+        /// The context that declared it first.
+        first: Name,
+        /// The other context.
+        second: Name,
+    },
+    /// A key is cross-partition, or read by index items, in one place and not in another.
+    #[error(
+        "tag key {key} of {event_type} contradicts another declaration: a key is cross-partition \
+         everywhere or nowhere; write #[tag(cross_partition)] at each or at none, and \
+         #[tag(cross_partition, strong)] at each if one event can have several values of it"
+    )]
+    ScopeDiffers {
+        /// The tag key.
+        key: Name,
+        /// The type at which it was noticed.
+        event_type: Name,
+    },
+    /// A key that could be mistaken for one of the table's own marks.
+    #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
+    InvalidKey {
+        /// The tag key.
+        key: Name,
+        /// The type that carries it.
+        event_type: Name,
+    },
+    /// A type has tags but no partition tag.
+    #[error("{0} has tags but no partition tag; mark the field with #[tag(partition)]")]
+    NoPartition(Name),
+    /// A partition tag that an event may lack or have twice.
+    #[error("partition tag {key} of {event_type} is a list or optional; it needs one value")]
+    PartitionNotSingle {
+        /// The tag key.
+        key: Name,
+        /// The type that carries it.
+        event_type: Name,
+    },
+    /// A type on a log of single streams has more than the tag that names its stream.
+    #[error(
+        "{event_type} is on a log of streams, where an event has one tag: the one that names its stream, marked \
+         #[tag(partition)] and nothing else. Mark all other fields #[tag(skip)], and the type with no #[event(…)] that \
+         asks for another way to read it; or put its context on the DCB log"
+    )]
+    NotOfOneStream {
+        /// The type.
+        event_type: Name,
+    },
+    /// Contexts read events of each other, or a context lists itself.
+    #[error(
+        "the contexts {} read events of each other, so each needs the catalog of the other first. Make them one \
+         context, or let one of them react to events of the other instead of reading them",
+        contexts.join(", ")
+    )]
+    Circle {
+        /// Their names. Each reads the next one; the last is the first again.
+        contexts: Vec<&'static str>,
+    },
+    /// A type read as a composite has a tag that an event may lack or have twice.
+    #[error("{0} is read as a composite: each of its tags needs exactly one value")]
+    CompositeNotSingle(Name),
+}
+
+impl Catalog {
+    /// The catalog of one context. Its schemas are those of derived types, or made at run time.
+    ///
+    /// # Errors
+    /// The schemas contradict each other.
+    pub fn new(
+        context: impl Into<Name>,
+        schemas: impl IntoIterator<Item = EventSchema>,
+    ) -> Result<Self, CatalogError> {
+        Self::of(context.into(), schemas, false)
+    }
+
+    /// The catalog of a context on a log of single streams: the stream of an event has the value of its one tag, and
+    /// the name `<context>#<value>`.
+    ///
+    /// # Errors
+    /// The schemas contradict each other, or a type has other tags than that of its stream.
+    pub fn of_streams(
+        context: impl Into<Name>,
+        schemas: impl IntoIterator<Item = EventSchema>,
+    ) -> Result<Self, CatalogError> {
+        Self::of(context.into(), schemas, true)
+    }
+
+    fn of(
+        context: Name,
+        schemas: impl IntoIterator<Item = EventSchema>,
+        streams: bool,
+    ) -> Result<Self, CatalogError> {
+        let mut catalog = Self { types: BTreeMap::new(), scopes: BTreeMap::new(), streams };
+        for schema in schemas {
+            if streams && !is_of_one_stream(&schema) {
+                return Err(CatalogError::NotOfOneStream { event_type: schema.name });
+            }
+            catalog.add(context.clone(), schema)?;
+        }
+        Ok(catalog)
+    }
+
+    /// The catalog of a stack: all of its contexts' together.
+    pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
+        let mut composed = Self { types: BTreeMap::new(), scopes: BTreeMap::new(), streams: false };
+        for (context, schema) in
+            catalogs.into_iter().flat_map(|catalog| catalog.types.into_values())
+        {
+            // A context that reads another context's events also has that context's catalog.
+            let declared = composed.types.get(&schema.name);
+            if declared.is_none_or(|(by, of)| (by, of) != (&context, &schema)) {
+                composed.add(context, schema)?;
+            }
+        }
+        Ok(composed)
+    }
+
+    fn add(&mut self, context: Name, schema: EventSchema) -> Result<(), CatalogError> {
+        check(&schema)?;
+        for tag in &*schema.tags {
+            let (key, scope) = (tag.key.clone(), scope(&schema, tag));
+            if *self.scopes.entry(key.clone()).or_insert(scope) != scope {
+                return Err(CatalogError::ScopeDiffers { key, event_type: schema.name });
+            }
+        }
+        match self.types.entry(schema.name.clone()) {
+            Entry::Vacant(new) => {
+                new.insert((context, schema));
+                Ok(())
+            }
+            Entry::Occupied(declared) => Err(CatalogError::DuplicateType {
+                name: schema.name,
+                first: declared.get().0.clone(),
+                second: context,
+            }),
+        }
+    }
+
+    /// The schema of a type.
+    pub fn schema(&self, event_type: &str) -> Option<&EventSchema> {
+        self.types.get(event_type).map(|(_, schema)| schema)
+    }
+
+    /// The context that declares a type.
+    pub fn context(&self, event_type: &str) -> Option<&str> {
+        self.types.get(event_type).map(|(context, _)| &**context)
+    }
+
+    /// The event in the newest shape of its type. Of a type that is not in the catalog, version 1 is known.
+    ///
+    /// # Errors
+    /// The event is of a newer version, or an upcast fails.
+    pub fn current<'e>(
+        &self,
+        event: impl Into<Cow<'e, SequencedEvent>>,
+    ) -> Result<Current<'e>, CurrentError> {
+        let event = event.into();
+        let upcasts = self.upcasts(&event.event_type);
+        current(event, upcasts)
+    }
+
+    /// The newest version of a type, in which its events are written.
+    pub fn version(&self, event_type: &str) -> u32 {
+        self.upcasts(event_type).version()
+    }
+
+    fn upcasts(&self, event_type: &str) -> Upcasts {
+        self.schema(event_type).map_or(Upcasts::NONE, |schema| schema.upcasts)
+    }
+
+    /// The schemas of all types.
+    pub fn schemas(&self) -> impl Iterator<Item = &EventSchema> {
+        self.types.values().map(|(_, schema)| schema)
+    }
+
+    /// The scope of a tag key; `None` if no event has it.
+    pub fn scope(&self, key: &str) -> Option<Scope> {
+        self.scopes.get(key).copied()
+    }
+
+    /// Whether decisions read all events with the key; `None` if no event has it.
+    pub fn is_cross_partition(&self, key: &str) -> Option<bool> {
+        self.scope(key).map(|scope| scope != Scope::Partition)
+    }
+
+    /// Every index that the catalog's reads need: `tag_<key>` and `tag_composite`.
+    pub fn indexes(&self) -> BTreeSet<String> {
+        let composite = self.schemas().any(has_composite);
+        self.scopes
+            .iter()
+            .filter(|(_, scope)| **scope == Scope::Index)
+            .map(|(key, _)| format!("tag_{key}"))
+            .chain(composite.then(|| "tag_composite".to_owned()))
+            .collect()
+    }
+
+    /// Where a new event is filed. An event that was made by hand may have other tags than its type declares. With
+    /// several values of a tag that must have one, its fences would count all of them, but its partition or index
+    /// would show only one. With a tag too many or too few, it would lie outside of the composite by which its type
+    /// is read.
+    ///
+    /// # Errors
+    /// Those of [`Catalog::filing`], several values, and a tag that the type does not declare or that is missing.
+    pub fn filing_of_new(&self, event: &NewEvent) -> Result<Filing, FilingError> {
+        let filing = self.filing(event)?;
+        let tags = &*self.known(&event.event_type)?.tags;
+        let named = |key: &Name| (event.event_type.clone(), key.clone());
+        let mut values: BTreeMap<&str, &str> = BTreeMap::new();
+        for Tag { key, value } in &event.tags {
+            let Some(declared) = tags.iter().find(|tag| tag.key == *key) else {
+                let (event_type, key) = named(key);
+                return Err(FilingError::Undeclared { event_type, key });
+            };
+            if *values.entry(key).or_insert(value) != value && !has_many(tags, declared) {
+                let (event_type, key) = named(key);
+                return Err(FilingError::SeveralValues { event_type, key });
+            }
+        }
+        match tags.iter().find(|tag| tag.required && !values.contains_key(&*tag.key)) {
+            None => Ok(filing),
+            Some(tag) => {
+                let (event_type, key) = named(&tag.key);
+                Err(FilingError::Lacks { event_type, key })
+            }
+        }
+    }
+
+    fn known(&self, event_type: &str) -> Result<&EventSchema, FilingError> {
+        self.schema(event_type).ok_or_else(|| FilingError::UnknownType(event_type.to_owned()))
+    }
+
+    /// The partition of an event of this type with these tags.
+    pub(crate) fn partition(
+        &self,
+        event_type: &str,
+        tags: &[Tag],
+    ) -> Result<BoundaryId, FilingError> {
+        let schema = self.known(event_type)?;
+        let mut parts = Vec::new();
+        for tag in schema.tags.iter().filter(|tag| tag.partition) {
+            let value = tags.iter().find(|t| t.key == tag.key && !t.value.is_empty());
+            let value = value.ok_or_else(|| FilingError::NoPartitionValue {
+                event_type: schema.name.clone(),
+                key: tag.key.clone(),
+            })?;
+            parts.push((&*tag.key, value.value.as_str()));
+        }
+        Ok(self.partition_of(schema, &parts))
+    }
+
+    /// The partition of events of a type, by the keys and values of its partition tags.
+    pub(crate) fn partition_of(&self, schema: &EventSchema, parts: &[(&str, &str)]) -> BoundaryId {
+        match parts {
+            [(_, value)] if self.streams => {
+                let context = self.context(&schema.name).unwrap_or_default();
+                BoundaryId::stored(format!("{context}#{value}"))
+            }
+            [] => BoundaryId::tagless(),
+            [(key, value)] => BoundaryId::tag(key, value),
+            _ => BoundaryId::composite_partition(parts.iter().copied(), schema.separator),
+        }
+    }
+
+    /// Whether its partitions are streams of a log of single streams.
+    #[must_use]
+    pub fn is_of_streams(&self) -> bool {
+        self.streams
+    }
+
+    /// Where `event` is filed, which is the same for decisions and imports.
+    pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
+        let schema = self.known(&event.event_type)?;
+        let partition = self.partition(&event.event_type, &event.tags)?;
+        let in_scope = |scope| {
+            let is_in =
+                move |tag: &&Tag| !tag.value.is_empty() && self.scope(&tag.key) == Some(scope);
+            event.tags.iter().filter(is_in)
+        };
+        let boundary = |tag: &Tag| BoundaryId::tag(&tag.key, &tag.value);
+        let indexed: Vec<Tag> = in_scope(Scope::Index).cloned().collect();
+        let items: BTreeSet<BoundaryId> = in_scope(Scope::IndexItems)
+            .map(boundary)
+            .chain(schema.read_by_type.then(|| BoundaryId::event_type(&schema.name)))
+            .collect();
+        // An empty value makes no boundary, alone or with others.
+        let named = event.tags.iter().all(|tag| !tag.value.is_empty());
+        let composite =
+            (has_composite(schema) && named).then(|| BoundaryId::composite(&event.tags));
+        let fences: BTreeSet<BoundaryId> = schema
+            .fenced
+            .then(|| partition.clone())
+            .into_iter()
+            .chain(indexed.iter().map(boundary))
+            .chain(items.iter().cloned())
+            .chain(composite.clone())
+            .collect();
+        for boundary in [&partition].into_iter().chain(&fences) {
+            check_length(boundary, &event.tags)?;
+        }
+        Ok(Filing { partition, fences, indexed, items, composite })
+    }
+}
+
+/// Whether the events of the type are in one stream, by the one tag that they have, and read by nothing else.
+fn is_of_one_stream(schema: &EventSchema) -> bool {
+    let EventSchema { tags, read_as_composite, read_by_type, fenced, .. } = schema;
+    let only = matches!(&**tags, [tag] if tag.partition && !tag.cross_partition && !tag.strong);
+    only && !(*read_as_composite || *read_by_type || *fenced)
+}
+
+/// Whether the events of the type are filed under their whole set of tags: not where that set is the
+/// partition, which is read as such.
+pub(crate) fn has_composite(schema: &EventSchema) -> bool {
+    schema.read_as_composite && !schema.tags.iter().all(|tag| tag.partition)
+}
+
+/// Whether an event or a command with these tags can have several values of this one: a list, or
+/// several fields.
+pub(crate) fn has_many(tags: &[TagSchema], tag: &TagSchema) -> bool {
+    tag.many || tags.iter().filter(|other| other.key == tag.key).count() > 1
+}
+
+/// An attribute of the event holds one value, so a tag that can have several is read by index items.
+fn scope(schema: &EventSchema, tag: &TagSchema) -> Scope {
+    match (tag.cross_partition, tag.strong || has_many(&schema.tags, tag)) {
+        (false, _) => Scope::Partition,
+        (true, false) => Scope::Index,
+        (true, true) => Scope::IndexItems,
+    }
+}
+
+fn check(schema: &EventSchema) -> Result<(), CatalogError> {
+    let event_type = || schema.name.clone();
+    let single = |tag: &TagSchema| tag.required && !has_many(&schema.tags, tag);
+    for tag in &*schema.tags {
+        let key = || tag.key.clone();
+        if !is_key(&tag.key) {
+            return Err(CatalogError::InvalidKey { key: key(), event_type: event_type() });
+        }
+        if tag.partition && !single(tag) {
+            return Err(CatalogError::PartitionNotSingle { key: key(), event_type: event_type() });
+        }
+    }
+    if !schema.tags.is_empty() && !schema.tags.iter().any(|tag| tag.partition) {
+        return Err(CatalogError::NoPartition(event_type()));
+    }
+    if schema.read_as_composite && !schema.tags.iter().all(single) {
+        return Err(CatalogError::CompositeNotSingle(event_type()));
+    }
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! What an append writes and what it requires: the same on every log, and pure (rules 1, 3 and 7).
+
+use std::collections::BTreeMap;
+
+use crate::{
+    BoundaryId, Catalog, Counts, Extent, Filing, FilingError, LogError, NewEvent, Seen,
+    is_followed, limits, model::tag::distinct,
+};
+
+/// An append before its events have slots.
+#[derive(Debug)]
+pub struct Effect {
+    /// The events, in order, each with where it is filed.
+    pub events: Vec<(NewEvent, Filing)>,
+    /// The partitions that they are put into.
+    pub targets: BTreeMap<BoundaryId, Target>,
+    /// The partitions that are read and not written, and that no fence speaks for: the last slot seen. The
+    /// next one must be free.
+    pub checks: BTreeMap<BoundaryId, u64>,
+    /// The fences that are checked, advanced, or both: one item takes one action.
+    pub fences: BTreeMap<BoundaryId, FenceEffect>,
+}
+
+/// What an append puts into one partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Target {
+    /// How many events.
+    pub events: u64,
+    /// The slot after which they have to be put, where the decision read the partition.
+    pub seen: Option<u64>,
+    /// The largest slot that it has seen, where it read a fence of the partition's name instead: the first to
+    /// try is the one after it.
+    pub hint: Option<u64>,
+}
+
+/// What an append requires of one fence and does to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FenceEffect {
+    /// The counts that the decision depends on.
+    pub requires: Counts,
+    /// How many events of each type are filed there.
+    pub adds: Counts,
+}
+
+impl Effect {
+    /// What an answer that appends nothing depends on.
+    ///
+    /// # Errors
+    /// More actions than a look may have, or more types in a condition.
+    pub fn look(catalog: &Catalog, seen: &Seen) -> Result<Self, LogError> {
+        Self::of(catalog, Vec::new(), Some(seen), 0)
+    }
+
+    /// Files the events. `marks` counts the further items that the append puts: the record of a command, the marker of
+    /// an import.
+    ///
+    /// # Errors
+    /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
+    pub fn new(
+        catalog: &Catalog,
+        events: Vec<NewEvent>,
+        seen: Option<&Seen>,
+        marks: usize,
+    ) -> Result<Self, LogError> {
+        match events.is_empty() {
+            true => Err(LogError::Nothing),
+            false => Self::of(catalog, events, seen, marks),
+        }
+    }
+
+    fn of(
+        catalog: &Catalog,
+        events: Vec<NewEvent>,
+        seen: Option<&Seen>,
+        marks: usize,
+    ) -> Result<Self, LogError> {
+        let file = |event: NewEvent| {
+            let event = NewEvent { tags: distinct(event.tags), ..event };
+            let filing = catalog.filing_of_new(&event)?;
+            Ok((event, filing))
+        };
+        let mut effect = Self {
+            events: events.into_iter().map(file).collect::<Result<_, FilingError>>()?,
+            targets: BTreeMap::new(),
+            checks: BTreeMap::new(),
+            fences: BTreeMap::new(),
+        };
+        for (event, filing) in &effect.events {
+            effect.targets.entry(filing.partition.clone()).or_default().events += 1;
+            for boundary in &filing.fences {
+                let fence = effect.fences.entry(boundary.clone()).or_default();
+                *fence.adds.entry(event.event_type.clone()).or_default() += 1;
+            }
+        }
+        seen.into_iter().flat_map(Seen::iter).for_each(|(id, extent)| effect.require(id, extent));
+        let items: usize = effect.events.iter().map(|(_, filing)| 1 + filing.items.len()).sum();
+        limits::actions(items + marks + effect.checks.len() + effect.fences.len())?;
+        for (boundary, fence) in &effect.fences {
+            limits::types(boundary, fence.requires.len())?;
+        }
+        Ok(effect)
+    }
+
+    /// Adds the condition on one boundary that was read.
+    fn require(&mut self, boundary: &BoundaryId, extent: &Extent) {
+        let target = self.targets.get_mut(boundary);
+        match (extent, target) {
+            (Extent::Prefix(prefix), Some(target)) => target.seen = Some(prefix.slot),
+            (Extent::Prefix(prefix), None) => match &prefix.fenced {
+                Some(counts) => {
+                    self.fences.entry(boundary.clone()).or_default().requires = counts.clone()
+                }
+                None => drop(self.checks.insert(boundary.clone(), prefix.slot)),
+            },
+            (Extent::Fence { counts, slot, .. }, target) => {
+                target.into_iter().for_each(|target| target.hint = Some(*slot));
+                self.fences.entry(boundary.clone()).or_default().requires = counts.clone();
+            }
+        }
+    }
+}
+
+/// The earliest time of an append's first event, by the writer's clock, by what was seen, by the cause and by the
+/// writer's own last event ([`own_ms`](crate::own_ms)). It is later than the last event seen of each boundary that the append writes
+/// to, and than those of all other boundaries, the cause and the own one, if these are followed. In milliseconds since
+/// 1970.
+#[must_use]
+pub fn earliest_ms(
+    now_ms: u64,
+    own_ms: u64,
+    cause_ms: Option<u64>,
+    seen: Option<&Seen>,
+    targets: &BTreeMap<BoundaryId, Target>,
+    fences: &BTreeMap<BoundaryId, FenceEffect>,
+) -> u64 {
+    let is_written = |boundary: &BoundaryId| {
+        targets.contains_key(boundary)
+            || fences.get(boundary).is_some_and(|fence| !fence.adds.is_empty())
+    };
+    let lasts = seen.into_iter().flat_map(Seen::lasts);
+    let lasts = lasts.filter(|(id, at)| is_followed(*at, now_ms) || is_written(id));
+    let led = cause_ms.into_iter().chain([own_ms]);
+    let led = led.filter(|at| is_followed(*at, now_ms));
+    let after = lasts.map(|(_, at)| at).chain(led).max().map_or(0, |at| at.saturating_add(1));
+    now_ms.max(after)
+}

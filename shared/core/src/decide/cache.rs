@@ -1,0 +1,235 @@
+//! Decisions that a warm handler keeps.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, OnceLock};
+
+use lru::LruCache;
+
+use crate::{
+    BoundaryId, Catalog, CommandRecord, EventRef, LogError, Outcome, Place, Plan, Query, Rejected,
+    Seen, SequencedEvent, Slice, boundary::keys::Keys, decide::decision::Decision,
+    decide::once::is_record, decide::shapes::Declared,
+};
+
+/// The command under way.
+#[derive(Clone, Copy)]
+pub(crate) struct UnderWay<'a> {
+    pub(crate) slice: &'static str,
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) plan: &'a Plan,
+    /// With a key: the record, if it is in the events.
+    pub(crate) marks: Option<&'a CommandRecord>,
+}
+
+/// What was seen of the log. With the state that a [`Decision`] has folded of it, it is enough to append without
+/// reading. A wrong one costs a conflict, never a wrong write, because the append is under the condition of what was
+/// seen.
+pub(crate) struct Model {
+    pub(crate) seen: Seen,
+    /// The last event that was folded, in fold order.
+    last: Option<Place>,
+    /// Of the slice's commands, those whose events were seen.
+    keys: Keys,
+    /// The events that an earlier run of the command under way has appended, in fold order.
+    first_run: BTreeMap<Place, EventRef>,
+    /// Why that run was rejected, if it was.
+    rejected: Option<Rejected>,
+    /// How many events were taken in since the last snapshot.
+    taken: u64,
+    /// Whether what was seen was everything at a moment since the command under way began.
+    pub(crate) is_current: bool,
+}
+
+/// An event that has to be folded before another one that was folded already.
+pub(crate) struct OutOfOrder;
+
+impl Model {
+    /// The model of an empty log.
+    pub(crate) fn empty(plan: &Plan) -> Self {
+        Self::of(Seen::nothing(plan), None, Keys::default())
+    }
+
+    fn of(seen: Seen, last: Option<Place>, keys: Keys) -> Self {
+        let (first_run, rejected, taken, is_current) = (BTreeMap::new(), None, 0, false);
+        Self { seen, last, keys, first_run, rejected, taken, is_current }
+    }
+
+    /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
+    /// query asks for it.
+    ///
+    /// # Errors
+    /// The event can't be decoded, or is of another command under the same key.
+    pub(crate) fn apply(
+        &mut self,
+        decision: &mut dyn Decision,
+        UnderWay { slice, catalog, plan, marks }: UnderWay<'_>,
+        event: &SequencedEvent,
+    ) -> Result<(), LogError> {
+        if !self.seen.observe(plan, event) {
+            return Ok(());
+        }
+        self.taken += 1;
+        // An index may lack the metadata, so the events of other partitions are not a record.
+        if self.seen.prefix(&event.partition).is_some() {
+            self.keys.note(slice, event);
+            if let Some(record) = marks
+                && record.wrote(|mark| event.metadata.text(mark))?
+            {
+                self.first_run.insert(event.place(), event.into());
+                self.rejected = rejection_of(event)?;
+            }
+        }
+        if plan.matches(event) {
+            let folded = decision.fold(&catalog.current(event)?);
+            folded.map_err(|source| LogError::Undecodable {
+                event: event.id(),
+                source: source.into(),
+            })?;
+            self.last = Some(event.place());
+        }
+        Ok(())
+    }
+
+    /// The text of the next snapshot, if it is due.
+    pub(crate) fn snapshot(&mut self, decision: &dyn Decision) -> Option<String> {
+        let Self { seen, last, keys, taken, .. } = self;
+        let text = decision.snapshot(*taken, seen, last.as_ref(), keys)?;
+        *taken = 0;
+        Some(text)
+    }
+
+    /// Takes in an event that was missed. Only one that follows on everything folded can be folded now.
+    pub(crate) fn catch_up(
+        &mut self,
+        decision: &mut dyn Decision,
+        command: UnderWay<'_>,
+        event: &SequencedEvent,
+    ) -> Result<Result<(), OutOfOrder>, LogError> {
+        let late = self.last.as_ref().is_some_and(|last| event.place() < *last);
+        if late && command.plan.matches(event) {
+            return Ok(Err(OutOfOrder));
+        }
+        self.apply(decision, command, event).map(Ok)
+    }
+
+    /// Whether it may have taken in events of the command with this key.
+    fn may_have(&self, record: Option<&CommandRecord>, cause_ms: Option<u64>) -> bool {
+        record.is_some_and(|record| self.keys.may_have(record, cause_ms))
+    }
+
+    /// Forgets the command under way.
+    pub(crate) fn settle(&mut self) {
+        self.first_run.clear();
+        self.rejected = None;
+        self.is_current = false;
+    }
+
+    /// The outcome of an earlier run of the command under way, if one has appended events.
+    pub(crate) fn first_run(&self) -> Option<Outcome> {
+        let events: Vec<_> = self.first_run.values().cloned().collect();
+        (!events.is_empty()).then(|| Outcome::of(self.rejected.clone(), events))
+    }
+}
+
+/// If the event was left by a rejection: why its command was rejected.
+fn rejection_of(event: &SequencedEvent) -> Result<Option<Rejected>, LogError> {
+    let rejected = event.metadata.text(CommandRecord::REJECTION).map(serde_json::from_str);
+    let rejected = rejected.transpose();
+    rejected.map_err(|source| LogError::Undecodable { event: event.id(), source: source.into() })
+}
+
+/// A model from a snapshot, while the events after it are read.
+pub(crate) struct Recalled {
+    model: Model,
+    /// The boundaries whose last event of the snapshot was not read yet, each with its time.
+    missing: BTreeMap<BoundaryId, u64>,
+}
+
+impl Recalled {
+    /// The snapshot in `text`, if this version of the slice can read it, and no event of the command with this
+    /// key is in it.
+    pub(crate) fn of(
+        decision: &mut dyn Decision,
+        text: &str,
+        record: Option<&CommandRecord>,
+        cause_ms: Option<u64>,
+    ) -> Option<Self> {
+        let (seen, last, keys) = decision.recall(text)?;
+        let missing = seen.lasts().into_iter().map(|(id, at)| (id.clone(), at)).collect();
+        let model = Model::of(seen, last, keys);
+        (!model.may_have(record, cause_ms)).then_some(Self { model, missing })
+    }
+
+    /// What the snapshot has seen.
+    pub(crate) fn seen(&self) -> &Seen {
+        &self.model.seen
+    }
+
+    /// Takes in the next event of [`Seen::rest`].
+    pub(crate) fn apply(
+        &mut self,
+        decision: &mut dyn Decision,
+        command: UnderWay<'_>,
+        event: &SequencedEvent,
+    ) -> Result<Result<(), OutOfOrder>, LogError> {
+        let plan = command.plan;
+        let holds = |boundary: &BoundaryId| {
+            plan.reads.iter().any(|read| read.boundary == *boundary && read.holds(event))
+        };
+        self.missing.retain(|boundary, at| *at != event.at || !holds(boundary));
+        if self.model.seen.holds(plan, event) {
+            return Ok(Ok(()));
+        }
+        self.model.catch_up(decision, command, event)
+    }
+
+    /// The model, unless the log lacks an event of the snapshot: the read may be stale, or the table restored.
+    pub(crate) fn model(self) -> Option<Model> {
+        self.missing.is_empty().then_some(self.model)
+    }
+}
+
+/// A state, and what was seen of the log.
+type Kept<S> = (<S as Slice>::State, Model);
+
+/// What a handler of a slice keeps: the states of its latest queries with their models, a limited number. The least
+/// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops
+/// it.
+pub struct Decisions<S: Slice> {
+    models: Option<Mutex<LruCache<Query, Kept<S>>>>,
+    events_are_record: OnceLock<bool>,
+}
+
+impl<S: Slice> Decisions<S> {
+    /// Keeps at most `entries` models; 0 keeps none.
+    pub fn new(entries: usize) -> Self {
+        let models = NonZeroUsize::new(entries).map(|entries| Mutex::new(LruCache::new(entries)));
+        Self { models, events_are_record: OnceLock::new() }
+    }
+
+    /// As [`events_are_record`](crate::events_are_record); a handler has one catalog.
+    pub(crate) fn events_are_record(&self, catalog: &Catalog) -> bool {
+        *self.events_are_record.get_or_init(|| is_record(Declared::of::<S>(), catalog))
+    }
+
+    /// The state and the model of a query, unless it has read events of the command with this key: they are the answer,
+    /// and have to be read.
+    pub(crate) fn take(
+        &self,
+        query: &Query,
+        record: Option<&CommandRecord>,
+        cause_ms: Option<u64>,
+    ) -> Option<Kept<S>> {
+        let models = self.models.as_ref()?;
+        let kept = models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).pop(query)?;
+        (!kept.1.may_have(record, cause_ms)).then_some(kept)
+    }
+
+    pub(crate) fn put(&self, query: Query, state: S::State, model: Model) {
+        if let Some(models) = &self.models {
+            let kept = (state, model);
+            models.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).put(query, kept);
+        }
+    }
+}

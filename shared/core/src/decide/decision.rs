@@ -1,0 +1,96 @@
+//! A command and the state that it is decided on, without their types.
+
+use crate::{
+    Catalog, CommandContext, Current, EventError, NewEvent, Place, Plan, Reads, ReadsOf, Rejected,
+    Seen, Slice, State, Writes, boundary::keys::Keys,
+};
+
+/// What the decide loop knows of a slice. So the loop has no type parameter, and is compiled once and not for each
+/// slice.
+pub(crate) trait Decision: Send {
+    /// Goes back to the state without events.
+    fn begin(&mut self);
+
+    /// Folds one more event.
+    ///
+    /// # Errors
+    /// The event does not have the shape of its type.
+    fn fold(&mut self, event: &Current<'_>) -> Result<(), serde_json::Error>;
+
+    /// Why the command is rejected, if it is, and the events that follow.
+    ///
+    /// # Errors
+    /// An event can't be read back.
+    fn decide(
+        &self,
+        context: &CommandContext,
+    ) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError>;
+
+    /// The name of the state's snapshots; `None` if it has none.
+    fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String>;
+
+    /// The text of the next snapshot, if one is due after this many events that the last one does not hold.
+    fn snapshot(
+        &self,
+        taken: u64,
+        seen: &Seen,
+        last: Option<&Place>,
+        keys: &Keys,
+    ) -> Option<String>;
+
+    /// Takes the state of a snapshot. Returns what was kept with it; `None` for a text that this version can't read.
+    fn recall(&mut self, text: &str) -> Option<(Seen, Option<Place>, Keys)>;
+}
+
+/// The decision of a slice.
+pub(crate) struct DecisionOf<'c, S: Slice> {
+    pub(crate) command: &'c S,
+    pub(crate) state: S::State,
+}
+
+impl<S: Slice> Decision for DecisionOf<'_, S> {
+    fn begin(&mut self) {
+        self.state = S::State::default();
+    }
+
+    fn fold(&mut self, event: &Current<'_>) -> Result<(), serde_json::Error> {
+        let read = ReadsOf::<S>::decode(event)?;
+        self.state = std::mem::take(&mut self.state).evolve(read);
+        Ok(())
+    }
+
+    fn decide(
+        &self,
+        context: &CommandContext,
+    ) -> Result<(Option<Rejected>, Vec<NewEvent>), EventError> {
+        let (rejected, events) = match self.command.decide(&self.state, context) {
+            Ok(events) => (None, events),
+            Err(rejection) => {
+                let left = self.command.leaves(&rejection, &self.state, context);
+                (Some(Rejected::of(&rejection)), left)
+            }
+        };
+        Ok((rejected, events.iter().map(Writes::to_event).collect::<Result<_, _>>()?))
+    }
+
+    fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String> {
+        Some(S::State::SNAPSHOTS?.id(S::NAME, plan, catalog))
+    }
+
+    fn snapshot(
+        &self,
+        taken: u64,
+        seen: &Seen,
+        last: Option<&Place>,
+        keys: &Keys,
+    ) -> Option<String> {
+        let snapshots = S::State::SNAPSHOTS.filter(|it| it.is_due(taken))?;
+        snapshots.text(&self.state, seen, last, keys)
+    }
+
+    fn recall(&mut self, text: &str) -> Option<(Seen, Option<Place>, Keys)> {
+        let (state, seen, last, keys) = S::State::SNAPSHOTS?.read(text)?;
+        self.state = state;
+        Some((seen, last, keys))
+    }
+}

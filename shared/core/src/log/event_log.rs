@@ -1,0 +1,208 @@
+//! What a log promises to the decide loop.
+
+use std::sync::Arc;
+
+use futures::{
+    TryStreamExt,
+    future::{BoxFuture, ready},
+    stream::BoxStream,
+};
+
+use crate::{
+    CommandRecord, Conflict, Envelope, EventRef, LogError, NewEvent, Plan, Rejected, Seen,
+    SequencedEvent,
+};
+
+/// How fresh a read of the base table is. Either is safe: the append's condition decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Consistency {
+    /// May lag; half the price.
+    Eventual,
+    /// Everything committed before the read began.
+    Strong,
+}
+
+/// Events to append, and under which condition.
+pub struct Append<'a> {
+    /// The events, at least one, in order.
+    pub events: Vec<NewEvent>,
+    /// What the decision has read; `None` appends unconditionally (import, seeding).
+    pub seen: Option<&'a Seen>,
+    /// With a record, the append puts a command item, and takes effect once.
+    pub record: Option<&'a CommandRecord>,
+    /// Metadata, cause and deadline.
+    pub envelope: &'a Envelope,
+}
+
+/// What became of an append.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Appended {
+    /// The events as they are in the log now.
+    Committed(Vec<SequencedEvent>),
+    /// The command took effect before; these are its events.
+    Repeated(Vec<EventRef>),
+}
+
+/// The outcome of a command, as it is answered.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Accepted. These are its events; it has none if what was asked for was already so.
+    Accepted(Vec<EventRef>),
+    /// The slice rejects the command.
+    Rejected {
+        /// Why.
+        rejected: Rejected,
+        /// The events that the rejection left.
+        events: Vec<EventRef>,
+    },
+}
+
+impl Outcome {
+    /// Rejected, if there is a reason, with these events.
+    #[must_use]
+    pub fn of(rejected: Option<Rejected>, events: Vec<EventRef>) -> Self {
+        match rejected {
+            None => Self::Accepted(events),
+            Some(rejected) => Self::Rejected { rejected, events },
+        }
+    }
+}
+
+/// A log with dynamic consistency boundaries.
+pub trait EventLog: Send + Sync {
+    /// The events of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
+    /// of a partition that the plan reads come from that read alone, before its first gap. An event of a type that the
+    /// plan does not read is [without its content](SequencedEvent::place_only), but for the tag by which it was read; if
+    /// an index returns it, it is left out ([`Read::shows_unread`](crate::Read::shows_unread)).
+    /// What only an index returns comes [as an index has it](SequencedEvent::of_index). All reads run in parallel; a
+    /// read that fails, or can't be repeated before the deadline, fails the stream.
+    fn read<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxStream<'a, Result<SequencedEvent, LogError>>;
+
+    /// The events that the plan asks for, and what an append under the condition of this read needs. Boundaries
+    /// hold events besides those; they are counted and left out.
+    ///
+    /// # Errors
+    /// As [`EventLog::read`].
+    fn read_with_seen<'a>(
+        &'a self,
+        plan: &'a Plan,
+        consistency: Consistency,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<(Vec<SequencedEvent>, Seen), LogError>> {
+        Box::pin(async move {
+            let mut seen = Seen::nothing(plan);
+            let read = self.read(plan, consistency, envelope);
+            let asked = read.try_filter(|event| {
+                std::future::ready(seen.observe(plan, event) && plan.matches(event))
+            });
+            let events = asked.try_collect().await?;
+            Ok((events, seen))
+        })
+    }
+
+    /// Whether each read of a partition is strongly consistent, whatever is asked for.
+    fn reads_strongly(&self) -> bool {
+        false
+    }
+
+    /// Appends all of the events or none, only if nothing has been added to what was seen.
+    fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
+
+    /// Whether what was seen is still everything, as of one moment, now; `Some` names what was added.
+    fn verify<'a>(
+        &'a self,
+        seen: &'a Seen,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>>;
+
+    /// The events that the item of a command names, if it took effect before the call.
+    ///
+    /// # Errors
+    /// The key is another command's, or the item can't be read.
+    fn recorded<'a>(
+        &'a self,
+        record: &'a CommandRecord,
+        envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>>;
+
+    /// The last snapshot that was kept under `id`. A log may have none, or an older one.
+    fn snapshot<'a>(
+        &'a self,
+        _id: &'a str,
+        _envelope: &'a Envelope,
+    ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+        Box::pin(ready(Ok(None)))
+    }
+
+    /// Keeps a snapshot in place of the one before. The caller does not wait for it, and is not answered if it
+    /// fails, as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
+    fn keep_snapshot(&self, _id: String, _snapshot: String) {}
+
+    /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.
+    fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
+}
+
+macro_rules! forward {
+    ($($pointer:ty),*) => {$(
+        impl<L: EventLog + ?Sized> EventLog for $pointer {
+            fn read<'a>(
+                &'a self,
+                plan: &'a Plan,
+                consistency: Consistency,
+                envelope: &'a Envelope,
+            ) -> BoxStream<'a, Result<SequencedEvent, LogError>> {
+                (**self).read(plan, consistency, envelope)
+            }
+
+            fn reads_strongly(&self) -> bool {
+                (**self).reads_strongly()
+            }
+
+            fn append<'a>(
+                &'a self,
+                append: Append<'a>,
+            ) -> BoxFuture<'a, Result<Appended, LogError>> {
+                (**self).append(append)
+            }
+
+            fn verify<'a>(
+                &'a self,
+                seen: &'a Seen,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>> {
+                (**self).verify(seen, envelope)
+            }
+
+            fn recorded<'a>(
+                &'a self,
+                record: &'a CommandRecord,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>> {
+                (**self).recorded(record, envelope)
+            }
+
+            fn snapshot<'a>(
+                &'a self,
+                id: &'a str,
+                envelope: &'a Envelope,
+            ) -> BoxFuture<'a, Result<Option<String>, LogError>> {
+                (**self).snapshot(id, envelope)
+            }
+
+            fn keep_snapshot(&self, id: String, snapshot: String) {
+                (**self).keep_snapshot(id, snapshot);
+            }
+
+            fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool> {
+                (**self).pause(attempt, envelope)
+            }
+        }
+    )*};
+}
+
+forward!(&L, Box<L>, Arc<L>);

@@ -1,0 +1,331 @@
+//! Events: what a context declares, what a slice writes, what a log returns.
+
+use std::borrow::Cow;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    BoundaryId, CommandRecord, Metadata, Name, Place, Tag, Upcasts, model::tag::distinct, rfc3339,
+};
+
+/// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
+pub trait Event: Serialize + DeserializeOwned {
+    /// Type name, as in the schema.
+    const NAME: &'static str;
+    /// Name, tags and scopes.
+    const SCHEMA: EventSchema;
+    /// What makes its older payloads those of its newest version.
+    const UPCASTS: Upcasts = Upcasts::NONE;
+
+    /// The tags of this event, in the order of its fields.
+    fn tags(&self) -> Vec<Tag>;
+}
+
+/// What the catalog knows about an event type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventSchema {
+    /// Type name, unique in the stack: `OrderPlaced`.
+    pub name: Name,
+    /// Its tags, in the order of its fields.
+    pub tags: Cow<'static, [TagSchema]>,
+    /// Joins the values of a composite partition: one of `/ | ~ ,`.
+    pub separator: char,
+    /// Whether some decision reads the type by its whole set of tags.
+    pub read_as_composite: bool,
+    /// Whether some decision reads the type alone, whatever the tags, because its command has no tag that
+    /// the type carries. All events of the type then share one hot fence. It takes at most about a thousand
+    /// appends a second, and each append conflicts with every decision under way.
+    pub read_by_type: bool,
+    /// Whether a fence of its partition counts the type. A decision that writes to other partitions, and
+    /// reads nothing else of this one, then depends on that fence and not on the partition's other events.
+    pub fenced: bool,
+    /// What makes its older payloads those of its newest version, whose number follows from them.
+    pub upcasts: Upcasts,
+    /// Whether it is only read: no slice writes it any more.
+    pub retired: bool,
+}
+
+/// One tag of an event type or a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagSchema {
+    /// The key, in camelCase.
+    pub key: Name,
+    /// Whether it is (part of) the partition tag.
+    pub partition: bool,
+    /// Whether decisions read all events with the tag, in any partition.
+    pub cross_partition: bool,
+    /// Whether a cross-partition tag is read by index items, which can be read strongly. A tag that can have
+    /// several values in an event always is.
+    pub strong: bool,
+    /// Whether it can have several values (a list).
+    pub many: bool,
+    /// Whether it always has a value.
+    pub required: bool,
+    /// Whether it is computed, and so not the field of its key. A log of single streams leaves the field of the
+    /// partition tag out of the payload, since the stream's name says it, and no other.
+    pub computed: bool,
+}
+
+/// An event that is not yet in a log.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NewEvent {
+    /// Type name.
+    #[serde(rename = "type")]
+    pub event_type: Name,
+    /// What it is about.
+    pub tags: Vec<Tag>,
+    /// The payload.
+    pub data: Value,
+}
+
+/// The event would be in the log for ever, and nobody could read it.
+#[derive(Debug, thiserror::Error)]
+#[error("an event of type {event_type} can't be read back from its JSON")]
+pub struct EventError {
+    /// The event type.
+    pub event_type: Name,
+    /// Why it can't be written as JSON, or why its JSON can't be read.
+    pub source: serde_json::Error,
+}
+
+impl NewEvent {
+    /// The event as it is written. Its JSON is read back first: JSON can't hold every value (NaN becomes
+    /// null, an integer has 64 bits), and a log keeps its events for ever.
+    ///
+    /// # Errors
+    /// The event can't be read back.
+    pub fn new<E: Event>(event: &E) -> Result<Self, EventError> {
+        let error = |source| EventError { event_type: E::NAME.into(), source };
+        let data = serde_json::to_value(event).map_err(error)?;
+        E::deserialize(&data).map_err(error)?;
+        Ok(Self { event_type: E::NAME.into(), tags: distinct(event.tags()), data })
+    }
+}
+
+impl EventSchema {
+    /// The fields that the name of an event's stream says: those that are marked `#[tag(partition)]`. A computed tag is no
+    /// field.
+    pub fn of_stream(&self) -> impl Iterator<Item = &str> {
+        let tags = self.tags.iter().filter(|tag| tag.partition && !tag.computed);
+        tags.map(|tag| &*tag.key)
+    }
+
+    /// Leaves out of a payload what the name of the event's stream says, if its JSON is the id of the stream.
+    pub fn leave_out_id(&self, id: &str, data: &mut Value) {
+        let Some(fields) = data.as_object_mut() else { return };
+        for key in self.of_stream() {
+            if fields.get(key).and_then(Value::as_str) == Some(id) {
+                fields.remove(key);
+            }
+        }
+    }
+}
+
+/// The event without its place.
+impl From<SequencedEvent> for NewEvent {
+    fn from(event: SequencedEvent) -> Self {
+        Self { event_type: event.event_type.into(), tags: event.tags, data: event.data }
+    }
+}
+
+/// For facts that are stated in code, such as in cases. Panics if the event can't be read back.
+impl<E: Event> From<E> for NewEvent {
+    fn from(event: E) -> Self {
+        Self::new(&event).unwrap_or_else(|error| panic!("{error}: {}", error.source))
+    }
+}
+
+/// Does something with types of events, with the types themselves.
+pub trait EventVisitor {
+    /// A type of events.
+    fn event<E: Event>(&mut self);
+}
+
+/// The events that a slice writes: one event type, or a derived enum of several.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be written by a slice",
+    label = "no event that slices write",
+    note = "derive `Event` for it; a type marked `#[event(retired)]` is only read: write the type that took its place"
+)]
+pub trait Writes: Send {
+    /// Their schemas.
+    const SCHEMAS: &'static [EventSchema];
+
+    /// Shows each of their types to a visitor.
+    fn visit(visitor: &mut impl EventVisitor);
+
+    /// The event, ready for a log.
+    ///
+    /// # Errors
+    /// It can't be read back.
+    fn to_event(&self) -> Result<NewEvent, EventError>;
+}
+
+/// An event with its place in a log, whichever log that is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SequencedEvent {
+    /// The partition that stores it: of the DCB log, or the stream of a log of single streams.
+    pub partition: BoundaryId,
+    /// Its number among the events of its partition, which have no gaps. The DCB log and the aggregate
+    /// log count from 1, the document log from 0.
+    pub slot: u64,
+    /// When it was recorded, in milliseconds since 1970. In the DCB log, and for what decisions append to the aggregate
+    /// log, it is later than everything before it in its boundaries. It is also later than what its writer had read
+    /// elsewhere, unless that lies more than a minute ahead of the writer's clock. Otherwise it is the time of the
+    /// writer's clock. 0 where another writer's time can't be read.
+    pub at: u64,
+    /// How many events of the same append follow in the partition; 0 in the document log, and where another writer does
+    /// not say it.
+    pub rest: u64,
+    /// Type name.
+    pub event_type: String,
+    /// The context that declares the type.
+    pub context: String,
+    /// What it is about.
+    pub tags: Vec<Tag>,
+    /// The version of its type that the payload has, from 1 on.
+    pub version: u32,
+    /// The payload, as it is stored. [`Catalog::current`](crate::Catalog::current) has it in its newest shape.
+    pub data: Value,
+    /// What travels beside the payload.
+    pub metadata: Metadata,
+}
+
+impl SequencedEvent {
+    /// Unique among the events of all logs: `<partition>/<slot>`.
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.partition, self.slot)
+    }
+
+    /// A slot that no event has, and none will have: other writers of a table leave such gaps. It is of no type that a
+    /// decision reads. `at` is the time of the event before it.
+    #[must_use]
+    pub fn gap(partition: BoundaryId, slot: u64, at: u64) -> Self {
+        Self {
+            partition,
+            slot,
+            at,
+            rest: 0,
+            event_type: String::new(),
+            context: String::new(),
+            tags: Vec::new(),
+            version: 1,
+            data: Value::Null,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// What a read shows of it if its type is not asked for: it takes its slot, and tells the marks of its command.
+    #[must_use]
+    pub fn place_only(self) -> Self {
+        let mut metadata = Metadata::default();
+        for mark in CommandRecord::MARKS.into_iter().chain([CommandRecord::REJECTION]) {
+            if let Some(text) = self.metadata.text(mark) {
+                metadata.insert(mark, text).expect("the log reserves none of the marks");
+            }
+        }
+        Self { tags: Vec::new(), data: Value::Null, metadata, ..self }
+    }
+
+    /// What a read of an index shows of it: neither its metadata nor [`SequencedEvent::rest`], whatever the index has.
+    #[must_use]
+    pub fn of_index(self) -> Self {
+        Self { rest: 0, metadata: Metadata::default(), ..self }
+    }
+
+    /// Its place in the order in which events are folded.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place { at: self.at, partition: self.partition.clone(), slot: self.slot }
+    }
+
+    /// When it was recorded: RFC 3339, UTC, milliseconds.
+    #[must_use]
+    pub fn recorded_at(&self) -> String {
+        rfc3339(self.at)
+    }
+
+    /// The id of the event's stream, without the store or the category before it; `None` for an event
+    /// of the DCB log.
+    #[must_use]
+    pub fn stream_id(&self) -> Option<String> {
+        self.partition.stream_id()
+    }
+}
+
+/// Names one event of an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct EventRef {
+    /// Type name.
+    #[serde(rename = "type")]
+    pub event_type: String,
+    /// The partition that stores it.
+    pub partition: String,
+    /// Its number in the partition.
+    pub slot: u64,
+}
+
+impl EventRef {
+    /// As [`SequencedEvent::id`].
+    #[must_use]
+    pub fn id(&self) -> String {
+        format!("{}/{}", self.partition, self.slot)
+    }
+}
+
+impl From<&SequencedEvent> for EventRef {
+    fn from(event: &SequencedEvent) -> Self {
+        Self {
+            event_type: event.event_type.clone(),
+            partition: event.partition.to_string(),
+            slot: event.slot,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(partition: &str) -> SequencedEvent {
+        SequencedEvent {
+            partition: BoundaryId::stored(partition),
+            slot: 3,
+            at: 1_719_100_800_120,
+            rest: 0,
+            event_type: "Placed".to_owned(),
+            context: "ordering".to_owned(),
+            tags: Vec::new(),
+            version: 1,
+            data: Value::Null,
+            metadata: Metadata::default(),
+        }
+    }
+
+    #[test]
+    fn an_event_is_named_by_its_partition_and_slot() {
+        let event = of("orderId:o-1");
+        assert_eq!(event.id(), "orderId:o-1/3");
+        assert_eq!(event.place().to_string(), "1719100800120/orderId:o-1/3");
+        assert_eq!(event.recorded_at(), "2024-06-23T00:00:00.120Z");
+        let named = serde_json::json!({ "type": "Placed", "partition": "orderId:o-1", "slot": 3 });
+        assert_eq!(serde_json::to_value(EventRef::from(&event)).unwrap(), named);
+    }
+
+    #[test]
+    fn the_partition_tells_the_log_and_the_id_of_the_stream() {
+        for (partition, is_of_dcb_log, stream_id) in [
+            ("dcb", true, None),
+            ("orderId:o-1", true, None),
+            ("orderId+line:o-1/3", true, None),
+            ("CUSTOMERS#a:b#c", false, Some("a:b#c")),
+            ("Basket-x%2F1", false, Some("x/1")),
+        ] {
+            let event = of(partition);
+            assert_eq!(event.partition.is_of_dcb_log(), is_of_dcb_log, "{partition}");
+            assert_eq!(event.stream_id().as_deref(), stream_id, "{partition}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! All ways to build share one build of the dependencies, and each program and test target has a name of its own.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use ringfence_local::workspace_root;
+use serde_json::Value;
+
+/// What cargo prints, asked in the workspace.
+fn cargo(arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO"));
+    let output = command.args(arguments).arg("--offline").current_dir(workspace_root()).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The features of each package, with dependencies of these kinds, where some packages are excluded.
+fn features(kinds: &str, without: &[&str]) -> BTreeMap<String, String> {
+    // `--no-dedupe` would print each path to a package, which never ends here. So repeats end with ` (*)`.
+    let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
+    let tree = cargo(&[&["tree", "--edges", kinds][..], &form, without].concat());
+    let package = |line: &str| {
+        let line = line.trim_end_matches(" (*)");
+        line.split_once('|').map(|(p, f)| (p.to_owned(), f.to_owned()))
+    };
+    tree.lines().filter_map(package).collect()
+}
+
+#[test]
+fn dependencies_of_tests_add_no_features_to_other_builds() {
+    let without = features("normal,build", &[]);
+    let with = features("normal,build,dev", &[]);
+    for (package, features) in without {
+        assert_eq!(
+            with[&package], features,
+            "{package}: `cargo test` builds it with other features (left) than `cargo demo`; ask \
+             for them in the dependencies of tools/local too, which no function has"
+        );
+    }
+}
+
+#[test]
+fn nothing_here_speaks_http_2() {
+    let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
+    assert!(lock.contains("name = \"hyper\"\n"));
+    assert!(
+        !lock.contains("name = \"h2\"\n"),
+        "a dependency asks for HTTP/2, which would add a tenth to the code of each function: leave out its \
+         feature http2, and `cargo tree --invert h2` says whose it is"
+    );
+}
+
+#[test]
+fn the_tests_of_slices_have_the_dependencies_of_all_tests() {
+    let config = fs::read_to_string(workspace_root().join(".cargo/config.toml")).unwrap();
+    let (_, alias) = config.split_once("test-slices = \"\"\"").unwrap();
+    let (alias, _) = alias.split_once("\"\"\"").unwrap();
+    let excluded: Vec<_> =
+        alias.split_whitespace().skip_while(|word| *word != "--exclude").collect();
+    let all = features("normal,build,dev", &[]);
+    for (package, features) in features("normal,build,dev", &excluded) {
+        assert_eq!(
+            features, all[&package],
+            "{package}: `cargo test-slices` builds it with other features (left) than `cargo test`"
+        );
+    }
+}
+
+#[test]
+fn no_program_is_linked_a_second_time_for_tests_that_it_does_not_have() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    for target in targets.filter(|target| target["kind"][0] == "bin") {
+        let (name, path) = (&target["name"], &target["src_path"]);
+        assert_eq!(target["test"], false, "{path}: write [[bin]], name = {name}, test = false");
+    }
+}
+
+#[test]
+fn a_library_that_is_not_built_for_tests_has_none() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
+    let libraries = targets.filter(|it| it["kind"][0] == "lib" && it["test"] == false);
+    // Elsewhere than in `src`, test targets lie beside the library.
+    let folders = libraries.filter_map(|library| {
+        let path = Path::new(library["src_path"].as_str().unwrap());
+        path.parent().filter(|folder| folder.ends_with("src")).map(Path::to_owned)
+    });
+    let sources: Vec<PathBuf> = folders.flat_map(|folder| sources(&folder)).collect();
+    for path in &sources {
+        let source = fs::read_to_string(path).unwrap();
+        let mut lines = source.lines().map(str::trim);
+        let has_tests = lines.any(|it| it == "#[test]" || it.starts_with("#[tokio::test"));
+        assert!(
+            !has_tests,
+            "{}: remove `test = false` from [lib], or no test runs",
+            path.display()
+        );
+    }
+    assert!(!sources.is_empty());
+}
+
+/// The Rust files of a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let all = paths.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] });
+    all.filter(|path| path.extension().is_some_and(|it| it == "rs")).collect()
+}
+
+#[test]
+fn every_program_and_every_test_target_has_a_name_of_its_own() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let mut found = BTreeMap::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        for target in package["targets"].as_array().unwrap() {
+            let kind = target["kind"][0].as_str().unwrap();
+            if ["bin", "test"].contains(&kind) {
+                let name = target["name"].as_str().unwrap();
+                let path = target["src_path"].as_str().unwrap();
+                let other = found.insert((kind, name), path);
+                assert_eq!(other, None, "{path}: `cargo … --{kind} {name}` means another too");
+            }
+        }
+    }
+    assert!(found.contains_key(&("test", "cargo")), "{found:?}");
+}
+
+#[test]
+fn no_page_script_or_alias_selects_a_package() {
+    let root = workspace_root();
+    let mut pages = vec![root.join("README.md")];
+    let stacks = ["projects", "projects/.cargo", "starter", "starter/.cargo"];
+    for folder in [".cargo", ".ci", "docs", "scripts"].into_iter().chain(stacks) {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        pages.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()));
+    }
+    for page in pages {
+        for line in fs::read_to_string(&page).unwrap().lines() {
+            // Cargo would build the dependencies again, with the features of that package alone.
+            let selects = ["cargo", "run"].iter().any(|word| line.contains(word));
+            let selects = selects && line.contains(" -p ");
+            assert!(!selects, "{}: leave out -p: {line}", page.display());
+        }
+    }
+}

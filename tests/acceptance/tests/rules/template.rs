@@ -1,0 +1,323 @@
+//! What the template must say of roles, mappings, alarms, tables and queues.
+
+mod alarms;
+mod sizes;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use ringfence::kit::assert_same;
+use ringfence_acceptance::{Application, applications};
+use ringfence_testing::template::{
+    AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
+};
+use ringfence_testing::{check_functions, check_roles};
+use serde_json::{Value, json};
+use stack::Shop;
+
+#[test]
+fn every_role_allows_what_its_functions_need_and_no_more() {
+    check_roles::<Shop>();
+}
+
+#[test]
+fn every_function_has_its_part_of_the_template_and_its_samples() {
+    check_functions::<Shop>();
+}
+
+/// The templates of this repository.
+fn templates() -> impl Iterator<Item = Value> {
+    applications().map(|application| template(&application.root))
+}
+
+/// The function that rings for readers of lanes.
+const BELL: &str = "RingReaders";
+
+/// The tables of the three logs.
+const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
+
+/// A mapping gives up in time for its stream to have the record still, and keeps what it gives up.
+/// Deliveries of an outage last as long as the function may run, so they end by age; crashes are counted.
+#[track_caller]
+fn check_kept(id: &str, function: &Value, mapping: &Value) {
+    let age = mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap();
+    assert!(age < 24 * 3600, "{id}");
+    match mapping["MaximumRetryAttempts"].as_u64() {
+        None => assert_eq!(id, "ProjectViews", "what one doorbell brings, every other brings"),
+        Some(attempts) => {
+            let delivery = function["Timeout"].as_u64().unwrap() - 2; // for the answer
+            assert!((attempts + 1) * delivery >= age && attempts < 100, "{id}");
+        }
+    }
+    let kept = &mapping["DestinationConfig"]["OnFailure"]["Destination"];
+    assert_eq!(*kept, arn(&format!("{id}FailedBatches")), "{id}");
+}
+
+#[test]
+fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
+    for template in templates() {
+        let mut readers = BTreeSet::new();
+        for (id, function) in resources(&template, "AWS::Serverless::Function") {
+            for (name, mapping) in mappings(&function) {
+                // Without it Lambda counts neither polls nor what is given up.
+                assert_eq!(
+                    mapping["MetricsConfig"]["Metrics"],
+                    json!(["EventCount"]),
+                    "{id}{name}"
+                );
+                // A bell that is lost does no harm.
+                if id != BELL {
+                    check_kept(&id, &function, mapping);
+                    readers.insert(id.clone());
+                }
+            }
+        }
+        let expected = ["IndexEvents", "ProjectViews", "PublishEvents"].map(str::to_owned);
+        assert_eq!(readers, BTreeSet::from(expected));
+    }
+}
+
+/// An answer may wait for ten seconds, so readers could else take all functions that the account can run at once.
+#[test]
+fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_off() {
+    for template in templates() {
+        let functions = resources(&template, "AWS::Serverless::Function");
+        let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");
+        let reserved = json!({ "!If": [condition, { "!Ref": name }, { "!Ref": "AWS::NoValue" }] });
+        assert_eq!(functions["QueryViews"]["ReservedConcurrentExecutions"], reserved);
+        let is_zero = json!({ "!Equals": [{ "!Ref": name }, 0] });
+        assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_zero] }));
+        let parameter = &template["Parameters"][name];
+        assert!(parameter["Default"].as_u64() > Some(0) && parameter["MinValue"] == 0);
+    }
+}
+
+/// Its own lines have no `span_id`, so the subscription brings none of them, and it has a variable that it reads.
+#[test]
+fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
+    for template in templates() {
+        let condition = "HasSpansUrl";
+        let is_empty = json!({ "!Equals": [{ "!Ref": "SpansUrl" }, ""] });
+        assert_eq!(template["Conditions"][condition], json!({ "!Not": [is_empty] }));
+        assert_eq!(template["Parameters"]["SpansUrl"]["Default"], "");
+        for id in ["ForwardSpans", "ForwardSpansRole"] {
+            assert_eq!(template["Resources"][id]["Condition"], condition, "{id}");
+        }
+        let function = &resources(&template, "AWS::Serverless::Function")["ForwardSpans"];
+        let variables = function["Environment"]["Variables"].as_object().unwrap();
+        let read = ringfence_function::variables::<ringfence_spans::ForwardSpans>().required;
+        assert_eq!(variables.keys().cloned().collect::<BTreeSet<_>>(), read);
+        let subscription = &function["Events"]["Lines"]["Properties"];
+        assert_eq!(subscription["LogGroupName"], json!({ "!Ref": "Logs" }));
+        let pattern = subscription["FilterPattern"].as_str().unwrap();
+        assert_eq!(pattern, "{ ($.span_id = *) && ($.sampled NOT EXISTS) }");
+        let level = &template["Parameters"]["LogLevel"]["AllowedValues"];
+        assert_eq!(*level, json!(["TRACE", "DEBUG", "INFO"]), "a span is of the level INFO");
+    }
+}
+
+/// What follows from the slices and the other functions of a stack. Each has a rule of its own.
+const OWN: [&str; 8] = [
+    "CommandsFail",
+    "Dashboard",
+    "DcbLogRole",
+    "FireDeadlinesRole",
+    "FunctionsFail",
+    "MappingsStopped",
+    "PublishEventsRole",
+    "RunCommandsRole",
+];
+
+/// A template without what differs from stack to stack: names of programs and sources, indexes of tags, functions of
+/// contexts, and who may use the API.
+fn common(mut template: Value) -> Value {
+    template["Description"].take();
+    template["Globals"]["Function"]["CodeUri"].take();
+    let table = &mut template["Resources"]["EventTable"]["Properties"];
+    for of_tags in ["AttributeDefinitions", "GlobalSecondaryIndexes"] {
+        table[of_tags].take();
+    }
+    let parameters = template["Parameters"].as_object_mut().unwrap();
+    parameters.retain(|name, _| !["JwtAudience", "JwtIssuer"].contains(&&**name));
+    let resources = template["Resources"].as_object_mut().unwrap();
+    resources["Api"]["Properties"]["Auth"].take();
+    resources.retain(|id, resource| {
+        resource["Metadata"].take();
+        resource["Properties"]["Events"]["Http"].is_null() && !OWN.contains(&&**id)
+    });
+    template
+}
+
+#[test]
+fn what_serves_all_of_a_stack_is_the_same_in_every_template() {
+    let starter = templates().map(common).last().unwrap();
+    for template in templates().map(common) {
+        for part in ["Globals", "Rules"] {
+            assert_same(part, &starter[part], &template[part]);
+        }
+        // Those of a stack's own functions and buckets come on top.
+        for part in ["Conditions", "Outputs", "Parameters"] {
+            for (name, value) in starter[part].as_object().unwrap() {
+                assert_same(name, value, &template[part][name]);
+            }
+        }
+        for (id, resource) in starter["Resources"].as_object().unwrap() {
+            assert_same(id, resource, &template["Resources"][id]);
+        }
+    }
+}
+
+/// `ringfence --stack` finds tables, queues and buckets by the outputs.
+#[test]
+fn the_outputs_name_every_table_queue_and_bucket() {
+    for template in templates() {
+        for (kind, end) in [
+            ("AWS::DynamoDB::Table", "Name"),
+            ("AWS::Events::EventBus", "Name"),
+            ("AWS::S3::Bucket", "Name"),
+            ("AWS::SQS::Queue", "Url"),
+        ] {
+            for id in resources(&template, kind).into_keys() {
+                let value = &template["Outputs"][format!("{id}{end}")]["Value"];
+                let (own, name) = (json!({ "!Ref": id }), json!({ "!Ref": format!("{id}{end}") }));
+                let expected = match kind {
+                    "AWS::DynamoDB::Table" => json!({ "!If": [format!("Makes{id}"), own, name] }),
+                    _ => own,
+                };
+                assert_eq!(*value, expected, "template.yaml: Outputs lacks {id}{end}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_streams_of_all_logs_are_read_alike() {
+    for template in templates() {
+        let functions = resources(&template, "AWS::Serverless::Function");
+        for id in ["IndexEvents", "PublishEvents"] {
+            let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
+            for (_, mapping) in mappings(&functions[id]) {
+                let mut rest = mapping.clone();
+                let stream = rest.as_object_mut().unwrap().remove("Stream").unwrap();
+                let log = stream["!GetAtt"].as_str().unwrap().strip_suffix("StreamArn.Value");
+                tables.insert(format!("{}Table", log.unwrap()));
+                rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
+                settings.insert(rest.to_string());
+            }
+            assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
+            assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
+        }
+    }
+}
+
+/// A parameter names a table in place of each, and its outputs are such parameters for another stack.
+#[test]
+fn a_table_that_is_there_can_take_the_place_of_each() {
+    let account = "${AWS::Region}:${AWS::AccountId}";
+    for template in templates() {
+        for (id, table) in resources(&template, "AWS::DynamoDB::Table") {
+            let (makes, log) = (format!("Makes{id}"), id.strip_suffix("Table").unwrap());
+            let [name, stream] = ["Name", "StreamArn"].map(|end| format!("{id}{end}"));
+            let is_empty = json!({ "!Equals": [{ "!Ref": name }, ""] });
+            assert_eq!(template["Conditions"][&makes], is_empty, "{makes}");
+            assert_eq!(template["Resources"][&id]["Condition"], makes, "{id}");
+            let attribute = |of: &str| json!({ "!GetAtt": format!("{id}.{of}") });
+            let other = format!("arn:${{AWS::Partition}}:dynamodb:{account}:table/${{{name}}}");
+            let arn = json!({ "!If": [makes, attribute("Arn"), { "!Sub": other }] });
+            let parameters = resources(&template, "AWS::SSM::Parameter");
+            assert_eq!(parameters[&format!("{id}Arn")]["Value"], arn, "{id}");
+            if table.get("StreamSpecification").is_none() {
+                continue;
+            }
+            let arn = json!({ "!If": [makes, attribute("StreamArn"), { "!Ref": stream }] });
+            assert_eq!(parameters[&format!("{log}StreamArn")]["Value"], arn, "{id}");
+            let output = json!({ "!GetAtt": format!("{log}StreamArn.Value") });
+            assert_eq!(template["Outputs"][&stream]["Value"], output, "{stream}");
+            let rules = template["Rules"]["Streams"]["Assertions"].as_array().unwrap();
+            let named = json!({ "!Not": [{ "!Equals": [{ "!Ref": stream }, ""] }] });
+            let assert = json!({ "!Or": [is_empty, named] });
+            assert!(rules.iter().any(|rule| rule["Assert"] == assert), "Rules lacks {stream}");
+        }
+    }
+}
+
+/// The indexes are found where they are, or each run of the checks under `UPDATE=1` would write them once more.
+#[test]
+fn a_template_that_has_all_its_indexes_stays_as_it_is() {
+    for Application { root, stack } in applications() {
+        let text = fs::read_to_string(root.join("template.yaml")).unwrap();
+        let tables = ringfence_tables::tables_of(&stack.catalog);
+        assert_eq!(ringfence_tables::template::with_indexes(&text, &tables), text);
+    }
+}
+
+#[test]
+fn every_table_is_kept_protected_and_can_be_restored() {
+    for template in templates() {
+        let tables = resources(&template, "AWS::DynamoDB::Table");
+        assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
+        for (id, table) in tables {
+            let resource = &template["Resources"][&id];
+            assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");
+            assert_eq!(resource["UpdateReplacePolicy"], "Retain", "{id}");
+            assert_eq!(table["DeletionProtectionEnabled"], true, "{id}");
+            let recovery = &table["PointInTimeRecoverySpecification"];
+            assert_eq!(recovery["PointInTimeRecoveryEnabled"], true, "{id}");
+            assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{id}");
+        }
+    }
+}
+
+#[test]
+fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
+    for template in templates() {
+        let queue = format!("!GetAtt {AUTOMATIONS_QUEUE}.Arn");
+        let mut lines = Vec::new();
+        for (id, function) in resources(&template, "AWS::Serverless::Function") {
+            let events = function["Events"].as_object().into_iter().flatten();
+            // The next bell brings as much.
+            let is_rule = |(name, event): &(&String, &Value)| {
+                event["Type"] == "EventBridgeRule" && *name != "Bell"
+            };
+            let rules: Vec<_> = events.filter(is_rule).collect();
+            for (name, rule) in &rules {
+                if rule["Properties"]["DeadLetterConfig"]
+                    != json!({ "Arn": arn(AUTOMATIONS_QUEUE) })
+                {
+                    let line = format!("`DeadLetterConfig: {{ Arn: {queue} }}`");
+                    lines.push(format!("template.yaml: the event {name} of {id} lacks {line}"));
+                }
+            }
+            let kept = json!({ "Type": "SQS", "Destination": arn(AUTOMATIONS_QUEUE) });
+            let kept = json!({ "DestinationConfig": { "OnFailure": kept } });
+            if !rules.is_empty() && function["EventInvokeConfig"] != kept {
+                lines.push(format!(
+                    "template.yaml: {id} lacks `EventInvokeConfig: {{ DestinationConfig: {{ OnFailure: \
+                     {{ Type: SQS, Destination: {queue} }} }} }}`"
+                ));
+            }
+        }
+        check_none(&lines);
+    }
+}
+
+#[test]
+fn the_queue_of_automations_takes_letters_from_rules_of_the_event_topic_alone() {
+    for template in templates() {
+        let policies = resources(&template, "AWS::SQS::QueuePolicy");
+        let names: Vec<_> = policies.keys().collect();
+        assert_eq!(names, [&format!("{AUTOMATIONS_QUEUE}Policy")], "Lambda sends with a role");
+        let policy = &policies[names[0]];
+        assert_eq!(policy["Queues"], json!([{ "!Ref": AUTOMATIONS_QUEUE }]));
+        let account = "${AWS::Partition}:events:${AWS::Region}:${AWS::AccountId}";
+        let rules = format!("arn:{account}:rule/${{EventTopic}}/*");
+        let expected = json!([{
+            "Effect": "Allow",
+            "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage",
+            "Resource": arn(AUTOMATIONS_QUEUE),
+            "Condition": { "ArnLike": { "aws:SourceArn": { "!Sub": rules } } },
+        }]);
+        assert_eq!(policy["PolicyDocument"]["Statement"], expected);
+    }
+}

@@ -1,0 +1,253 @@
+//! The rules of the repository that a program can check.
+
+mod answers;
+mod functions;
+mod layers;
+mod nouns;
+mod rooms;
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use ringfence_acceptance::Application;
+use ringfence_local::{template::Model, workspace_root};
+use ringfence_testing::template::differences;
+
+/// Most lines of a source file, without the cases of a slice.
+const FILE_LINES_MAX: usize = 400;
+
+/// A binary of a stack.
+struct Function {
+    /// The folder below `functions/`: its context, or `stack`.
+    context: String,
+    name: String,
+    /// The file that says what it does.
+    source: PathBuf,
+    is_slice: bool,
+}
+
+impl Function {
+    fn path(&self) -> String {
+        format!("/{}/{}", self.context, self.name)
+    }
+
+    /// The first line of its documentation, without the name in front.
+    fn summary(&self) -> String {
+        let source = fs::read_to_string(&self.source).unwrap();
+        let line = source.lines().next().unwrap().trim_start_matches("//! ");
+        line.split_once(": ").unwrap_or_else(|| panic!("{}: {line}", self.name)).1.to_owned()
+    }
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The slices of a stack, and its other functions: what serves all of it, reactors, and what else contexts list. What the
+/// template has and no context lists serves all of the stack.
+fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
+    let function = |context: &str, name: &str, is_slice| {
+        let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
+        let (context, name, source) = (context.to_owned(), name.to_owned(), root.join(file));
+        Function { context, name, source, is_slice }
+    };
+    let slices = stack.slices().map(|(context, slice)| function(context.name, slice.name, true));
+    let reactors = stack.reactors().map(|(context, it)| function(context.name, it.name, false));
+    let others = stack.functions().map(|(context, it)| function(context.name, it.name, false));
+    let mut listed: Vec<_> = slices.chain(reactors).chain(others).collect();
+    let heads = heads();
+    let of_stack = model.functions.iter().map(|function| &*function.binary);
+    let of_stack = of_stack.filter(|binary| listed.iter().all(|of| of.name != *binary));
+    let serving = of_stack.map(|binary| {
+        let is_it = |(name, _): &&(String, PathBuf)| {
+            binary.strip_suffix(&**name).is_some_and(|it| it.is_empty() || it.ends_with('-'))
+        };
+        let (_, source) = heads.iter().find(is_it).unwrap_or_else(|| {
+            panic!("no file of shared/ begins with `//! {binary}: `, and what the function does")
+        });
+        Function { source: source.clone(), ..function("stack", binary, false) }
+    });
+    let serving: Vec<_> = serving.collect();
+    let at = listed.iter().filter(|of| of.is_slice).count();
+    listed.splice(at..at, serving);
+    listed
+}
+
+/// What the libraries' files are about, by their first lines: `//! <name>: <summary>`.
+fn heads() -> Vec<(String, PathBuf)> {
+    let head = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let (name, _) = text.lines().next()?.strip_prefix("//! ")?.split_once(": ")?;
+        Some((name.to_owned(), path))
+    };
+    files(&workspace_root().join("shared"), "rs").into_iter().filter_map(head).collect()
+}
+
+/// Files below `folder` with this extension, without what is built or hidden.
+fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in entries(folder) {
+        let skipped = name(&path) == "target" || name(&path).starts_with('.');
+        if path.is_dir() && !skipped {
+            found.extend(files(&path, extension));
+        } else if path.extension().is_some_and(|found| found == extension) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The part of a file before the module of its tests, if that is in the file.
+fn production(source: &str) -> &str {
+    let begins = source.match_indices("#[cfg(test)]\n");
+    let is_module = |(_, after): &(usize, &str)| {
+        let line = after.lines().nth(1).unwrap_or_default();
+        line.trim_start_matches("pub(crate) ").starts_with("mod ") && line.ends_with('{')
+    };
+    let mut begins = begins.map(|(at, _)| (at, &source[at..]));
+    begins.find(is_module).map_or(source, |(at, _)| &source[..at])
+}
+
+#[test]
+fn only_the_differences_are_named() {
+    let set = |names: &[&'static str]| BTreeSet::from_iter(names.iter().copied());
+    let told = |found: &[&'static str]| {
+        let expected = set(&["add-product", "cancel-order", "place-order"]);
+        let (add, drop) =
+            (|name: &&str| format!("add {name}"), |name: &&str| format!("drop {name}"));
+        differences(&set(found), &expected, add, drop)
+    };
+    assert_eq!(told(&["add-product", "cancel-order", "place-order"]), [""; 0]);
+    assert_eq!(told(&["add-product", "place-order", "x"]), ["add cancel-order", "drop x"]);
+}
+
+/// How many lines a file has, without the cases of its slice: they stay beside the slice, however many they are.
+fn lines_without_cases(source: &str) -> usize {
+    let mut is_case = false;
+    let count = |line: &&str| {
+        is_case = (is_case || line.starts_with("    fn cases() -> ")) && *line != "    }";
+        !is_case
+    };
+    source.lines().filter(count).count()
+}
+
+#[test]
+fn no_source_file_is_too_long() {
+    for folder in ["shared", "functions", "projects", "starter", "tests"] {
+        for path in files(&workspace_root().join(folder), "rs") {
+            let lines = lines_without_cases(&fs::read_to_string(&path).unwrap());
+            assert!(lines <= FILE_LINES_MAX, "{}: {lines} lines", path.display());
+        }
+    }
+}
+
+#[test]
+fn one_module_reads_the_clock_and_makes_ids() {
+    let root = workspace_root();
+    let clock = root.join("shared/aws/src/clock.rs");
+    let folders = [
+        "aggregate-log",
+        "core",
+        "derive",
+        "dcb-log",
+        "document-log",
+        "dynamo",
+        "feed",
+        "function",
+        "lambda",
+        "views",
+        "stack",
+        "topic",
+    ]
+    .map(|f| format!("shared/{f}"));
+    let sources = folders
+        .iter()
+        .map(String::as_str)
+        .chain(["functions", "projects", "starter"])
+        .flat_map(|folder| files(&root.join(folder), "rs"))
+        // Not in tests: the folders `tests`, the files `tests.rs`, and the module at a file's end.
+        .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
+        .filter(|path| name(path) != "tests.rs")
+        // The tools run on a person's machine.
+        .filter(|path| !path.starts_with(root.join("functions/tools")))
+        .filter(|path| !path.starts_with(root.join("projects/functions/tools")));
+    let mut seen = false;
+    for path in sources {
+        let source = fs::read_to_string(&path).unwrap();
+        for call in ["SystemTime::now", "Utc::now", "Instant::now", "new_v4", "now_v7"] {
+            let reads = production(&source).contains(call);
+            seen |= reads && path == clock;
+            assert!(!reads || path == clock, "{}: {call}", path.display());
+        }
+    }
+    assert!(seen, "{} has moved", clock.display());
+}
+
+#[test]
+fn requests_to_tables_are_sent_by_one_module() {
+    for library in ["aggregate-log", "dcb-log", "document-log", "feed", "views"] {
+        for path in files(&workspace_root().join(format!("shared/{library}/src")), "rs") {
+            let sends = fs::read_to_string(&path).unwrap().contains(".send()");
+            assert!(!sends, "{}: send requests with `ringfence_dynamo::Table`", path.display());
+        }
+    }
+}
+
+#[test]
+fn the_kit_shows_an_error_with_its_causes() {
+    let root = workspace_root();
+    let kits = ["core", "document-log", "views"];
+    let kits = kits.map(|library| root.join(format!("shared/{library}/src/kit.rs")));
+    let more = ["tools/testing/src", "shared/core/src/kit"].map(|it| files(&root.join(it), "rs"));
+    for path in kits.into_iter().chain(more.concat()) {
+        let source = fs::read_to_string(&path).unwrap();
+        let drops = ["{error}", "{error:?}"].iter().any(|shown| source.contains(shown));
+        assert!(!drops, "{}: `kit::fail` shows an error with its causes", path.display());
+    }
+}
+
+#[test]
+fn every_relative_link_leads_somewhere() {
+    for page in files(&workspace_root(), "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+                continue;
+            }
+            let found = page.parent().unwrap().join(target).exists();
+            assert!(found, "{}: {link} leads nowhere", page.display());
+        }
+    }
+}
+
+#[test]
+fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
+    let root = workspace_root();
+    let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
+    for manifest in files(&root, "toml").into_iter().filter(|path| name(path) == "Cargo.toml") {
+        if manifest.parent() == Some(&root) {
+            continue;
+        }
+        let text = fs::read_to_string(&manifest).unwrap();
+        let package = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
+        // Cargo writes the members into the lock file, and nothing else without a source.
+        let entry = format!("[[package]]\nname = {package}\nversion = ");
+        assert!(lock.contains(&entry), "{}: not a member of the workspace", manifest.display());
+        assert!(
+            text.contains("[lints]\nworkspace = true"),
+            "{}: lacks `[lints]` with `workspace = true`",
+            manifest.display()
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! A new stack is the starter under its own name.
+
+use super::*;
+
+#[test]
+fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
+    let source = || Source::of_checkout(&workspace_root());
+    let folder = tempfile::tempdir().unwrap();
+    // A copy that is named `starter` differs from the starter only in what a workspace of its own changes.
+    run(folder.path(), |plan| stack::add(plan, "starter", &source(), Auth::Iam)).unwrap();
+    let mut copied = files(folder.path());
+    for of_a_workspace in [".gitignore", "Cargo.lock", "Cargo.toml", "rustfmt.toml"] {
+        assert!(copied.remove(of_a_workspace).is_some(), "{of_a_workspace}");
+    }
+    let in_common =
+        |(path, text): (String, String)| (in_own_workspace(&path), in_own_workspace(&text));
+    let copy_of_starter = tempfile::tempdir().unwrap();
+    copy(&workspace_root().join("starter"), copy_of_starter.path());
+    let starter = files(copy_of_starter.path()).into_iter();
+    let starter = BTreeMap::from_iter(starter.map(in_common));
+    let in_common = |(path, text): (String, String)| (path, in_own_workspace(&text));
+    let copied = BTreeMap::from_iter(copied.into_iter().map(in_common));
+    assert_eq!(
+        copied.keys().collect::<Vec<_>>(),
+        starter.keys().collect::<Vec<_>>(),
+        "tools/new/starter has a link to each file of the starter, or to its folder"
+    );
+    for (path, text) in copied {
+        assert_eq!(text, starter[&path], "{path}");
+    }
+
+    // With tokens, only who may use the API differs.
+    let with_tokens = tempfile::tempdir().unwrap();
+    run(with_tokens.path(), |plan| stack::add(plan, "starter", &source(), Auth::Jwt)).unwrap();
+    let scopes = model(with_tokens.path()).routes.into_iter();
+    let scopes: Vec<_> = scopes.map(|route| (route.path, route.token_scopes.unwrap())).collect();
+    for (path, scopes) in scopes {
+        // Of queued commands the function looks at the scopes of their slice.
+        let expected: &[_] = match path.split('/').nth(1) {
+            Some("commands") => &[],
+            Some("shop") => &["shop/write"],
+            _ => &["shop/read"],
+        };
+        assert_eq!(scopes, expected, "{path}");
+    }
+    let lines = |folder: &Path| -> Vec<_> {
+        let text = fs::read_to_string(folder.join("template.yaml")).unwrap();
+        text.lines().filter(|line| !line.contains("Path: ")).map(str::to_owned).collect()
+    };
+    let (of_iam, of_jwt) = (lines(folder.path()), lines(with_tokens.path()));
+    let shop = fs::read_to_string(workspace_root().join("template.yaml")).unwrap();
+    for line in of_jwt.iter().filter(|line| !of_iam.contains(line)) {
+        assert!(shop.contains(&**line), "the shop asks for tokens in the same way: {line}");
+    }
+    assert!(of_jwt.iter().any(|line| line.contains("DefaultAuthorizer: Jwt")));
+    assert!(of_jwt.iter().all(|line| !line.contains("AWS_IAM")));
+
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), |plan| stack::add(plan, "my-shop", &source(), Auth::Iam)).unwrap();
+    crate::settle_lock(folder.path());
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["update", "--workspace", "--locked", "--offline"]);
+    let built = cargo.current_dir(folder.path()).output().unwrap();
+    assert!(built.status.success(), "cargo would rewrite the lock file: {built:?}");
+    let mut written = files(folder.path());
+    written.remove("Cargo.lock");
+    for (path, text) in &written {
+        let left = path.contains("starter") || text.contains("starter") || text.contains("__");
+        assert!(!left, "{path}: {text}");
+    }
+    for (path, named) in [
+        ("Cargo.toml", "version = \"0.1.0+my-shop\""),
+        ("README.md", "# my-shop\n"),
+        ("samconfig.toml", "stack_name = \"my-shop-dev\""),
+        ("template.yaml", "CodeUri: . #"),
+    ] {
+        assert!(written[path].contains(named), "{path}: {}", written[path]);
+    }
+    // The example has the form that the commands write.
+    let mut plan = Plan::new(folder.path().to_owned());
+    context::add(&mut plan, "shop", Log::Dcb).unwrap();
+    for (name, on) in
+        [("offer-product", None), ("take-order", None), ("ship-order", Some("shop/OrderTaken"))]
+    {
+        let begins = on.map_or(Begins::WhenSent, Begins::On);
+        slice::add(&mut plan, "shop", name, begins).unwrap();
+    }
+    view::add(&mut plan, "shop", "orders", "shop/OrderTaken").unwrap();
+    assert_eq!(plan.write(true).unwrap(), "Everything is there already; nothing was changed.\n");
+    add_rooms(folder.path(), Log::Aggregate, "shop/OrderTaken");
+    // Ringfence has a type of this name.
+    run(folder.path(), |plan| context::add(plan, "members", Log::Dcb)).unwrap();
+    let list = fs::read_to_string(folder.path().join("functions/stack/src/lib.rs")).unwrap();
+    assert!(list.contains(".context::<members::MembersContext>()"), "{list}");
+}
