@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use customers::{CustomerId, Customers};
 use lambda_runtime::{Diagnostic, Error};
+use ringfence::function::{Call, Service, Variables, chain, delivered, records, sequence_number};
 use ringfence::prelude::*;
-use ringfence_function::{Call, Service, Variables, chain, delivered, records, sequence_number};
-use ringfence_stack::{Images, MemberList, Members, Stack, Visitor};
+use ringfence::stack::{Images, MemberList, Members, Stack, Visitor};
 use serde_json::Value;
 
 /// The contexts whose events the table has.

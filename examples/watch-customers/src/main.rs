@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<watch_customers::WatchCustomers>(())
+    ringfence::function::run::<watch_customers::WatchCustomers>(())
 }

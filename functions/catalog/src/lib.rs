@@ -13,33 +13,15 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
-pub struct ProductCatalog;
-
-impl Context for ProductCatalog {
-    const NAME: &'static str = "catalog";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for ProductCatalog {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<add_product::AddProduct>()
-            .slice::<change_product_name::ChangeProductName>()
-            .slice::<change_product_price::ChangeProductPrice>()
-            .slice::<record_product_demand::RecordProductDemand>()
-            .view::<views::catalog_products::CatalogProducts>()
-            .view::<views::product_demand::ProductDemand>();
-    }
-}
-
-#[test]
-fn the_cases_of_catalog_hold() {
-    ringfence_stack::check_cases_in_memory::<ProductCatalog>();
+ringfence::context! {
+    pub ProductCatalog, "catalog" on Dcb;
+    slice add_product::AddProduct;
+    slice change_product_name::ChangeProductName;
+    slice change_product_price::ChangeProductPrice;
+    slice record_product_demand::RecordProductDemand;
+    view views::catalog_products::CatalogProducts;
+    view views::product_demand::ProductDemand;
 }

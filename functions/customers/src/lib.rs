@@ -18,34 +18,16 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
 pub use events::*;
 
-pub struct Customers;
-
-impl Context for Customers {
-    const NAME: &'static str = "customers";
-    type Log = Aggregates;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for Customers {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<change_customer_email::ChangeCustomerEmail>()
-            .slice::<deactivate_customer::DeactivateCustomer>()
-            .slice::<register_customer::RegisterCustomer>()
-            .slice::<rename_customer::RenameCustomer>()
-            .slice::<transfer_points::TransferPoints>()
-            .view::<views::customers::Customers>();
-    }
-}
-
-#[test]
-fn the_cases_of_customers_hold() {
-    ringfence_stack::check_cases_in_memory::<Customers>();
+ringfence::context! {
+    pub Customers, "customers" on Aggregates;
+    slice change_customer_email::ChangeCustomerEmail;
+    slice deactivate_customer::DeactivateCustomer;
+    slice register_customer::RegisterCustomer;
+    slice rename_customer::RenameCustomer;
+    slice transfer_points::TransferPoints;
+    view views::customers::Customers;
 }

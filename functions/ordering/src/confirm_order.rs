@@ -13,13 +13,13 @@ use std::time::Duration;
 use crate::views::orders::{Order, Orders};
 use crate::{OrderId, Ordering, ProductId};
 use customers::views::customers::{Customer, Customers};
+use ringfence::aws::client_from_env;
+use ringfence::effect::{Mail, MailConfig, Mailer};
+use ringfence::feed::Index;
+use ringfence::function::Variables;
+use ringfence::reactor::{Delivery, Failed, InDoubt, Reactor, Starts, kit::ReactorCase};
+use ringfence::view::{Content, Definition, View, ViewRead, ViewReader, Wait};
 use ringfence::{MailAddressError, prelude::*};
-use ringfence_dynamo::client_from_env;
-use ringfence_effects::{Mail, MailConfig, Mailer};
-use ringfence_feed::Index;
-use ringfence_function::Variables;
-use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts, kit::ReactorCase};
-use ringfence_views::{Content, Definition, View, ViewRead, ViewReader, Wait};
 use serde_json::Value;
 
 /// How long a mail waits for the views. They are a second behind at most times; if they are not, the mail is tried again
@@ -122,7 +122,7 @@ impl Reactor for ConfirmOrder {
 
     fn cases() -> Vec<ReactorCase<OrderMail>> {
         use crate::{OrderCancelled, OrderPlaced};
-        use ringfence_reactors::kit::when;
+        use ringfence::reactor::kit::when;
 
         let mail = |subject: &str, text: &str| OrderMail {
             order_id: id("o1"),

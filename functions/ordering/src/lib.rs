@@ -16,36 +16,18 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
-pub struct Ordering;
-
-impl Context for Ordering {
-    const NAME: &'static str = "ordering";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for Ordering {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<cancel_order::CancelOrder>()
-            .slice::<order_product::OrderProduct>()
-            .slice::<place_order::PlaceOrder>()
-            .slice::<submit_order::SubmitOrder>()
-            .slice::<sync_catalog_product::SyncCatalogProduct>()
-            .reactor::<confirm_order::ConfirmOrder>()
-            .reactor::<notify_partner::NotifyPartner>()
-            .view::<views::orders::Orders>()
-            .view::<views::customer_order_counts::CustomerOrderCounts>();
-    }
-}
-
-#[test]
-fn the_cases_of_ordering_hold() {
-    ringfence_stack::check_cases_in_memory::<Ordering>();
+ringfence::context! {
+    pub Ordering, "ordering" on Dcb;
+    slice cancel_order::CancelOrder;
+    slice order_product::OrderProduct;
+    slice place_order::PlaceOrder;
+    slice submit_order::SubmitOrder;
+    slice sync_catalog_product::SyncCatalogProduct;
+    reactor confirm_order::ConfirmOrder;
+    reactor notify_partner::NotifyPartner;
+    view views::orders::Orders;
+    view views::customer_order_counts::CustomerOrderCounts;
 }

@@ -5,11 +5,11 @@
 use std::error::Error;
 
 use crate::{OrderId, Ordering, ProductId};
+use ringfence::effect::{Webhook, WebhookConfig};
+use ringfence::function::Variables;
 use ringfence::prelude::*;
+use ringfence::reactor::{Delivery, Failed, InDoubt, Reactor, Starts, kit::ReactorCase};
 use ringfence::rfc3339;
-use ringfence_effects::{Webhook, WebhookConfig};
-use ringfence_function::Variables;
-use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts, kit::ReactorCase};
 use serde::Serialize;
 
 pub struct NotifyPartner(Webhook);
@@ -87,7 +87,7 @@ impl Reactor for NotifyPartner {
 
     fn cases() -> Vec<ReactorCase<Message>> {
         use crate::{OrderCancelled, OrderPlaced};
-        use ringfence_reactors::kit::when;
+        use ringfence::reactor::kit::when;
 
         let message = |kind, product_ids: &[&str]| Message {
             kind,

@@ -16,33 +16,15 @@ pub mod views {
 
 use ordering::Ordering;
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 pub use payment::*;
 
-pub struct Payments;
-
-impl Context for Payments {
-    const NAME: &'static str = "payments";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for Payments {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.reads::<Ordering>()
-            .slice::<record_payment::RecordPayment>()
-            .slice::<refund_payment::RefundPayment>()
-            .slice::<request_payment::RequestPayment>()
-            .view::<views::open_payments::OpenPayments>();
-    }
-}
-
-#[test]
-fn the_cases_of_payments_hold() {
-    ringfence_stack::check_cases_in_memory::<Payments>();
+ringfence::context! {
+    pub Payments, "payments" on Dcb;
+    reads Ordering;
+    slice record_payment::RecordPayment;
+    slice refund_payment::RefundPayment;
+    slice request_payment::RequestPayment;
+    view views::open_payments::OpenPayments;
 }

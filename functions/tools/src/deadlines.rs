@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use ringfence::LogKind;
-use ringfence_deadlines::{Deadlines, Sweep};
-use ringfence_dynamo::{Clock, client_of, sdk_config_of};
+use ringfence_aws::{Clock, client_of, sdk_config_of};
+use ringfence_core::LogKind;
 use ringfence_local::stack::RunningStack;
 use ringfence_local::walker::{EVENTS_WAIT_MAX, INDEX_PAUSE};
+use ringfence_services::deadlines::{Deadlines, Sweep};
 use stack::Shop;
 use tokio::time::sleep;
 

@@ -24,5 +24,5 @@ pub fn ringfence() -> ExitCode {
 /// The program `ringfence-local`.
 #[must_use]
 pub fn ringfence_local() -> ExitCode {
-    ringfence_local::run(ringfence_program::function::<stack::Shop>, walk, console())
+    ringfence_local::run(ringfence_services::program::function::<stack::Shop>, walk, console())
 }

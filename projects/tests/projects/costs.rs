@@ -27,8 +27,8 @@ use projects::{
     Config, Convergence, DEPENDENCIES_MAX, EdgeStarted, FeatureCreated, FeatureRef, GRACE_MS,
     GapCounts, Kind, LEASE_MS, ReviewDecision, Rules, Status,
 };
-use ringfence::kit::id;
-use ringfence::{Decisions, List, NewEvent, Slice, events, handle};
+use ringfence_core::kit::id;
+use ringfence_core::{Decisions, List, NewEvent, Slice, events, handle};
 
 use super::stack::{Stack, came, envelope};
 

@@ -7,15 +7,15 @@ use projects::expire_claim::ExpireClaim;
 use projects::export_projects::Round;
 use projects::facts::*;
 use projects::{ClaimRenewed, EdgeStarted, GRACE_MS, LEASE_MS, Projects, ready_work};
-use ringfence::kit::{BEGIN_MS, id};
-use ringfence::{
+use ringfence_aws::{Clock, Retry};
+use ringfence_core::kit::{BEGIN_MS, id};
+use ringfence_core::{
     Append, Appended, Catalog, Catalogs, CommandContext, Consistency, Context, Envelope, EventLog,
     LogKind, NewEvent, Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_deadlines::{Deadlines, Sweep, Swept};
-use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition, Until};
+use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_testing::{Dynamo, check_role};
 use ringfence_views::{Definition, Projector, ViewReader, project_views};
 use serde_json::{Value, json};

@@ -17,10 +17,10 @@ use projects::{
     Config, Convergence, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, Kind,
     Rules, Status,
 };
-use ringfence::kit::id;
-use ringfence::{List, NewEvent, Outcome, Slice, events};
+use ringfence_aws::Random;
+use ringfence_core::kit::id;
+use ringfence_core::{List, NewEvent, Outcome, Slice, events};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Random;
 use ringfence_local::bound;
 use serde::Deserialize;
 

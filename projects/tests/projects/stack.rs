@@ -3,13 +3,13 @@
 use std::sync::{Arc, LazyLock};
 
 use projects::Projects;
-use ringfence::kit::BEGIN_MS;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::kit::BEGIN_MS;
+use ringfence_core::{
     Append, Catalog, CommandContext, Context, Decisions, Envelope, EventLog, Handled, NewEvent,
     Outcome, SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
 use ringfence_local::template::Template;
 use ringfence_testing::Dynamo;
 

@@ -8,8 +8,8 @@ use projects::{
     AgentId, EdgeConverged, EdgeRef, EdgeStarted, FeatureCreated, FeatureRef, FeatureRows, Rules,
     ready_for,
 };
-use ringfence::NewEvent;
-use ringfence::kit::{BEGIN_MS, id};
+use ringfence_core::NewEvent;
+use ringfence_core::kit::{BEGIN_MS, id};
 use ringfence_views::{fold, kit::sequenced};
 
 const AGENTS: usize = 16;

@@ -10,8 +10,8 @@ use projects::{
     renew_claim::RenewClaim, reopen_edge::ReopenEdge, request_review::RequestReview,
     spawn_feature::SpawnFeature,
 };
-use ringfence::kit::{BEGIN_MS, id};
-use ringfence::{
+use ringfence_core::kit::{BEGIN_MS, id};
+use ringfence_core::{
     Catalog, Catalogs, CommandContext, Context, Current, NewEvent, Reads, SequencedEvent, Slice,
     State, Writes, events,
 };

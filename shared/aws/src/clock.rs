@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-use ringfence::is_followed;
+use ringfence_core::is_followed;
 use tokio::time::Instant;
 use uuid::Uuid;
 

@@ -4,7 +4,7 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use ringfence::{
+use ringfence_core::{
     json::{Digits, kept_number, stored_number},
     storable,
 };
@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::Item;
 
-pub use ringfence::storable::{CodecError, LEVELS_MAX, ValueProblem};
+pub use ringfence_core::storable::{CodecError, LEVELS_MAX, ValueProblem};
 
 /// The attribute that holds `value`; `root` begins the path in an error.
 ///

@@ -11,7 +11,7 @@ use aws_sdk_dynamodb::types::{
     ProjectionType, ScalarAttributeType, StreamSpecification, StreamViewType,
     TimeToLiveSpecification,
 };
-use ringfence::StoreError;
+use ringfence_core::StoreError;
 use serde_json::{Value, json};
 
 use crate::{Item, attribute_bytes, write_units};

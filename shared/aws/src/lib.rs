@@ -7,6 +7,7 @@ mod clock;
 mod codec;
 mod connector;
 mod error;
+pub mod http;
 mod intent;
 mod item;
 mod layout;

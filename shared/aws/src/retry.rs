@@ -4,7 +4,7 @@
 use std::borrow::BorrowMut;
 use std::time::Duration;
 
-use ringfence::{Envelope, StoreError};
+use ringfence_core::{Envelope, StoreError};
 use tokio::time::Instant;
 
 use crate::clock::{jitter, monotonic};

@@ -4,8 +4,8 @@
 //! "DynamoDB read and write operations" in the Amazon DynamoDB Developer Guide.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::Consistency;
-use ringfence::storable::{CONTAINER_BYTES, ELEMENT_BYTES, number_bytes};
+use ringfence_core::Consistency;
+use ringfence_core::storable::{CONTAINER_BYTES, ELEMENT_BYTES, number_bytes};
 
 use crate::Item;
 

@@ -20,7 +20,7 @@ use aws_sdk_dynamodb::types::{
     TransactGetItem, TransactWriteItem, Update, WriteRequest,
 };
 
-use ringfence::Consistency;
+use ringfence_core::Consistency;
 
 use crate::meter::Kind;
 use crate::send::Sender;

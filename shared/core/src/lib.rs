@@ -15,7 +15,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use ringfence::{
+//! use ringfence_core::{
 //!     Append, Catalog, Change, Consistency, Envelope, EventLog, EventSchema, LogError, MemoryLog, NewEvent, Plan,
 //!     Query, QueryItem, Tag, TagSchema, Upcasts,
 //! };
@@ -81,7 +81,7 @@
 //! A limit has a kind, by which a program tells one from another:
 //!
 //! ```
-//! use ringfence::{LimitKind, LogError};
+//! use ringfence_core::{LimitKind, LogError};
 //!
 //! fn advice(error: &LogError) -> Option<&'static str> {
 //!     match error {
@@ -90,7 +90,7 @@
 //!         _ => None,
 //!     }
 //! }
-//! # let limit = ringfence::LimitExceeded::check(LimitKind::Event, "Booked", "bytes", 2, 1, "use less");
+//! # let limit = ringfence_core::LimitExceeded::check(LimitKind::Event, "Booked", "bytes", 2, 1, "use less");
 //! # assert_eq!(advice(&limit.unwrap_err().into()), Some("store the picture elsewhere"));
 //! ```
 //!
@@ -175,6 +175,10 @@ pub mod prelude {
 /// What the derive macros and [`id_type!`] use; not for use by hand.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::{
+        Command, Current, Event, EventError, EventSchema, EventVisitor, NewEvent, Reads, Tag,
+        TagSchema, TagValue, Upcasts, Writes,
+    };
     pub use serde;
     pub use serde_json;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence::{
+use ringfence_aws::{Failure, GaveUp, Item};
+use ringfence_core::{
     Append, Appended, BoundaryId, Effect, Envelope, LogError, SequencedEvent, StoreError,
     earliest_ms,
 };
-use ringfence_dynamo::{Failure, GaveUp, Item};
 
 use crate::log::DcbLog;
 use crate::outcome::{Again, Verdict, classify};

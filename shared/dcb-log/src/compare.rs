@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use ringfence::{BoundaryId, rfc3339};
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::{BoundaryId, rfc3339};
 
 use crate::item::{COUNT, HEAD, REPAIRED, count_name, number};
 

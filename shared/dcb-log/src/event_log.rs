@@ -2,7 +2,7 @@
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
-use ringfence::{
+use ringfence_core::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef, LogError,
     Plan, Seen, SequencedEvent,
 };

@@ -1,7 +1,7 @@
 //! Fences: where they are, and what they say now.
 
-use ringfence::{BoundaryId, Change, Counts, LogError, StoreError};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::{BoundaryId, Change, Counts, LogError, StoreError};
 
 use crate::get::get_committed;
 use crate::item::{count, key};

@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::pin::pin;
 
 use futures::TryStreamExt;
-use ringfence::{BoundaryId, LogError};
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
+use ringfence_core::{BoundaryId, LogError};
 
 use crate::item::{event_type, slot};
 use crate::log::DcbLog;

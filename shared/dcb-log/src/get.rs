@@ -1,7 +1,7 @@
 //! Items by their keys: as they come, all at one moment, or each with all that was committed before.
 
-use ringfence::{LogError, StoreError};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::{LogError, StoreError};
 
 use crate::log::DcbLog;
 

@@ -1,7 +1,7 @@
 //! Events from the images of the table's stream.
 
-use ringfence::{Catalog, SequencedEvent};
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::{Catalog, SequencedEvent};
 
 use crate::item::{self, DecodeError};
 

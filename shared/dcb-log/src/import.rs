@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{CommandRecord, Effect, Envelope, LogError, NewEvent, SequencedEvent};
+use ringfence_core::{CommandRecord, Effect, Envelope, LogError, NewEvent, SequencedEvent};
 
 use crate::append::{End, commit, note};
 use crate::log::DcbLog;
@@ -27,7 +27,7 @@ impl DcbLog {
     /// there still, it is added to the item. Whether it would be follows from the envelope's time.
     ///
     /// # Errors
-    /// As [`ringfence::EventLog::append`]; never a conflict.
+    /// As [`ringfence_core::EventLog::append`]; never a conflict.
     pub async fn import(
         &self,
         event_id: &str,

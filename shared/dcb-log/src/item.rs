@@ -1,11 +1,11 @@
 //! The attributes of the table's items, and events as items.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{
+use ringfence_aws::{CodecError, Item, from_attribute, to_attribute};
+use ringfence_core::{
     BoundaryId, Catalog, CommandRecord, Filing, LogError, Metadata, MetadataError, Place,
     SequencedEvent, StoreError, Tag,
 };
-use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
 
 /// Partition key of the table.
 pub const ID: &str = "id";
@@ -305,8 +305,8 @@ fn tag(value: AttributeValue) -> Result<Tag, DecodeError> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{Event, NewEvent, storable};
-    use ringfence_dynamo::item_bytes;
+    use ringfence_aws::item_bytes;
+    use ringfence_core::{Event, NewEvent, storable};
 
     use super::*;
 

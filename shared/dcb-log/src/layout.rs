@@ -1,8 +1,8 @@
 //! What the table of the events has to be.
 
 use aws_sdk_dynamodb::types::StreamViewType;
-use ringfence::Catalog;
-use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
+use ringfence_aws::{IndexLayout, TableLayout, number_key, text_key};
+use ringfence_core::Catalog;
 
 use crate::item::{AT, DATA, EVENT, ID, POSITION, TAGS};
 use crate::record::EXPIRES_AT;

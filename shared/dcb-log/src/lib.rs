@@ -10,9 +10,9 @@
 //! A program makes the table from the catalog of its events:
 //!
 //! ```no_run
-//! use ringfence::Catalog;
+//! use ringfence_core::Catalog;
 //! use ringfence_dcb_log::{DcbLog, table_layout};
-//! use ringfence_dynamo::{Clock, client_from_env};
+//! use ringfence_aws::{Clock, client_from_env};
 //!
 //! async fn make(catalog: Catalog) -> Result<DcbLog, Box<dyn std::error::Error>> {
 //!     let client = client_from_env()?;
@@ -24,6 +24,9 @@
 //! Architecture invariant: only the modules `item`, `fence`, `compare`, `record` and `snapshot` name the
 //! attributes of the table's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod append;
 mod compare;

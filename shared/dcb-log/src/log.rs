@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{Catalog, Envelope, own_ms};
-use ringfence_dynamo::{Clock, Meter, Retry, Table};
+use ringfence_aws::{Clock, Meter, Retry, Table};
+use ringfence_core::{Catalog, Envelope, own_ms};
 
 /// An event log in one DynamoDB table.
 pub struct DcbLog {
@@ -17,7 +17,7 @@ pub struct DcbLog {
 
 impl DcbLog {
     /// The log in `table`, whose events `catalog` declares. The client's own retries must be off
-    /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
+    /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>, catalog: Catalog, clock: Clock) -> Self {
         Self { table: Table::new(client, table), catalog, clock, last_ms: AtomicU64::new(0) }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::{Put, Update};
-use ringfence::{LogError, StoreError};
-use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
+use ringfence_aws::{Failure, GaveUp, Item, Retry};
+use ringfence_core::{LogError, StoreError};
 
 use crate::compare::{Difference, Fence};
 use crate::fence::{fence_key, read_free};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{BoundaryId, Change, Conflict, LogError};
-use ringfence_dynamo::{Failure, Item, Reason};
+use ringfence_aws::{Failure, Item, Reason};
+use ringfence_core::{BoundaryId, Change, Conflict, LogError};
 
 use crate::fence::differences;
 use crate::item::{AT, HEAD, append_id, event_type, whole};

@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence::{BoundaryId, LogError};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::{BoundaryId, LogError};
 
 use crate::item::{AT, ID, POSITION, number, slot, text, whole};
 use crate::log::DcbLog;

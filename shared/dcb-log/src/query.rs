@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, once};
-use ringfence::{LogError, Page, Reading, SequencedEvent};
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
+use ringfence_core::{LogError, Page, Reading, SequencedEvent};
 
 use crate::get::get_all;
 use crate::item::{key, place_of};

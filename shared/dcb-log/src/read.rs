@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use futures::future::try_join_all;
 use futures::stream::{BoxStream, StreamExt, try_unfold};
-use ringfence::{
+use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
+use ringfence_core::{
     Access, BoundaryId, Catalog, Consistency, Envelope, LogError, Page, Plan, Read, SequencedEvent,
 };
-use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::get::get_all;
 use crate::item::{
@@ -92,7 +92,7 @@ fn next(sources: &mut [Source<'_>], backwards: bool) -> Option<SequencedEvent> {
     Some(event)
 }
 
-/// What [`ringfence::Place`] compares, without a copy.
+/// What [`ringfence_core::Place`] compares, without a copy.
 fn order(event: &SequencedEvent) -> (u64, &BoundaryId, u64) {
     (event.at, &event.partition, event.slot)
 }

@@ -4,11 +4,11 @@
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence::{
+use ringfence_aws::{Item, from_attribute, item_bytes, to_attribute};
+use ringfence_core::{
     CommandRecord, Envelope, EventRef, KEY_KEPT_SECONDS, LogError, SequencedEvent, StoreError,
     rfc3339,
 };
-use ringfence_dynamo::{Item, from_attribute, item_bytes, to_attribute};
 use serde_json::json;
 
 use crate::item::{RECORDED_AT, key, number, text};

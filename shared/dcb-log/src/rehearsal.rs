@@ -1,8 +1,8 @@
 //! A rehearsal: the request that an append would be sent as.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use ringfence::{Append, Counts, LogError, SequencedEvent};
-use ringfence_dynamo::Intent;
+use ringfence_aws::Intent;
+use ringfence_core::{Append, Counts, LogError, SequencedEvent};
 
 use crate::append::rehearse;
 use crate::item::{key_of, read_type};
@@ -39,7 +39,7 @@ fn intent(log: &DcbLog, transaction: &Transaction) -> Intent {
 }
 
 /// An action in words.
-fn said(action: &Action, request: &TransactWriteItem) -> ringfence_dynamo::Action {
+fn said(action: &Action, request: &TransactWriteItem) -> ringfence_aws::Action {
     let free = |slot: u64| Some(format!("slot {slot} is free"));
     let put = request.put.as_ref().map(|put| &put.item);
     let named = || put.map(key_of).map(|(id, position)| format!("{id} {position}"));
@@ -64,7 +64,7 @@ fn said(action: &Action, request: &TransactWriteItem) -> ringfence_dynamo::Actio
             (Some(format!("the fence of {boundary}")), does, counts(requires))
         }
     };
-    ringfence_dynamo::Action { item: item.unwrap_or_default(), does, requires, bytes: 0 }
+    ringfence_aws::Action { item: item.unwrap_or_default(), does, requires, bytes: 0 }
 }
 
 fn counts(counts: &Counts) -> Option<String> {

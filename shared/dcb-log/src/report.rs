@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ringfence::BoundaryId;
+use ringfence_core::BoundaryId;
 
 use crate::compare::Difference;
 

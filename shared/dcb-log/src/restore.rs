@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{
+use ringfence_core::{
     CommandRecord, Effect, Envelope, FilingError, KeyReused, LogError, NewEvent, SequencedEvent,
 };
 
@@ -21,7 +21,7 @@ impl DcbLog {
     /// # Errors
     /// [`LogError::Conflict`] if its slot is taken; [`LogError::KeyReused`] if another command has its key;
     /// [`FilingError::Misplaced`] if the catalog files it in another partition; otherwise those of
-    /// [`ringfence::EventLog::append`].
+    /// [`ringfence_core::EventLog::append`].
     pub async fn restore(
         &self,
         event: SequencedEvent,

@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence::{LogError, SequencedEvent};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::{LogError, SequencedEvent};
 
 use crate::fence::FENCE_ID;
 use crate::item::{EVENT, ID, text};

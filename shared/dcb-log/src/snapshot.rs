@@ -1,8 +1,8 @@
 //! Snapshot items: states that slices keep (rule 13).
 
 use aws_sdk_dynamodb::types::Put;
-use ringfence::{Envelope, LogError, limits};
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::{Envelope, LogError, limits};
 
 use crate::item::{key, number, text};
 use crate::log::DcbLog;

@@ -1,7 +1,7 @@
 //! How far a boundary is: its next slot, and what its fence counts.
 
-use ringfence::{BoundaryId, Counts, LogError};
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
+use ringfence_core::{BoundaryId, Counts, LogError};
 
 use crate::fence;
 use crate::item::COUNT;

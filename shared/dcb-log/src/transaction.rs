@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence::{
+use ringfence_aws::{Item, item_bytes};
+use ringfence_core::{
     BoundaryId, CommandRecord, Counts, Effect, FenceEffect, Filing, LogError, Metadata, NewEvent,
     Seen, SequencedEvent, Target, limits,
 };
-use ringfence_dynamo::{Item, item_bytes};
 use uuid::Uuid;
 
 use crate::fence::fence_key;
@@ -150,7 +150,7 @@ impl<'a> Draft<'a> {
             items.extend([item].into_iter().chain(copies).map(|item| put_new(self.table, item)));
         }
         if let Some(id) = self.event_id {
-            let id = format!("import#{}", ringfence::escape(id));
+            let id = format!("import#{}", ringfence_core::escape(id));
             limits::key("the imported event's id", &id)?;
             actions.push(Action::Import);
             items.push(put_new(self.table, key(id, 0)));

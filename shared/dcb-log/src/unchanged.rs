@@ -1,6 +1,6 @@
 //! Whether what a decision has seen is still everything (rule 6): for answers that append nothing.
 
-use ringfence::{Conflict, Effect, Envelope, LogError, Seen};
+use ringfence_core::{Conflict, Effect, Envelope, LogError, Seen};
 
 use crate::fence::{differences, fence_key};
 use crate::get::{OPERATION, get_together};

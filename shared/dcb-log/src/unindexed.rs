@@ -12,15 +12,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Filing, LogError};
-use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
+use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
+use ringfence_core::{Filing, LogError};
 
 use crate::get::{get_all, get_committed};
 use crate::item::{COMPOSITE_INDEX, ID, POSITION, index_item, items_id, key_of, tag_index, text};
 use crate::log::DcbLog;
 use crate::mend::{put_new, set_attributes};
 
-/// Index items that are read together: at [`ringfence::EVENT_BYTES_MAX`] each, 4 MB hold no more.
+/// Index items that are read together: at [`ringfence_core::EVENT_BYTES_MAX`] each, 4 MB hold no more.
 const TOGETHER_MAX: usize = 10;
 
 /// Looks, event by event, for what indexes lack.

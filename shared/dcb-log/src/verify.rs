@@ -74,11 +74,11 @@ use std::hash::{Hash, Hasher};
 use std::pin::pin;
 
 use futures::{Stream, TryStreamExt};
-use ringfence::{
+use ringfence_aws::Item;
+use ringfence_core::{
     ACTIONS_MAX, BoundaryId, Catalog, Filing, FilingError, LogError, Name, NewEvent, chain,
     is_followed,
 };
-use ringfence_dynamo::Item;
 
 use crate::compare::{Difference, Fence, Found, Unfiled};
 use crate::fence::{FENCE_ID, read_free};

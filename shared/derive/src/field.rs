@@ -266,7 +266,7 @@ impl Tag {
     fn schema(&self) -> TokenStream {
         let Self { key, partition, cross_partition, strong, many, required, computed } = self;
         quote! {
-            ::ringfence::TagSchema {
+            ::ringfence::__private::TagSchema {
                 key: ::std::borrow::Cow::Borrowed(#key),
                 partition: #partition,
                 cross_partition: #cross_partition,
@@ -283,7 +283,7 @@ impl Tag {
     fn push(&self, value: &TokenStream, at: Span) -> TokenStream {
         let key = &self.key;
         let push = quote_spanned! { at =>
-            __tags.push(::ringfence::Tag::new(#key, ::ringfence::TagValue::tag_value(__value)));
+            __tags.push(::ringfence::__private::Tag::new(#key, ::ringfence::__private::TagValue::tag_value(__value)));
         };
         if self.required {
             quote! { { let __value = #value; #push } }

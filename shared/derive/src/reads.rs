@@ -22,11 +22,11 @@ pub(crate) fn reads(input: DeriveInput) -> Result<TokenStream> {
     let arms = variants.iter().zip(&read).map(|(variant, types)| decode_arm(variant, types));
     let arms = arms.collect::<Result<Vec<_>>>()?;
     Ok(quote! {
-        impl ::ringfence::Reads for #name {
+        impl ::ringfence::__private::Reads for #name {
             const TYPES: &'static [&'static str] = &[#(#names),*];
 
             fn decode(
-                event: &::ringfence::Current<'_>,
+                event: &::ringfence::__private::Current<'_>,
             ) -> ::std::result::Result<Self, ::ringfence::__private::serde_json::Error> {
                 use ::ringfence::__private::serde;
                 match event.event_type.as_str() {
@@ -131,21 +131,21 @@ pub(crate) fn writes(input: DeriveInput) -> Result<TokenStream> {
             return Err(syn::Error::new(fields.span(), "a variant holds exactly one event"));
         }
         let ty = &fields.unnamed[0].ty;
-        schemas.push(quote!(<#ty as ::ringfence::Event>::SCHEMA));
+        schemas.push(quote!(<#ty as ::ringfence::__private::Event>::SCHEMA));
         visits.push(quote!(visitor.event::<#ty>();));
-        arms.push(quote!(Self::#ident(event) => ::ringfence::Writes::to_event(event),));
+        arms.push(quote!(Self::#ident(event) => ::ringfence::__private::Writes::to_event(event),));
     }
     Ok(quote! {
-        impl ::ringfence::Writes for #name {
-            const SCHEMAS: &'static [::ringfence::EventSchema] = &[#(#schemas),*];
+        impl ::ringfence::__private::Writes for #name {
+            const SCHEMAS: &'static [::ringfence::__private::EventSchema] = &[#(#schemas),*];
 
-            fn visit(visitor: &mut impl ::ringfence::EventVisitor) {
+            fn visit(visitor: &mut impl ::ringfence::__private::EventVisitor) {
                 #(#visits)*
             }
 
             fn to_event(
                 &self,
-            ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
+            ) -> ::std::result::Result<::ringfence::__private::NewEvent, ::ringfence::__private::EventError> {
                 match self { #(#arms)* }
             }
         }

@@ -62,41 +62,41 @@ pub(crate) fn event(input: DeriveInput) -> Result<TokenStream> {
     // Nothing writes a retired type.
     let writes = (!retired).then(|| {
         quote! {
-            impl ::ringfence::Writes for #name {
-                const SCHEMAS: &'static [::ringfence::EventSchema] =
-                    &[<Self as ::ringfence::Event>::SCHEMA];
+            impl ::ringfence::__private::Writes for #name {
+                const SCHEMAS: &'static [::ringfence::__private::EventSchema] =
+                    &[<Self as ::ringfence::__private::Event>::SCHEMA];
 
-                fn visit(visitor: &mut impl ::ringfence::EventVisitor) {
+                fn visit(visitor: &mut impl ::ringfence::__private::EventVisitor) {
                     visitor.event::<Self>();
                 }
 
                 fn to_event(
                     &self,
-                ) -> ::std::result::Result<::ringfence::NewEvent, ::ringfence::EventError> {
-                    ::ringfence::NewEvent::new(self)
+                ) -> ::std::result::Result<::ringfence::__private::NewEvent, ::ringfence::__private::EventError> {
+                    ::ringfence::__private::NewEvent::new(self)
                 }
             }
         }
     });
     Ok(quote! {
-        impl ::ringfence::Event for #name {
+        impl ::ringfence::__private::Event for #name {
             const NAME: &'static str = #text;
-            const SCHEMA: ::ringfence::EventSchema = ::ringfence::EventSchema {
+            const SCHEMA: ::ringfence::__private::EventSchema = ::ringfence::__private::EventSchema {
                 name: ::std::borrow::Cow::Borrowed(#text),
                 tags: ::std::borrow::Cow::Borrowed({
-                    const TAGS: &[::ringfence::TagSchema] = #schemas;
+                    const TAGS: &[::ringfence::__private::TagSchema] = #schemas;
                     TAGS
                 }),
                 separator: #separator,
                 read_as_composite: #read_as_composite,
                 read_by_type: #read_by_type,
                 fenced: #fenced,
-                upcasts: <Self as ::ringfence::Event>::UPCASTS,
+                upcasts: <Self as ::ringfence::__private::Event>::UPCASTS,
                 retired: #retired,
             };
-            const UPCASTS: ::ringfence::Upcasts = ::ringfence::Upcasts(&[#(#upcasts),*]);
+            const UPCASTS: ::ringfence::__private::Upcasts = ::ringfence::__private::Upcasts(&[#(#upcasts),*]);
 
-            fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
+            fn tags(&self) -> ::std::vec::Vec<::ringfence::__private::Tag> {
                 let mut __tags = ::std::vec::Vec::new();
                 match self { #push }
                 __tags
@@ -173,15 +173,15 @@ pub(crate) fn command(input: DeriveInput) -> Result<TokenStream> {
         variants.iter().enumerate().map(|(n, (path, _))| quote!(#path { .. } => Self::SHAPES[#n],));
     let tag_arms = variants.iter().map(|(path, tagged)| tagged.push_arm(path));
     Ok(quote! {
-        impl ::ringfence::Command for #name {
+        impl ::ringfence::__private::Command for #name {
             const ABOUT: &'static str = #about;
-            const SHAPES: &'static [&'static [::ringfence::TagSchema]] = &[#(#shapes),*];
+            const SHAPES: &'static [&'static [::ringfence::__private::TagSchema]] = &[#(#shapes),*];
 
-            fn shape(&self) -> &'static [::ringfence::TagSchema] {
+            fn shape(&self) -> &'static [::ringfence::__private::TagSchema] {
                 match self { #(#shape_arms)* }
             }
 
-            fn tags(&self) -> ::std::vec::Vec<::ringfence::Tag> {
+            fn tags(&self) -> ::std::vec::Vec<::ringfence::__private::Tag> {
                 let mut __tags = ::std::vec::Vec::new();
                 match self { #(#tag_arms)* }
                 __tags

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use aws_types::SdkConfig;
-use ringfence_dynamo::{Trust, sdk_config};
-use ringfence_http::{Http, HttpError, Reply, Signer, endpoint};
+use ringfence_aws::http::{Http, HttpError, Reply, Signer, endpoint};
+use ringfence_aws::{Trust, sdk_config};
 
 /// The time for a request and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(4);

@@ -1,6 +1,6 @@
 //! What the cause of a failure may say.
 
-use ringfence_function::bounded;
+use ringfence_lambda::bounded;
 
 /// The longest cause, in bytes.
 const CAUSE_BYTES_MAX: usize = 500;

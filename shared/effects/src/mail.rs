@@ -12,9 +12,9 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use lettre::message::header::{ContentType, HeaderName, HeaderValue};
 use lettre::message::{Mailbox, Message};
-use ringfence::{MailAddress, MailAddressError};
-use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
-use ringfence_function::Variables;
+use ringfence_aws::{CA_BUNDLE, Clock, Trust};
+use ringfence_core::{MailAddress, MailAddressError};
+use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed};
 
 use crate::cause::without_addresses;

@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use ringfence_dynamo::{Clock, Trust};
-use ringfence_function::bounded;
+use ringfence_aws::{Clock, Trust};
+use ringfence_lambda::bounded;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use aws_types::SdkConfig;
 use mailin::{Action, AuthMechanism, Handler, Response, SessionBuilder, response};
-use ringfence::{BoundaryId, SequencedEvent};
-use ringfence_dynamo::{Clock, Trust, sdk_config_of};
+use ringfence_aws::{Clock, Trust, sdk_config_of};
+use ringfence_core::{BoundaryId, SequencedEvent};
 use ringfence_reactors::Delivery;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;

@@ -15,9 +15,9 @@ use aws_smithy_runtime_api::client::dns::SharedDnsResolver;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use http::Uri;
-use ringfence_dynamo::{CA_BUNDLE, Clock, Trust};
-use ringfence_function::{Variables, bounded};
-use ringfence_http::{Http, HttpError, Reply};
+use ringfence_aws::http::{Http, HttpError, Reply};
+use ringfence_aws::{CA_BUNDLE, Clock, Trust};
+use ringfence_lambda::{Variables, bounded};
 use ringfence_reactors::{Delivery, Failed, PAUSES};
 
 use crate::key::id;
@@ -152,7 +152,7 @@ impl Webhook {
     /// What an answer means.
     fn judge(&self, status: u16, reply: Option<&Reply>) -> Result<(), Failed> {
         let body = reply.map(|reply| String::from_utf8_lossy(&reply.body));
-        let body = ringfence::visible(body.as_deref().unwrap_or_default().trim());
+        let body = ringfence_core::visible(body.as_deref().unwrap_or_default().trim());
         let cause = format!("the receiver answers {status}: {}", bounded(&body, CAUSE_BYTES_MAX));
         match status {
             200..300 => Ok(()),

@@ -1,7 +1,7 @@
 //! Reads the index backwards.
 
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
 use crate::entry::Entry;

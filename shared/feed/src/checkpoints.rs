@@ -5,8 +5,8 @@ use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::{
     AttributeValue, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
 };
-use ringfence::rfc3339;
-use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_core::rfc3339;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::{FeedError, failed};

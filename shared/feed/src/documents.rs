@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, LogKind};
+use ringfence_aws::{Clock, Item, Retry};
+use ringfence_core::{Consistency, Envelope, LogKind};
 use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
-use ringfence_dynamo::{Clock, Item, Retry};
 
 use crate::error::StreamError;
 use crate::news::{Found, bounded, dense};

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
 use crate::error::{FeedError, failed};

@@ -6,11 +6,11 @@
 
 use std::error::Error;
 
-use ringfence::{BoundaryId, LogKind, Metadata, SequencedEvent};
 use ringfence_aggregate_log::event_of_image as event_of_aggregate;
+use ringfence_aws::Item;
+use ringfence_core::{BoundaryId, LogKind, Metadata, SequencedEvent};
 use ringfence_dcb_log::event_of_image as event_of_dcb;
 use ringfence_document_log::{BodyError, Span, StreamName, TimelineEvent};
-use ringfence_dynamo::Item;
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;

@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId, LogError};
 use ringfence_aggregate_log::{AggregateError, KeyError};
+use ringfence_aws::{Failure, GaveUp};
+use ringfence_core::{BOUNDARY_BYTES_MAX, BoundaryId, LogError};
 use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
-use ringfence_dynamo::{Failure, GaveUp};
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{Entry, EntryError};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{SequencedEvent, Tag};
+use ringfence_core::{SequencedEvent, Tag};
 
 /// The events that a reader wants: those of one of the types, if any is named, and with all of the tags.
 /// For `try_filter` of a stream of entries.

@@ -3,8 +3,8 @@
 use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{BoundaryId, chain};
-use ringfence_dynamo::{Meter, Retry, Table};
+use ringfence_aws::{Meter, Retry, Table};
+use ringfence_core::{BoundaryId, chain};
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_dynamo::Meter;
+use ringfence_aws::Meter;
 
 use crate::checkpoint::{Checkpoint, EpochEntries};
 use crate::error::IndexError;

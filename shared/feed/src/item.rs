@@ -10,8 +10,8 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::BoundaryId;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::BoundaryId;
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{append_id_of, place_of};

@@ -1,7 +1,7 @@
 //! The layout of the index table.
 
 use aws_sdk_dynamodb::types::StreamViewType;
-use ringfence_dynamo::{TableLayout, number_key, text_key};
+use ringfence_aws::{TableLayout, number_key, text_key};
 
 use crate::item::{I, P};
 

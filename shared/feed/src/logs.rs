@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::LogKind;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, Range};
+use ringfence_aws::{Clock, Item, Retry};
+use ringfence_core::LogKind;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
-use ringfence_dynamo::{Clock, Item, Retry};
 
 use crate::documents;
 use crate::error::{IndexError, StreamError};

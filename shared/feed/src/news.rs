@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{Stream, TryStreamExt};
-use ringfence::LogKind;
-use ringfence_dynamo::{Item, attribute_bytes, item_bytes};
+use ringfence_aws::{Item, attribute_bytes, item_bytes};
+use ringfence_core::LogKind;
 
 use crate::entry::{event_of, slot_of};
 use crate::error::{IndexError, StreamError};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use aws_sdk_dynamodb::types::{Put, ReturnValuesOnConditionCheckFailure};
-use ringfence_dynamo::BATCH_KEYS_MAX;
+use ringfence_aws::BATCH_KEYS_MAX;
 
 use crate::checkpoint::Checkpoint;
 use crate::item::{P, Page, Progress};

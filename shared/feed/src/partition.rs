@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use ringfence::{BoundaryId, LogKind, SequencedEvent};
+use ringfence_aws::Item;
+use ringfence_core::{BoundaryId, LogKind, SequencedEvent};
 use ringfence_document_log::StreamName;
-use ringfence_dynamo::Item;
 
 /// Events that have one order: a partition of the DCB log, an aggregate, a document's stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
-use ringfence_dynamo::{Failure, Item, Retry};
+use ringfence_aws::{Failure, Item, Retry};
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use futures::stream::{StreamExt, iter};
-use ringfence::BOUNDARY_BYTES_MAX;
-use ringfence_dynamo::{Failure, Item, Retry, item_bytes};
+use ringfence_aws::{Failure, Item, Retry, item_bytes};
+use ringfence_core::BOUNDARY_BYTES_MAX;
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::append_id_of;

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::Update;
 use futures::stream::{StreamExt, TryStreamExt, iter};
-use ringfence_dynamo::{Failure, Item, Retry, Table};
+use ringfence_aws::{Failure, Item, Retry, Table};
 
 use crate::error::{FeedError, failed};
 use crate::item::{CHECKPOINT, Progress, progress_key};

@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Envelope, LogError, LogKind, chain};
 use ringfence_aggregate_log::AggregateError;
+use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
+use ringfence_core::{Envelope, LogError, LogKind, chain};
 use ringfence_document_log::{DocumentError, Head};
-use ringfence_dynamo::{BATCH_KEYS_MAX, Item, Retry};
 
 use crate::checkpoint::Checkpoint;
 use crate::entry::{Entry, append_id_of, at_of, event_of, name_of, place_of};

@@ -1,65 +1,27 @@
-//! From an outcome to an answer.
+//! An answer as HTTP.
 
-use ringfence::{Handled, Outcome};
-use ringfence_function::Problem;
 use serde_json::{Value, json};
 
-/// The answer to a command: a document, or the slice's rejection as a problem.
-pub(crate) fn of_handled(handled: Handled) -> Result<Value, Problem> {
-    match handled.outcome {
-        Outcome::Accepted(events) => {
-            let mut answer = json!({ "accepted": true, "events": events });
-            if handled.repeated {
-                answer["repeated"] = true.into();
-            }
-            Ok(answer)
-        }
-        Outcome::Rejected { rejected, events } => {
-            let mut problem = Problem::rejected(rejected);
-            if !events.is_empty() {
-                problem = problem.and("events", json!(events));
-            }
-            if handled.repeated {
-                problem = problem.and("repeated", true.into());
-            }
-            Err(problem)
-        }
+use crate::problem::Problem;
+
+/// The seconds after which to try a busy boundary again.
+const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// The answer as an API Gateway response, payload format 2.0.
+pub fn http(answer: Result<Value, Problem>) -> Value {
+    let (status, content_type, body) = match answer {
+        Ok(body) => (200, "application/json", body),
+        Err(problem) => (problem.status, "application/problem+json", problem.document()),
+    };
+    let mut headers = json!({ "content-type": content_type });
+    if matches!(status, 409 | 503) {
+        headers["retry-after"] = RETRY_AFTER_SECONDS.to_string().into();
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use ringfence::{EventRef, Rejected};
-
-    use super::*;
-
-    #[test]
-    fn a_rejection_names_the_events_that_it_leaves_and_says_if_it_is_a_repeat() {
-        let answer = |events, repeated| {
-            let rejection = json!({ "code": "IsLent", "has": "ada" });
-            let rejected = Rejected { message: "ada has it".to_owned(), rejection };
-            let outcome = Outcome::of(Some(rejected), events);
-            let handled =
-                Handled { outcome, attempts: 1, repeated, conflicts: vec![], written: vec![] };
-            of_handled(handled).unwrap_err().document()
-        };
-        let plain = json!({
-            "code": "IsLent",
-            "has": "ada",
-            "type": "urn:ringfence:problem:rejected",
-            "title": "The command is rejected",
-            "status": 422,
-            "detail": "ada has it",
-        });
-        assert_eq!(answer(vec![], false), plain);
-        let (event_type, partition) = ("Missed".to_owned(), "wish:saw%2Fbob".to_owned());
-        let events = vec![EventRef { event_type, partition, slot: 1 }];
-        let (left, again) = (answer(events.clone(), false), answer(events, true));
-        let missed = json!({ "type": "Missed", "partition": "wish:saw%2Fbob", "slot": 1 });
-        assert_eq!(left["events"][0], missed);
-        assert_eq!(left["code"], plain["code"]);
-        let mut repeated = left;
-        repeated["repeated"] = true.into();
-        assert_eq!(again, repeated);
-    }
+    json!({
+        "statusCode": status,
+        "headers": headers,
+        // A terminal shows its next output on a line of its own.
+        "body": format!("{body}\n"),
+        "isBase64Encoded": false,
+    })
 }

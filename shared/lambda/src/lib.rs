@@ -1,51 +1,33 @@
-//! A slice as a Lambda.
-//!
-//! `fn main() -> ExitCode { ringfence_lambda::run::<PlaceOrder>() }` is a whole function, on any of the
-//! logs. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
-//! event that the slice reacts to; `invocation.rs` tells them apart.
+//! The ground that every function stands on: how it starts, its variables, its problems and answers, its log, and the
+//! letters that it keeps for a person. It knows no slice and no log. A function that is not a slice is a [`Service`].
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-mod answer;
-mod function;
-mod hosted;
-mod invocation;
-mod json;
-mod serve;
-mod telemetry;
 #[cfg(test)]
-mod tests;
-mod unsettled;
-mod wording;
+extern crate ringfence_core as ringfence; // the derive macros name it so
 
-use ringfence::{Envelope, Slice};
-use ringfence_dynamo::Clock;
-use ringfence_function::{Issuers, Problem};
+mod answer;
+mod batch;
+mod bounded;
+mod config;
+#[cfg(feature = "letters")]
+mod letters;
+mod links;
+mod logs;
+mod principal;
+mod problem;
+mod service;
+pub mod slice;
+mod start;
 
-pub use hosted::{Hosted, QueuedCommand};
-pub use serve::{run, variables};
-pub use wording::plain;
-
-use crate::invocation::{Invocation, Payload, Surroundings};
-
-/// Reads a payload as the slice's function does that knows these issuers. Returns the commands that it leads to, each
-/// with its envelope, and carries out nothing.
-///
-/// # Errors
-/// The caller's answer, if the payload is refused.
-pub fn read<S: Slice>(
-    payload: &str,
-    issuers: &Issuers,
-    clock: &Clock,
-) -> Result<Vec<(S, Envelope)>, Problem> {
-    Ok(match Invocation::parse(&Payload::of(payload), issuers)? {
-        Invocation::Command(command, surroundings) => {
-            vec![(*command?, surroundings.envelope(S::NAME, clock))]
-        }
-        Invocation::Event(event, commands) => {
-            let with_envelope =
-                |(key, command)| (command, Surroundings::of_event(&event, S::NAME, key, clock));
-            commands.into_iter().map(with_envelope).collect()
-        }
-        Invocation::Replay(_) => Vec::new(),
-    })
-}
+pub use answer::http;
+pub use batch::{delivered, has_time, records, sequence_number};
+pub use bounded::bounded;
+pub use config::{ConfigError, VariableNames, Variables};
+#[cfg(feature = "letters")]
+pub use letters::{LetterQueue, Letters, MESSAGE_BYTES_MAX, letter, message};
+pub use links::Links;
+pub use logs::{LOGGED_BYTES_MAX, chain};
+pub use principal::{Issuers, principal};
+pub use problem::Problem;
+pub use service::{Call, Service, run, variables};
+pub use start::start;

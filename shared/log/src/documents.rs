@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 use futures::TryStreamExt;
-use ringfence::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
+use ringfence_aws::{Clock, Meter};
+use ringfence_core::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
 use ringfence_document_log::{
     Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
     DynamoStore, MemoryStore, Snapshot, Store, TipLimits, decode, handle, kit,
 };
-use ringfence_dynamo::{Clock, Meter};
 use serde::de::Error as _;
 use serde_json::{Error, Value};
 

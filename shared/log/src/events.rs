@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{
+use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
+use ringfence_aws::{Clock, Meter, Usage};
+use ringfence_core::{
     Access, Aggregates, Catalog, Consistency, Context, Counts, Current, Dcb, Decisions, Envelope,
     Extent, HandleError, Handled, MemoryLog, OnEvents, OnLog, Plan, Read, Reads, ReadsOf,
     SequencedEvent, Slice, State, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, AggregateTable, whole};
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
-use ringfence_dynamo::{Clock, Meter, Usage};
 use serde::de::Error as _;
 use serde_json::Error;
 
@@ -32,7 +32,7 @@ fn aggregate_log(table: &InTable, catalog: Catalog) -> AggregateLog {
 /// The catalog of a slice's context. It fails if the slice can't be on the log.
 fn catalog<S: Slice>() -> Result<Catalog, BoxError> {
     let catalog = S::Context::catalog()?;
-    ringfence::check::<S>(&catalog)?;
+    ringfence_core::check::<S>(&catalog)?;
     Ok(catalog)
 }
 
@@ -67,7 +67,7 @@ macro_rules! log {
             }
 
             fn check_in_memory() {
-                ringfence::kit::check_in_memory::<S>();
+                ringfence_core::kit::check_in_memory::<S>();
             }
 
             async fn rehearse(
@@ -124,7 +124,7 @@ async fn verify_aggregates(log: AggregateLog) -> Result<Vec<String>, BoxError> {
 /// The boundaries of the plans of all commands.
 fn by_plans<S: Slice>() -> BTreeMap<BoundaryShape, String> {
     let catalog = S::Context::catalog().ok();
-    let plans = catalog.and_then(|catalog| ringfence::plans::<S>(&catalog).ok());
+    let plans = catalog.and_then(|catalog| ringfence_core::plans::<S>(&catalog).ok());
     shapes(&plans.unwrap_or_default(), S::CONSISTENCY == Consistency::Strong)
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{Current, SequencedEvent};
+use ringfence_core::{Current, SequencedEvent};
 use serde_json::{Error, Value};
 
 /// A state that a log keeps beside the events, so that a decision need not read all of them.

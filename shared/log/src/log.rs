@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use ringfence::{Current, Envelope, LogName, OnLog, Slice};
-use ringfence_dynamo::{Clock, Meter};
+use ringfence_aws::{Clock, Meter};
+use ringfence_core::{Current, Envelope, LogName, OnLog, Slice};
 
 use crate::{BoundaryShape, InTable, KeptState, Rehearsed};
 

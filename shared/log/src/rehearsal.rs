@@ -6,13 +6,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use ringfence::{
+use ringfence_aggregate_log::AggregateLog;
+use ringfence_aws::{Intent, Meter, Usage};
+use ringfence_core::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef,
     HandleError, Handled, LogError, Place, Plan, Seen, SequencedEvent,
 };
-use ringfence_aggregate_log::AggregateLog;
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Intent, Meter, Usage};
 use serde::Serialize;
 
 /// What a command would do now.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ringfence::{Boundary, BoundaryId, Tag};
+use ringfence_core::{Boundary, BoundaryId, Tag};
 
 /// What boundaries have in common that differ in the values of their tags alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

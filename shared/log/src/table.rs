@@ -1,8 +1,8 @@
 //! Where a log is.
 
 use aws_sdk_dynamodb::Client;
+use ringfence_aws::Clock;
 use ringfence_document_log::TipLimits;
-use ringfence_dynamo::Clock;
 
 /// The table of a log.
 #[derive(Clone)]

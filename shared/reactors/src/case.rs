@@ -2,7 +2,7 @@
 
 use std::panic::Location;
 
-use ringfence::SequencedEvent;
+use ringfence_core::SequencedEvent;
 
 /// An event, and the effects that follow from it.
 pub struct ReactorCase<E> {

@@ -3,7 +3,7 @@
 use std::future::ready;
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence::BoundaryId;
+use ringfence_core::BoundaryId;
 use ringfence_feed::{Entry, Until};
 
 use crate::error::ReactorError;

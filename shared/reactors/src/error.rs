@@ -1,6 +1,6 @@
 //! Why a reactor stops.
 
-use ringfence_dynamo::{Failure, GaveUp};
+use ringfence_aws::{Failure, GaveUp};
 use ringfence_feed::FeedError;
 
 /// Why the events of a reactor's lanes can't be handled. That an effect fails is no such error: its lane waits.

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
-use ringfence::rfc3339;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::rfc3339;
 use ringfence_feed::Index;
-use ringfence_function::{Call, Service, Variables, chain};
+use ringfence_lambda::{Call, Service, Variables, chain};
 use serde_json::{Value, json};
 
 use crate::handler::{Handler, Outside};
@@ -17,7 +17,7 @@ use crate::{Reactor, ReactorError};
 
 /// Runs the reactor until Lambda ends the process. If it can't start, one line of the log says why.
 pub fn run<R: Reactor>() -> ExitCode {
-    ringfence_function::run::<ReactorFunction<R>>(())
+    ringfence_lambda::run::<ReactorFunction<R>>(())
 }
 
 /// The time before the deadline that a run leaves: for an effect that has begun, and for the answer.
@@ -42,8 +42,8 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     }
 
     async fn open((): (), (index, table, config): Self::Config) -> Result<Self, Error> {
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence_aws::client_from_env()?;
+        ringfence_aws::open(&client).await;
         let handler = Outside::new(R::open(config).await?)?;
         let table = ReactorTable::new(client.clone(), table, Clock::system());
         Ok(Self { lanes: Lanes { handler, index: Index::new(client, index), table } })

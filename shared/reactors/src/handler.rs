@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::{BoundaryId, CatalogError, Catalogs, Context, Reads, SequencedEvent};
+use ringfence_core::{BoundaryId, CatalogError, Catalogs, Context, Reads, SequencedEvent};
 
 use crate::{Delivery, Failed, InDoubt, Reactor, Starts};
 

@@ -10,8 +10,8 @@
 //! Places are checkpoints of the index for both kinds of lanes.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::BoundaryId;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::BoundaryId;
 use ringfence_feed::Checkpoint;
 use sha2::{Digest, Sha256};
 

@@ -3,8 +3,8 @@
 
 use std::panic::Location;
 
-use ringfence::kit::{BEGIN_MS, assert_same, fail};
-use ringfence::{
+use ringfence_core::kit::{BEGIN_MS, assert_same, fail};
+use ringfence_core::{
     BoundaryId, Catalogs, Context, LogKind, LogName, Metadata, NewEvent, Reads, SequencedEvent,
 };
 
@@ -93,7 +93,7 @@ pub fn check_reactor<R: Reactor>() {
 fn stored<R: Reactor>(mut event: SequencedEvent) -> SequencedEvent {
     R::Context::NAME.clone_into(&mut event.context);
     let kind = <R::Context as Context>::Log::KIND;
-    let catalog = ringfence::kit::catalog::<R::Context>();
+    let catalog = ringfence_core::kit::catalog::<R::Context>();
     if let (Some(schema), LogKind::Aggregates | LogKind::Documents) =
         (catalog.schema(&event.event_type), kind)
     {
@@ -101,7 +101,7 @@ fn stored<R: Reactor>(mut event: SequencedEvent) -> SequencedEvent {
         schema.leave_out_id(&id, &mut event.data);
         let name = match kind {
             LogKind::Aggregates => format!("{}#{id}", R::Context::NAME),
-            _ => ringfence::escape(&format!("{}-{id}", R::Context::NAME)),
+            _ => ringfence_core::escape(&format!("{}-{id}", R::Context::NAME)),
         };
         event.partition = BoundaryId::stored(name);
     }

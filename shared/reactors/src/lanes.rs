@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use ringfence::BoundaryId;
+use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Index};
 use tokio::time::{Instant, sleep};
 

@@ -8,8 +8,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
     TransactWriteItem,
 };
-use ringfence::BoundaryId;
-use ringfence_dynamo::{Failure, GaveUp, Item, Reason, Retry};
+use ringfence_aws::{Failure, GaveUp, Item, Reason, Retry};
+use ringfence_core::BoundaryId;
 
 use crate::error::{ReactorError, failed};
 use crate::item::{ParkedLane, Receipt, Unpark, number, parked_key, place, reader_key, text};

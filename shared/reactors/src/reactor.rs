@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt::Debug;
 
-use ringfence::{Context, Lane, Reads, SequencedEvent, chain};
-use ringfence_function::Variables;
+use ringfence_core::{Context, Lane, Reads, SequencedEvent, chain};
+use ringfence_lambda::Variables;
 use sha2::{Digest, Sha256};
 
 use crate::case::ReactorCase;
@@ -185,7 +185,7 @@ impl<'e> Delivery<'e> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::BoundaryId;
+    use ringfence_core::BoundaryId;
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, ReturnValuesOnConditionCheckFailure, Update};
-use ringfence::{BoundaryId, rfc3339};
-use ringfence_dynamo::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{Clock, Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_core::{BoundaryId, rfc3339};
 use ringfence_feed::Checkpoint;
 use tokio::sync::Mutex;
 

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use futures::StreamExt;
 use futures::future::join_all;
 use futures::stream::BoxStream;
-use ringfence::BoundaryId;
+use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Entry, FeedError};
 use tokio::time::timeout;
 

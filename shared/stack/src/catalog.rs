@@ -1,7 +1,7 @@
 //! The catalog of a context follows from its list.
 
-use ringfence::{Catalog, CatalogError, Context, Event, EventSchema, LogName, Slice, Writes};
-use ringfence_logs::Log;
+use ringfence_core::{Catalog, CatalogError, Context, Event, EventSchema, LogName, Slice, Writes};
+use ringfence_log::Log;
 
 use crate::{MemberList, Members, Visitor};
 

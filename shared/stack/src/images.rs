@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Context, Current, CurrentError, Reads, SequencedEvent};
-use ringfence_dynamo::{CodecError, item_of_image};
+use ringfence_aws::{CodecError, item_of_image};
+use ringfence_core::{Context, Current, CurrentError, Reads, SequencedEvent};
 use ringfence_feed::{EntryError, events_of_image};
 use serde_json::Value;
 

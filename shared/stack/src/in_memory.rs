@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use ringfence::kit::{BEGIN_MS, check_due, fail};
-use ringfence::{Context, Due, LogOf, Slice};
-use ringfence_dynamo::Clock;
-use ringfence_logs::Log;
+use ringfence_aws::Clock;
+use ringfence_core::kit::{BEGIN_MS, check_due, fail};
+use ringfence_core::{Context, Due, LogOf, Slice};
+use ringfence_log::Log;
 use ringfence_reactors::{Reactor, kit::check_reactor};
 
 use crate::{MemberList, Members, Visitor};

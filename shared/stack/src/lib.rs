@@ -5,6 +5,9 @@
 //! whatever a slice can do; [`Stack`] is what a walk finds in plain values.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod catalog;
 mod images;
 mod in_memory;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{
+use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
     Reads, ReadsOf, Slice, Writes, events_are_record,
 };
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_views::{Definition, View, project_views::Folded};
 

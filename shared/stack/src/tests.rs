@@ -1,6 +1,6 @@
 //! What is wrong with a list is an error at the start.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use serde_json::{Value, json};
 
@@ -159,7 +159,7 @@ fn records_of_the_tables_streams_are_read_context_by_context() {
         let read = images.read(&record).into_iter();
         let said = read.map(|read| match read {
             Ok((event, made)) => format!("{}: {made}", event.id()),
-            Err(error) => ringfence::chain(&error).to_string(),
+            Err(error) => ringfence_core::chain(&error).to_string(),
         });
         said.collect::<Vec<_>>()
     };

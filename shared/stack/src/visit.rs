@@ -1,8 +1,8 @@
 //! The walk over a stack.
 
-use ringfence::{Context, Due, Event, Slice};
-use ringfence_function::Service;
-use ringfence_logs::Log;
+use ringfence_core::{Context, Due, Event, Slice};
+use ringfence_lambda::Service;
+use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_views::View;
 

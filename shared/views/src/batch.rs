@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ringfence::{Catalogs, Current, CurrentError, chain};
+use ringfence_core::{Catalogs, Current, CurrentError, chain};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Reached, held_bytes};
 
 use crate::error::ViewError;

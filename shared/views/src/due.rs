@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put};
-use ringfence_dynamo::{Failure, GaveUp, Item, Meter, Retry, Table};
+use ringfence_aws::{Failure, GaveUp, Item, Meter, Retry, Table};
 use serde_json::Value;
 
 use crate::row::{Content, DUE_AT, DUE_IN, ID, VIEW, ViewTable, due_in, failed, key, partition};

@@ -1,7 +1,7 @@
 //! Why a view does not go on, or can't be read.
 
-use ringfence::NewerVersion;
-use ringfence_dynamo::GaveUp;
+use ringfence_aws::GaveUp;
+use ringfence_core::NewerVersion;
 use ringfence_feed::FeedError;
 
 use crate::generation::Generation;

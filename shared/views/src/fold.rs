@@ -1,8 +1,8 @@
 //! Folds events into one row, and says why it may have to be parked.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Current, LimitExceeded, LimitKind};
-use ringfence_dynamo::{CodecError, attribute_bytes, to_attribute};
+use ringfence_aws::{CodecError, attribute_bytes, to_attribute};
+use ringfence_core::{Current, LimitExceeded, LimitKind};
 use serde_json::Value;
 
 use crate::row::{Becomes, Content, ID_BYTES_MAX, Parked, ROW_BYTES_MAX, Stored};

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use ringfence::kit::{BEGIN_MS, assert_same, catalog, fail};
-use ringfence::{
+use ringfence_core::kit::{BEGIN_MS, assert_same, catalog, fail};
+use ringfence_core::{
     BoundaryId, Catalogs, Context, LogKind, LogName, Metadata, NewEvent, Principal, SequencedEvent,
     escape,
 };
@@ -149,7 +149,7 @@ pub fn sequenced(n: usize, ms: u64, event: NewEvent) -> SequencedEvent {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{Event as _, prelude::*};
+    use ringfence_core::{Event as _, prelude::*};
     use serde_json::json;
 
     use super::GivenEvents;

@@ -1,6 +1,6 @@
 //! The layout of the view table.
 
-use ringfence_dynamo::{IndexLayout, TableLayout, number_key, text_key};
+use ringfence_aws::{IndexLayout, TableLayout, number_key, text_key};
 
 use crate::due::DUE;
 use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};

@@ -13,12 +13,15 @@
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.
 //!
-//! A [`Due`](ringfence::Due) is folded as a view is. The rows that have a time are in an index of the table, from which a
+//! A [`Due`](ringfence_core::Due) is folded as a view is. The rows that have a time are in an index of the table, from which a
 //! [`DueReader`] lists those whose time has come.
 //!
 //! Architecture invariant: only the modules `row`, `registry` and `due` name the attributes of the view
 //! table's items; checkpoints are the feed's.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod batch;
 mod due;

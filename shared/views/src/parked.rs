@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::StreamExt;
-use ringfence_dynamo::{Attempts, Retry};
+use ringfence_aws::{Attempts, Retry};
 use ringfence_feed::{Checkpoint, Until};
 
 use crate::batch::Touched;

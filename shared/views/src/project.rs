@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::StreamExt;
-use ringfence::Catalogs;
-use ringfence_dynamo::{Clock, Meter, Retry, Table};
+use ringfence_aws::{Clock, Meter, Retry, Table};
+use ringfence_core::Catalogs;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, FeedError, Index, Reached, Until};
-use ringfence_function::Links;
+use ringfence_lambda::Links;
 
 use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};

@@ -9,10 +9,10 @@ mod round;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
-use ringfence::Catalogs;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::Catalogs;
 use ringfence_feed::Index;
-use ringfence_function::{Call, Service, Variables};
+use ringfence_lambda::{Call, Service, Variables};
 use serde_json::Value;
 
 use crate::project::Projector;
@@ -50,8 +50,8 @@ impl Service for ProjectViews {
 
     async fn open(folded: Folded, (index, table): (String, String)) -> Result<Self, Error> {
         let Folded { views, catalogs } = folded;
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence_aws::client_from_env()?;
+        ringfence_aws::open(&client).await;
         let clock = Clock::system();
         let index = Index::new(client.clone(), index);
         let projector = Projector::new(client, index, table, catalogs, clock.clone());

@@ -11,9 +11,9 @@ mod caller;
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_feed::Index;
-use ringfence_function::{Call, Issuers, Service, Variables};
+use ringfence_lambda::{Call, Issuers, Service, Variables};
 use serde_json::Value;
 
 use crate::read::ViewReader;
@@ -47,8 +47,8 @@ impl Service for QueryViews {
         views: Vec<Definition>,
         (index, table, issuers): Self::Config,
     ) -> Result<Self, Error> {
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence_aws::client_from_env()?;
+        ringfence_aws::open(&client).await;
         let index = Index::new(client.clone(), index);
         let reader = ViewReader::new(client, index, table, &views);
         Ok(Self { reader, issuers, clock: Clock::system() })

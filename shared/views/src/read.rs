@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence::BoundaryId;
-use ringfence_dynamo::{Item, Retry, Table};
+use ringfence_aws::{Item, Retry, Table};
+use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Checkpoints, Index};
 
 use crate::list::{ListPage, of_list};

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::builders::UpdateBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, TransactWriteItem, Update};
-use ringfence_dynamo::{Failure, GaveUp, Item, Retry};
+use ringfence_aws::{Failure, GaveUp, Item, Retry};
 use ringfence_feed::Checkpoint;
 
 use crate::error::ViewError;

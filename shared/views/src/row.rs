@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, Delete, Put, TransactWriteItem};
-use ringfence_dynamo::{
-    Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute,
-};
+use ringfence_aws::{Failure, GaveUp, Item, Reason, Retry, Table, attribute_bytes, from_attribute};
 use ringfence_feed::{Checkpoint, held_bytes};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! How far a view is, for people.
 
-use ringfence_dynamo::Meter;
+use ringfence_aws::Meter;
 use ringfence_feed::Reader;
 
 use crate::read::ViewReader;

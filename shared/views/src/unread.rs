@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem};
-use ringfence::rfc3339;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::rfc3339;
 use ringfence_feed::{Checkpoint, Reached};
 
 use crate::batch::{Batch, Touched};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
+use ringfence_core::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 

@@ -13,8 +13,8 @@ use catalog::add_product::AddProduct;
 use catalog::change_product_name::ChangeProductName;
 use futures::future::try_join_all;
 use ordering::place_order::PlaceOrder;
-use ringfence::Slice;
-use ringfence_dynamo::{Clock, Table};
+use ringfence_aws::{Clock, Table};
+use ringfence_core::Slice;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

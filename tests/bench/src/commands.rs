@@ -7,13 +7,13 @@ use catalog::{Money, ProductAdded, ProductCatalog, ProductId};
 use futures::future::BoxFuture;
 use ordering::CatalogProductSynced;
 use ordering::place_order::PlaceOrder;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::{Clock, Table};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, Appended, Context, Decisions, Envelope, EventLog, Metadata, NewEvent, Outcome,
     SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Clock, Table};
 
 use crate::bare::{self, Bare, METADATA, Way};
 use crate::measure::{Case, Side, runtime};

@@ -2,6 +2,8 @@
 //! SDK and of serde. The store repeats itself, so the figures are the client's. It takes a few
 //! minutes, most of them valgrind's, which counts instructions where it is installed.
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod bare;
 mod commands;
 mod instructions;

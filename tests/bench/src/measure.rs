@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use ringfence_dynamo::seed_thread;
+use ringfence_aws::seed_thread;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::{Builder, Runtime};
 

@@ -14,7 +14,7 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
 use aws_smithy_runtime_api::http::StatusCode;
 use aws_smithy_types::body::SdkBody;
-use ringfence_dynamo::seed_thread;
+use ringfence_aws::seed_thread;
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::thread;
 
 use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::{SharedHttpClient, http_client_fn};
-use ringfence_dynamo::Trust;
+use ringfence_aws::Trust;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use ringfence::{BoundaryId, SequencedEvent, prelude::*};
+use ringfence_core::{BoundaryId, SequencedEvent, prelude::*};
 use serde_json::{Value, json};
 
 use crate::measure::{Case, Side};
@@ -66,7 +66,7 @@ pub(crate) fn chain_of_three() -> Case {
         tags: Vec::new(),
         version: 1,
         data,
-        metadata: ringfence::Metadata::default(),
+        metadata: ringfence_core::Metadata::default(),
     };
     let copy = event.clone();
     let current = catalog.current(event.clone()).expect("its shape").into_event();

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use projects::{ClaimId, EdgeStarted};
-use ringfence::prelude::*;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::prelude::*;
+use ringfence_core::{
     Append, Appended, BoundaryId, Change, CommandRecord, Conflict, Consistency, Envelope, EventLog,
     EventRef, LogError, Metadata, Plan, Seen, SequencedEvent, StoreError,
 };
-use ringfence_dynamo::Clock;
 
 use crate::Mutant;
 use crate::weather::{LATENCY_MAX_MS, Weather};

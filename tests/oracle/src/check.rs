@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::{
     BoundaryId, EventRef, HandleError, LogError, Outcome, SequencedEvent, StoreError, Tag,
 };
-use ringfence_dynamo::Clock;
 use serde_json::Value;
 
 use crate::commands::Decision;

@@ -20,9 +20,9 @@ use projects::spawn_feature::SpawnFeature;
 use projects::{
     AgentId, ClaimId, Config, Convergence, EdgeRef, Kind, LEASE_MS_MIN, ReviewDecision, Status,
 };
-use ringfence::kit::id;
-use ringfence::{List, SequencedEvent};
-use ringfence_dynamo::Random;
+use ringfence_aws::Random;
+use ringfence_core::kit::id;
+use ringfence_core::{List, SequencedEvent};
 
 use crate::commands::{Command, name};
 

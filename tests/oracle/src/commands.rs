@@ -24,12 +24,12 @@ use projects::renew_claim::RenewClaim;
 use projects::reopen_edge::ReopenEdge;
 use projects::request_review::RequestReview;
 use projects::spawn_feature::SpawnFeature;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::Random;
+use ringfence_core::kit::id;
+use ringfence_core::{
     Catalog, CommandContext, Decisions, Envelope, EventLog, HandleError, Handled, NewEvent, Plan,
     Reads, ReadsOf, Rejected, Seen, SequencedEvent, Slice, State, Tag, Writes, handle,
 };
-use ringfence_dynamo::Random;
 use serde_json::Value;
 
 use crate::gates::{CloseGate, CloseHall, PassGate};

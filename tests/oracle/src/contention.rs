@@ -13,13 +13,13 @@ use std::thread;
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence::{
+use ringfence_aws::wire::{Director, Fault, Wire};
+use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_core::{
     Catalog, Context, Decisions, Envelope, Event, EventSchema, HandleError, Handled, LogError,
     Slice, StoreError, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::{Director, Fault, Wire};
-use ringfence_dynamo::{Clock, Random, seed_thread};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -190,12 +190,12 @@ pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2]
         let mut random = Random::new(&[seed, 2]);
         let mut all = [Ends::default(), Ends::default()];
         for product in 0..products {
-            let product_id: ProductId = ringfence::kit::id(&format!("p{product}"));
+            let product_id: ProductId = ringfence_core::kit::id(&format!("p{product}"));
             let add = AddProduct { product_id: product_id.clone() };
             run(log(), &catalog, add).await.0.expect("nobody is in its way");
             let orders = arrivals(&mut random, load.orders, seconds).into_iter().zip(0..).map(
                 |(start, n)| {
-                    let order_id = ringfence::kit::id(&format!("o{product}-{n}"));
+                    let order_id = ringfence_core::kit::id(&format!("o{product}-{n}"));
                     let order = PlaceOrder { order_id, product_ids: vec![product_id.clone()] };
                     after(start, run(log(), &catalog, order))
                 },

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::prelude::*;
-use ringfence::{Event, id_type};
+use ringfence_core::prelude::*;
+use ringfence_core::{Event, id_type};
 use serde::{Deserialize, Serialize};
 
 id_type!(GateId, "names a gate");

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures::TryStreamExt;
-use ringfence::kit::id;
-use ringfence::{Catalog, Context, Envelope, NewEvent, SequencedEvent};
+use ringfence_aws::wire::{Director, Fault, Wire};
+use ringfence_aws::{Clock, Units};
+use ringfence_core::kit::id;
+use ringfence_core::{Catalog, Context, Envelope, NewEvent, SequencedEvent};
 use ringfence_dcb_log::{DcbLog, Imported};
-use ringfence_dynamo::wire::{Director, Fault, Wire};
-use ringfence_dynamo::{Clock, Units};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 

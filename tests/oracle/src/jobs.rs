@@ -12,8 +12,8 @@ use ordering::cancel_order::CancelOrder;
 use ordering::order_product::OrderProduct;
 use ordering::place_order::PlaceOrder;
 use ordering::sync_catalog_product::SyncCatalogProduct;
-use ringfence::kit::id;
-use ringfence_dynamo::Random;
+use ringfence_aws::Random;
+use ringfence_core::kit::id;
 
 use crate::claims;
 use crate::commands::{Command, name};

@@ -9,6 +9,8 @@
 //! Architecture invariant: the oracle trusts the store's order of effects, the plan of a command and the pure
 //! functions of its slice, and nothing that the log under test says of itself.
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod broken;
 mod check;
 pub mod claims;

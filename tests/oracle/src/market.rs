@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::{Event, id_type, prelude::*};
+use ringfence_core::{Event, id_type, prelude::*};
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");

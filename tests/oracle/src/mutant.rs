@@ -1,6 +1,6 @@
 //! Ways in which a log can be wrong, or what decides on it. Each must be noticed, or the oracle sees nothing.
 
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::wire::{Edit, Fault};
 use serde_json::Value;
 
 use crate::Subject;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use ringfence::{Boundary, Tag};
-use ringfence_dynamo::Random;
+use ringfence_aws::Random;
+use ringfence_core::{Boundary, Tag};
 
 /// Sets of tags that one seed makes.
 pub const SEED_SETS: u64 = 10_000;

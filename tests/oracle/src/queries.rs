@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_core::{
     Append, Appended, Catalog, Consistency, Envelope, EventLog, LogError, MemoryLog, Name,
     NewEvent, Page, Place, Plan, PlanError, Query, QueryItem, Reading, Seen, SequencedEvent, Tag,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Random, seed_thread};
 use ringfence_local::engine::Engine;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Catalog, Filing, NewEvent, SequencedEvent};
+use ringfence_core::{Catalog, Filing, NewEvent, SequencedEvent};
 use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use ringfence::{Catalog, EventSchema, NewEvent, Query, QueryItem, TagSchema, Upcasts};
+use ringfence_core::{Catalog, EventSchema, NewEvent, Query, QueryItem, TagSchema, Upcasts};
 
 fn tag(key: &'static str) -> TagSchema {
     let partition = false;

@@ -1,6 +1,6 @@
 //! The table of the events with those beside it, and when every schedule begins.
 
-use ringfence::Catalog;
+use ringfence_core::Catalog;
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 

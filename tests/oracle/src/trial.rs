@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence::Outcome;
-use ringfence_dynamo::seed_thread;
+use ringfence_aws::seed_thread;
+use ringfence_core::Outcome;
 use tokio::time::sleep;
 
 use crate::check::check;

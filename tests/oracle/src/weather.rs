@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::{Director, Edit, Fault};
+use ringfence_aws::Random;
+use ringfence_aws::wire::{Director, Edit, Fault};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

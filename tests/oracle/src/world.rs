@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Clock, Random};
+use ringfence_core::{
     Catalog, CommandContext, Context, Envelope, EventRef, HandleError, Handled, Metadata, Outcome,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Random};
 use ringfence_local::engine::Engine;
 use tokio::time::{sleep, timeout};
 

@@ -1,6 +1,6 @@
 //! An account and its rules, which are the same on every log.
 
-use ringfence::{id_type, prelude::*};
+use ringfence_core::{id_type, prelude::*};
 use serde::{Deserialize, Serialize};
 
 id_type!(AccountId, "names an account");

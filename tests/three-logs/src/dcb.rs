@@ -11,7 +11,7 @@ pub mod transfer;
 #[path = "slices/withdraw.rs"]
 pub mod withdraw;
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use crate::account::{Deposited, Opened, Withdrawn};
 

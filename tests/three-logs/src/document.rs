@@ -9,7 +9,7 @@ pub mod open;
 #[path = "slices/withdraw.rs"]
 pub mod withdraw;
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 
 use crate::account::{Account, Deposited, Opened, Withdrawn};

@@ -6,6 +6,8 @@
 
 #![expect(clippy::duplicate_mod, reason = "the slices are the same on each log")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 pub mod account;
 pub mod aggregate;
 pub mod dcb;

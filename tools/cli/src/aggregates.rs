@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use ringfence_aggregate_log::{AggregateDefect, AggregateReport, AggregateTable};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use serde_json::{Value, json};
 
 use crate::layout::Layout;

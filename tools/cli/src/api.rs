@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use ringfence_http::{Http, HttpError, Signer};
+use ringfence_aws::http::{Http, HttpError, Signer};
 use serde_json::Value;
 use tokio::time::timeout;
 

@@ -7,15 +7,15 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aggregate_log::{AggregateKey, Range};
+use ringfence_aws::Clock;
+use ringfence_core::{
     Access, Boundary, BoundaryId, Clause, Consistency, Envelope, Page, Plan, Query, QueryItem,
     Read, Reading, SequencedEvent,
 };
-use ringfence_aggregate_log::{AggregateKey, Range};
 use ringfence_dcb_log::BoundaryStanding;
 use ringfence_document_log::{Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::Clock;
-use ringfence_logs::BoundaryShape;
+use ringfence_log::BoundaryShape;
 use serde::{Serialize, Serializer};
 
 use crate::Lists;

@@ -9,8 +9,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
-use ringfence_dynamo::Retry;
-use ringfence_tables::{StackTable, TableDefect, compare, legacy_table, properties_of, tables_of};
+use ringfence_aws::Retry;
+use ringfence_template::{
+    StackTable, TableDefect, compare, legacy_table, properties_of, tables_of,
+};
 use serde_json::{Value, json};
 
 use crate::Lists;

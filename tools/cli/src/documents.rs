@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use anyhow::{Error, Result};
 use clap::Args;
 use futures::TryStreamExt;
-use ringfence::Envelope;
+use ringfence_aws::Clock;
+use ringfence_core::Envelope;
 use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, StreamDefect, StreamName};
-use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
 use crate::layout::Layout;

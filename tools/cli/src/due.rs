@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
-use ringfence::LogKind;
-use ringfence_deadlines::{Sweep, Swept};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::LogKind;
+use ringfence_services::deadlines::{Sweep, Swept};
 use serde_json::json;
 
 use crate::Lists;

@@ -8,7 +8,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use ringfence::rfc3339;
+use ringfence_core::rfc3339;
 use ringfence_dcb_log::{DcbLog, DcbReport, Difference, FenceDefect, VerifyOptions, VerifyStage};
 use serde_json::{Value, json};
 

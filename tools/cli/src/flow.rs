@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use ringfence::{Origin, Traceparent};
+use ringfence_core::{Origin, Traceparent};
 use ringfence_feed::Entry;
-use ringfence_spans::TraceSpan;
+use ringfence_services::spans::TraceSpan;
 
 /// The commands of a flow, by the order of their first events.
 pub struct Flow {
@@ -198,7 +198,7 @@ fn tree(commands: &[FlowCommand]) -> (Vec<usize>, HashMap<String, Vec<usize>>) {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, Metadata, SequencedEvent};
+    use ringfence_core::{BoundaryId, Metadata, SequencedEvent};
     use ringfence_feed::Checkpoint;
 
     use super::*;

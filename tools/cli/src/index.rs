@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence::{Catalog, LogKind};
+use ringfence_core::{Catalog, LogKind};
 use ringfence_feed::{CompareStage, IndexDefect, IndexReport, Indexer, Partition};
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! JSON that a person may have written. An error names the field and what it takes, and no type of the program.
 
 use anyhow::{Error, Result, anyhow};
-use ringfence::json::{JsonError, LEVELS_MAX, read};
-use ringfence_lambda::plain;
+use ringfence_core::json::{JsonError, LEVELS_MAX, read};
+use ringfence_lambda::slice::plain;
 use serde::de::DeserializeOwned;
 
 /// Reads a text of JSON. `whole` names it for a person.

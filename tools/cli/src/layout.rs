@@ -4,12 +4,12 @@
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::TableDescription;
-use ringfence::{Consistency, Envelope};
+use ringfence_aws::{Clock, Retry, Table};
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::attributes::P;
 use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
-use ringfence_dynamo::{Clock, Retry, Table};
 use ringfence_feed::{Checkpoint, Index};
-use ringfence_tables::{keys_of, properties_of};
+use ringfence_template::{keys_of, properties_of};
 
 /// The index of first events, whose key tells the two layouts of Castore apart.
 const INITIAL_EVENTS: &str = "initialEvents";
@@ -83,7 +83,7 @@ impl Layout {
     }
 
     /// Fails, and says what the table is, if it is of another layout that is known. What other tables lack,
-    /// [`ringfence_tables::compare`] says.
+    /// [`ringfence_template::compare`] says.
     pub(crate) async fn check_known(self, client: &Client, table: &str) -> Result<()> {
         match (self, Self::find(client, table).await?.0) {
             (Self::Aggregates, Some(Self::AggregatesOfOneStore)) | (_, None) => Ok(()),

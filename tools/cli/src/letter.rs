@@ -5,12 +5,12 @@ use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail};
-use ringfence::{BoundaryId, LogKind};
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{BoundaryId, LogKind};
 use ringfence_document_log::StreamName;
-use ringfence_dynamo::ms_of_rfc3339;
 use ringfence_feed::Partition;
-use ringfence_lambda::QueuedCommand;
-use ringfence_topic::TopicEntry;
+use ringfence_lambda::slice::QueuedCommand;
+use ringfence_services::topic::TopicEntry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

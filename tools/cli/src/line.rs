@@ -1,9 +1,9 @@
 //! An event as a line of JSON: what `tail --json` prints, and what an export has.
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence::{BoundaryId, Metadata, SequencedEvent, Tag};
 use ringfence_aggregate_log::VERSION_MAX;
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{BoundaryId, Metadata, SequencedEvent, Tag};
 use ringfence_feed::Entry;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
-use ringfence::{CatalogError, Current, LogKind, SequencedEvent};
-use ringfence_deadlines::Deadlines;
+use ringfence_core::{CatalogError, Current, LogKind, SequencedEvent};
 use ringfence_feed::{Entry, FeedError};
 use ringfence_new::near;
 use ringfence_schemas::{Contract, Lock, PayloadTags, Readers, present};
+use ringfence_services::deadlines::Deadlines;
 use ringfence_stack::{ContextInfo, Members, Stack};
 use serde_json::json;
 

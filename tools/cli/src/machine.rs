@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
-use ringfence_dynamo::{CA_BUNDLE, Trust};
-use ringfence_http::{Http, Signer};
+use ringfence_aws::http::{Http, Signer};
+use ringfence_aws::{CA_BUNDLE, Trust};
 
 /// What the environment says for the clients of all services: Region, credentials, endpoints.
 ///

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::process::{ExitCode, exit};
 
 use clap::Args;
-use ringfence::{visible, visible_lines};
+use ringfence_core::{visible, visible_lines};
 use serde::Serialize;
 
 use crate::progress;
@@ -66,7 +66,7 @@ impl Output {
 
 /// Writes a line of a report for people.
 macro_rules! write_line {
-    ($f:expr, $($part:tt)*) => { ::std::writeln!($f, "{}", ::ringfence::visible(&::std::format!($($part)*))) };
+    ($f:expr, $($part:tt)*) => { ::std::writeln!($f, "{}", ::ringfence_core::visible(&::std::format!($($part)*))) };
 }
 pub(crate) use write_line;
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use ringfence::visible;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::visible;
 use ringfence_views::{Definition, Parked, Projector};
 use serde_json::{Value, json};
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use ringfence::Tag;
+use ringfence_core::Tag;
 use ringfence_feed::{Checkpoint, CheckpointError, Filter, Index};
 use ringfence_new::near;
 use ringfence_stack::Stack;

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr};
 
-use ringfence::visible;
+use ringfence_core::visible;
 
 pub(crate) fn show(done: impl Display) {
     if stderr().is_terminal() {

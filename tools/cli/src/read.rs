@@ -12,14 +12,14 @@ use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use clap::Args;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence::{
+use ringfence_aggregate_log::{AggregateError, AggregateKey, Range};
+use ringfence_aws::{BATCH_KEYS_MAX, Clock, Meter};
+use ringfence_core::{
     Access, BoundaryId, Consistency, Envelope, LogError, LogKind, Page, Place, PlanError, Query,
     QueryItem, Read, Reading, SequencedEvent, visible,
 };
-use ringfence_aggregate_log::{AggregateError, AggregateKey, Range};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{BodyError, Direction, DocumentError, DocumentLog, StreamName};
-use ringfence_dynamo::{BATCH_KEYS_MAX, Clock, Meter};
 use ringfence_feed::Partition;
 use ringfence_stack::ContextInfo;
 use serde_json::json;

@@ -3,9 +3,9 @@
 use std::fmt::{self, Display, Formatter};
 
 use anyhow::{Context, Result, ensure};
-use ringfence::{CommandContext, Envelope, Metadata, NewEvent};
+use ringfence_aws::Clock;
+use ringfence_core::{CommandContext, Envelope, Metadata, NewEvent};
 use ringfence_dcb_log::{DcbLog, Imported};
-use ringfence_dynamo::Clock;
 
 use crate::progress;
 

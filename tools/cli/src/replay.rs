@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::{StreamExt, TryStreamExt};
 use ringfence_feed::{self as feed, Checkpoint, Checkpoints, Filter, Until};
-use ringfence_topic::{Topic, TopicEntry};
+use ringfence_services::topic::{Topic, TopicEntry};
 use serde_json::{Value, json};
 
 use crate::Lists;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use ringfence_tables::{StackTable, document, legacy_table, tables_of, template};
+use ringfence_template::{StackTable, document, legacy_table, tables_of, template};
 
 use crate::Lists;
 use crate::out;
@@ -101,8 +101,8 @@ fn compared(path: &Path, tables: &[StackTable], fix: bool) -> Result<ExitCode> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::Catalog;
-    use ringfence_dynamo::{IndexLayout, number_key, text_key};
+    use ringfence_aws::{IndexLayout, number_key, text_key};
+    use ringfence_core::Catalog;
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use aws_config::SdkConfig;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use ringfence::visible;
-use ringfence_http::{Http, Reply, Signer, endpoint};
+use ringfence_aws::http::{Http, Reply, Signer, endpoint};
+use ringfence_core::visible;
 use tokio::time::{sleep, timeout};
 
 use crate::machine::http;

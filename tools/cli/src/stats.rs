@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use ringfence::{rfc3339, visible};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{rfc3339, visible};
 use serde::Serialize;
 
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};

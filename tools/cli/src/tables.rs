@@ -4,11 +4,11 @@ use anyhow::{Context, Result};
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
-use ringfence::{Catalog, LogKind};
 use ringfence_aggregate_log::AggregateTable;
+use ringfence_aws::{Clock, client_of};
+use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_dynamo::{Clock, client_of};
 use ringfence_feed::{Checkpoint, FeedError, Index, Logs};
 
 use crate::layout::Layout;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::Args;
 use futures::StreamExt;
-use ringfence::SequencedEvent;
+use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 
 use crate::Lists;

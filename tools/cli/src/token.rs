@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{ArgGroup, Args};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_stack::Stack;
 use ringfence_token::{AUDIENCE, ISSUER, TokenKey, token_cases};
 use serde_json::json;

@@ -8,8 +8,10 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use aws_config::SdkConfig;
 use futures::future::join;
-use ringfence_dynamo::Retry;
-use ringfence_topic::{Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Verdict};
+use ringfence_aws::Retry;
+use ringfence_services::topic::{
+    Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Verdict,
+};
 
 /// How often a call is sent at most: half a minute in all, after which a person should look.
 const SENDS_MAX: u32 = 30;
@@ -74,7 +76,7 @@ async fn put(
     let mut attempts = Retry::default().attempts_max(SENDS_MAX).start();
     loop {
         let call: Vec<&TopicEntry> = left.iter().map(|place| &entries[*place]).collect();
-        let verdicts = ringfence_topic::put(bus, &call).await;
+        let verdicts = ringfence_services::topic::put(bus, &call).await;
         let mut later = None;
         let mut put_off = Vec::new();
         for (place, verdict) in left.into_iter().zip(verdicts) {

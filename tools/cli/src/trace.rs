@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::rfc3339;
+use ringfence_core::rfc3339;
 use ringfence_feed::{Entry, Until};
-use ringfence_spans::{TraceSpan, document};
+use ringfence_services::spans::{TraceSpan, document};
 use serde_json::{Value, json};
 
 use crate::flow::{Flow, FlowRow};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_feed::Checkpoint;
 use ringfence_views::{Definition, Generation, Projector, Step};
 use serde_json::json;

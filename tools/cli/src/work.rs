@@ -7,12 +7,12 @@ use anyhow::{Context, Result, bail};
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
-use ringfence::{Catalog, Consistency, Envelope, LogKind};
+use ringfence_aws::{Item, Retry, Table};
+use ringfence_core::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
-use ringfence_dynamo::{Item, Retry, Table};
 use ringfence_feed::{Indexer, Partition};
-use ringfence_queue::queue_command;
-use ringfence_topic::{Topic, TopicEntry, TopicEntryError};
+use ringfence_services::queue::queue_command;
+use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::{Value, json};
 
 use crate::kept::{Kept, LetterBox};
@@ -266,7 +266,7 @@ impl Does {
 mod tests {
     use std::sync::Arc;
 
-    use ringfence_dynamo::wire::Wire;
+    use ringfence_aws::wire::Wire;
 
     use super::*;
     use crate::tables::StreamTables;

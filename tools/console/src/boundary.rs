@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Query, State};
 use maud::{Markup, html};
-use ringfence::{Boundary, BoundaryId, SequencedEvent};
+use ringfence_core::{Boundary, BoundaryId, SequencedEvent};
 
 use crate::events::time;
 use crate::frame::{self, Problem, encoded, given, slice_url, url};

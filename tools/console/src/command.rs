@@ -4,8 +4,8 @@
 mod tests;
 
 use maud::{Markup, html};
-use ringfence::json;
-use ringfence::storable::LEVELS_MAX;
+use ringfence_core::json;
+use ringfence_core::storable::LEVELS_MAX;
 use ringfence_schemas::Shape;
 use serde_json::{Map, Value as Json};
 

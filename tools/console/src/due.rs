@@ -3,8 +3,8 @@
 use anyhow::Result;
 use futures::future::try_join_all;
 use maud::html;
-use ringfence::{rfc3339, visible};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{rfc3339, visible};
 use ringfence_views::{DUE_LATE_MS, DUE_PAGE_MAX, Definition, DueNote, DueReader, DueStanding};
 
 use crate::part::Part;

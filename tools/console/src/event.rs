@@ -6,7 +6,7 @@ use axum::extract::{Query, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use maud::{Markup, html};
-use ringfence::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
+use ringfence_core::{BoundaryId, Origin, SequencedEvent, visible, visible_lines};
 use ringfence_feed::{Checkpoint, Entry, Index};
 use ringfence_stack::Stack;
 

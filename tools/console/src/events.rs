@@ -10,7 +10,7 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
-use ringfence::{SequencedEvent, visible};
+use ringfence_core::{SequencedEvent, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 
 use crate::filter::{Filter, Form};

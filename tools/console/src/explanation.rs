@@ -1,7 +1,7 @@
 //! What a command would do, for a page.
 
 use maud::{Markup, html};
-use ringfence::visible;
+use ringfence_core::visible;
 
 use crate::frame::{boundary_url, encoded};
 use ringfence_cli::explain::{Explanation, ReadBoundary, Writing, Written, counted};

@@ -1,8 +1,8 @@
 //! Which events a page shows: the fields of its form, which are also parameters of its URL.
 
 use maud::{Markup, html};
-use ringfence::SequencedEvent;
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::SequencedEvent;
 use ringfence_stack::Stack;
 
 use crate::frame::{Problem, boundary_url, url};
@@ -21,7 +21,7 @@ pub(crate) struct Form {
 /// What the form asks for.
 pub(crate) struct Filter {
     form: Form,
-    tag: Option<ringfence::Tag>,
+    tag: Option<ringfence_core::Tag>,
     since_ms: Option<u64>,
     until_ms: Option<u64>,
 }
@@ -102,7 +102,7 @@ impl Filter {
     /// A field can't be understood.
     pub(crate) fn of(form: Form) -> Result<Self, Problem> {
         let tag = match form.tag.split_once(':') {
-            Some((key, value)) => Some(ringfence::Tag::new(key.to_owned(), value)),
+            Some((key, value)) => Some(ringfence_core::Tag::new(key.to_owned(), value)),
             None if form.tag.is_empty() => None,
             None => return Err(Problem::bad("tag: write key:value, such as orderId:ord-1.")),
         };
@@ -142,7 +142,7 @@ fn time(field: &str, text: &str) -> Result<Option<u64>, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, Metadata};
+    use ringfence_core::{BoundaryId, Metadata};
     use serde_json::Value;
 
     use super::*;

@@ -3,9 +3,9 @@
 
 use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
-use ringfence::{SequencedEvent, rfc3339, visible};
 use ringfence_cli::flow::{Flow, FlowCommand, FlowRow};
 use ringfence_cli::listed;
+use ringfence_core::{SequencedEvent, rfc3339, visible};
 use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 

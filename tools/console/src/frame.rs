@@ -8,8 +8,8 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, PreEscaped, Render, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ringfence::visible_lines;
-use ringfence_dynamo::{Meter, Units};
+use ringfence_aws::{Meter, Units};
+use ringfence_core::visible_lines;
 use ringfence_feed::FeedError;
 use ringfence_reactors::ReactorError;
 use ringfence_views::ViewError;
@@ -170,8 +170,8 @@ pub(crate) fn given<'a>(parameters: &'a [(String, String)], name: &str) -> Optio
 }
 
 /// The boundary of a tag.
-pub(crate) fn tag_url(tag: &ringfence::Tag) -> String {
-    boundary_url(ringfence::BoundaryId::tag(&tag.key, &tag.value).as_str())
+pub(crate) fn tag_url(tag: &ringfence_core::Tag) -> String {
+    boundary_url(ringfence_core::BoundaryId::tag(&tag.key, &tag.value).as_str())
 }
 
 /// The page of a boundary, by its id.

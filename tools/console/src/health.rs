@@ -7,8 +7,8 @@ use anyhow::Result;
 use axum::extract::{Query, State};
 use futures::future::{join5, try_join_all};
 use maud::{Markup, html};
-use ringfence::{rfc3339, visible};
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{rfc3339, visible};
 use ringfence_feed::Reader;
 use ringfence_views::{Registered, ViewStanding};
 

@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use futures::future::try_join_all;
 use maud::{Markup, html};
-use ringfence::{BoundaryId, rfc3339, visible};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{BoundaryId, rfc3339, visible};
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 

@@ -9,7 +9,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use futures::future::join_all;
 use maud::{Markup, html};
-use ringfence::visible_lines;
+use ringfence_core::visible_lines;
 
 use crate::events::cut;
 use crate::frame::{Path, Problem, encoded, given, url};

@@ -40,9 +40,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::{get, post};
 use clap::{Args, Subcommand};
+use ringfence_aws::{Clock, sdk_config_of};
 use ringfence_cli::machine::sdk_config;
 use ringfence_cli::{Lists, Own, say};
-use ringfence_dynamo::{Clock, sdk_config_of};
 use ringfence_stack::Members;
 use tokio::net::TcpListener;
 

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::Client;
 use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_feed::{Checkpoints, Entry, Index};
 use ringfence_views::{DueReader, Projector, ViewReader};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::extract::{Form, Query, State};
 use maud::{Markup, html};
-use ringfence::{Lane, visible};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{Lane, visible};
 use ringfence_stack::{ContextInfo, SliceInfo};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

@@ -8,7 +8,7 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures::{Stream, StreamExt, stream};
 use maud::{Markup, html};
-use ringfence::visible_lines;
+use ringfence_core::visible_lines;
 use serde_json::json;
 
 use crate::frame::{self, Problem};

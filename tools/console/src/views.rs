@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Redirect};
 use futures::future::try_join_all;
 use maud::{Markup, html};
-use ringfence::visible_lines;
+use ringfence_core::visible_lines;
 use ringfence_feed::{Checkpoint, FeedError, Index, Reader};
 use ringfence_views::query_views::{Ask, Asked, token};
 use ringfence_views::{Content, Definition, Parked, Registered, Shown, ViewRead, ViewStanding};

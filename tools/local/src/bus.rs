@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use ringfence::json;
+use ringfence_core::json;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;

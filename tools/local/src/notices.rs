@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::{StreamExt, stream, stream::BoxStream};
-use ringfence::chain;
+use ringfence_core::chain;
 use serde_json::Value;
 use tokio::sync::broadcast::{self, error::RecvError};
 

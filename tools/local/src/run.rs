@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
-use ringfence::{visible, visible_lines};
+use ringfence_core::{visible, visible_lines};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::{

@@ -11,7 +11,7 @@ use axum::{
     routing::get,
 };
 use chrono::SecondsFormat;
-use ringfence::chain;
+use ringfence_core::chain;
 use serde::Deserialize;
 
 use crate::buckets::{BucketError, Buckets};

@@ -122,7 +122,7 @@ fn sqs(url: &str) -> aws_sdk_sqs::Client {
         ("AWS_ENDPOINT_URL", url),
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let config = ringfence_dynamo::sdk_config_of(variables.into()).expect("a configuration");
+    let config = ringfence_aws::sdk_config_of(variables.into()).expect("a configuration");
     aws_sdk_sqs::Client::new(&config)
 }
 

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<__context__::__module__::__Slice__>()
+    ringfence::run::<__context__::__module__::__Slice__>()
 }

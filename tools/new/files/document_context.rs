@@ -4,21 +4,13 @@ mod events;
 
 use ringfence::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use ringfence_stack::{MemberList, Members, Visitor};
 use serde::{Deserialize, Serialize};
 
 pub use events::*;
 
-/// The context.
-pub struct __Context__;
-
-impl Context for __Context__ {
-    const NAME: &'static str = "__name__";
-    type Log = Documents<__Context__State>;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
+ringfence::context! {
+    /// The context.
+    pub __Context__, "__name__" on Documents<__Context__State>;
 }
 
 /// What the events of a document amount to.
@@ -40,13 +32,4 @@ impl State for __Context__State {
 
 impl Document for __Context__State {
     const ACCESS: AccessStrategy<Self> = AccessStrategy::Snapshot(Snapshot::named("__Context__Snapshot"));
-}
-
-impl Members for __Context__ {
-    fn list(_list: &mut MemberList<impl Visitor>) {}
-}
-
-#[test]
-fn the_cases_of___snake___hold() {
-    ringfence_stack::check_cases_in_memory::<__Context__>();
 }

@@ -1,7 +1,7 @@
 //! __view__: how often something happened. One row for each `__idJson__` of `__Event__`.
 
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 /// The view.
@@ -44,7 +44,7 @@ __streams__
 
 #[test]
 fn a_row_counts_its_events() {
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
     use serde_json::json;
 
 __test__

@@ -1,6 +1,6 @@
 //! Changes to the text of files. What a person wrote around them stays as it is.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 /// Inserts a line before the first of `lines` that sorts after it, else after the last of them. `key` says by
 /// what a line is sorted, and is `None` for a line of another kind.
@@ -62,30 +62,30 @@ pub(crate) fn add_view_module(text: &str, module: &str) -> Result<String> {
     Ok(text.replacen(&format!("{last}\n"), &views, 1))
 }
 
-/// Adds a member, such as `.slice::<x::X>()`, to the list of a context or of the stack, after its last of that kind.
+/// Adds a member, such as `slice x::X;`, to the declaration of a context or of the stack, after its last of that kind.
 pub(crate) fn add_member(text: &str, kind: &str, member: &str) -> Result<String> {
-    let call = format!(".{kind}::<{member}>()");
-    if text.contains(&call) {
+    let line = format!("    {kind} {member};\n");
+    let missing =
+        || format!("finds no declaration: write `{kind} {member};` into `ringfence::context!`");
+    let begin = text.find("ringfence::context! {\n").or_else(|| text.find("ringfence::stack! {\n"));
+    let begin = begin.with_context(missing)?;
+    let end = begin + text[begin..].find("\n}\n").with_context(missing)? + 1;
+    let declaration = &text[begin..end];
+    if declaration.contains(&line) {
         return Ok(text.to_owned());
     }
-    let own = text.rfind(&format!(".{kind}::<"));
-    // Views come after the slices, and so do dues.
-    let before = || if ["view", "due"].contains(&kind) { text.rfind(".slice::<") } else { None };
-    if let Some(last) = own.or_else(before) {
-        let end = text[last..].find("()").context("a member of the list has no `()`")?;
-        let (before, after) = text.split_at(last + end + 2);
-        return Ok(format!("{before}\n            {call}{after}"));
-    }
-    let empty = "fn list(_list: &mut MemberList<impl Visitor>) {}";
-    if text.contains(empty) {
-        let body =
-            format!("fn list(list: &mut MemberList<impl Visitor>) {{\n        list{call};\n    }}");
-        return Ok(text.replacen(empty, &body, 1));
-    }
-    match ["list.view::<", "list.function::<"].iter().any(|first| text.contains(first)) {
-        true => Ok(text.replacen("list.", &format!("list{call}\n            ."), 1)),
-        false => bail!("finds no list: write `{call}` into `fn list`"),
-    }
+    let last = |kind: &str| {
+        let at = declaration.rfind(&format!("\n    {kind} "))? + 1;
+        Some(begin + at + declaration[at..].find('\n')? + 1)
+    };
+    // The first view and the first due come after the slices, and the first slice after what the context reads.
+    let after = match kind {
+        "view" | "due" => "slice",
+        _ => "reads",
+    };
+    let head = || declaration.find(";\n").map(|at| begin + at + 2);
+    let at = last(kind).or_else(|| last(after)).or_else(head).with_context(missing)?;
+    Ok(format!("{}{line}{}", &text[..at], &text[at..]))
 }
 
 /// Adds a line such as `serde.workspace = true` to the dependencies of a crate, in the order of names.

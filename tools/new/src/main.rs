@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use ringfence::visible_lines;
+use ringfence_core::visible_lines;
 use ringfence_new::NewStack;
 
 #[derive(Parser)]

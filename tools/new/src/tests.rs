@@ -282,7 +282,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
         assert_eq!(due.contains("#[stream]"), log == Log::Aggregate, "{due}");
         assert!(!due.contains("__"), "{due}");
         let list = &after["functions/rooms/src/lib.rs"];
-        assert!(list.contains(".due::<free_room::FreeRoom>()"), "{list}");
+        assert!(list.contains("due free_room::FreeRoom;"), "{list}");
         let sid = if log == Log::Dcb { "Sid: FireEvents," } else { "Sid: FireRooms\n" };
         let template = &after["template.yaml"];
         assert_eq!(template.matches(sid).count(), 1, "{sid}");
@@ -291,7 +291,7 @@ fn add_rooms(folder: &Path, log: Log, on: &str) {
         assert!(!template.contains("Resource: !GetAtt AggregateTable.Arn"), "{template}");
     }
     let list = &after["functions/stack/src/lib.rs"];
-    assert!(list.contains(".context::<rooms::Rooms>()"), "{list}");
+    assert!(list.contains("context rooms::Rooms;"), "{list}");
     let template = &after["template.yaml"];
     assert!(template.contains(", rooms]") || template.contains("[rooms, "), "{template}");
     assert!(template.contains("Sid: KeepFailures"), "{template}");

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use ringfence::kit::BEGIN_MS;
-use ringfence::{Catalog, CatalogError, Catalogs, Context, NewEvent, SequencedEvent, Slice};
-use ringfence_logs::Log;
+use ringfence_core::kit::BEGIN_MS;
+use ringfence_core::{Catalog, CatalogError, Catalogs, Context, NewEvent, SequencedEvent, Slice};
+use ringfence_log::Log;
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use ringfence_views::{View, fold, kit::sequenced};
 use serde::Deserialize;

@@ -4,8 +4,8 @@ use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ringfence::{Catalogs, Current, SequencedEvent, canonical_json};
-use ringfence_logs::KeptState;
+use ringfence_core::{Catalogs, Current, SequencedEvent, canonical_json};
+use ringfence_log::KeptState;
 use ringfence_views::Definition;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::SequencedEvent;
+use ringfence_core::SequencedEvent;
 use ringfence_stack::Stack;
 
 use crate::fold::{Fold, marks, steps};

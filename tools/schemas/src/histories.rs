@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::kit::BEGIN_MS;
-use ringfence::{BoundaryId, LogKind, Metadata, SequencedEvent};
+use ringfence_core::kit::BEGIN_MS;
+use ringfence_core::{BoundaryId, LogKind, Metadata, SequencedEvent};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::Value;
 

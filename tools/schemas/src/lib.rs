@@ -6,6 +6,9 @@
 //! A [`Contract`] says to others what they can rely on: as documents of OpenAPI and AsyncAPI.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod admits;
 mod asyncapi;
 mod boundaries;

@@ -1,6 +1,6 @@
 //! The HTTP API of a stack as a document of OpenAPI 3.1.
 
-use ringfence::BOUNDARY_BYTES_MAX;
+use ringfence_core::BOUNDARY_BYTES_MAX;
 use ringfence_stack::{FunctionInfo, SliceInfo};
 use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
 use ringfence_views::{Definition, ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::kit::{Case, DueCase};
-use ringfence::{
+use ringfence_core::kit::{Case, DueCase};
+use ringfence_core::{
     Catalog, Context, Due, Event, EventSchema, EventVisitor, LogKind, LogName, NewEvent,
     SequencedEvent, Slice, TagSchema, Writes,
 };
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, to_value};

@@ -4,11 +4,11 @@
 use std::any::type_name;
 use std::fmt;
 
-use ringfence::{
+use ringfence_core::{
     Catalogs, Cause, Context, Current, CurrentError, Due, LogKind, LogName, LogOf, NewerVersion,
     Reads, SequencedEvent, Slice, TopicEvent,
 };
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::{Definition, View};
@@ -203,7 +203,7 @@ impl Visitor for Readers {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, EventSchema, Metadata, Upcasts, prelude::*};
+    use ringfence_core::{BoundaryId, EventSchema, Metadata, Upcasts, prelude::*};
     use serde_json::json;
 
     use super::*;

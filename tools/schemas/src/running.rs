@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::slice;
 
-use ringfence::kit::BEGIN_MS;
-use ringfence::{
+use ringfence_core::kit::BEGIN_MS;
+use ringfence_core::{
     BoundaryId, Catalog, CurrentError, EventSchema, LogKind, Metadata, SequencedEvent, Tag, Upcasts,
 };
 use ringfence_stack::Stack;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{Context, Current, Event, EventVisitor, LogKind, LogName, Slice, Tag, Writes};
-use ringfence_logs::Log;
+use ringfence_core::{Context, Current, Event, EventVisitor, LogKind, LogName, Slice, Tag, Writes};
+use ringfence_log::Log;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::Error;
 

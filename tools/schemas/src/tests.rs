@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Catalog, Catalogs, CommandRecord, LogKind, Reads};
+use ringfence_core::{Catalog, Catalogs, CommandRecord, LogKind, Reads};
 use ringfence_stack::{ContextInfo, FunctionInfo, SliceInfo, Stack};
 use ringfence_views::{Definition, View};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveDescription, TimeToLiveStatus};
-use ringfence_dynamo::{IndexLayout, TableLayout};
+use ringfence_aws::{IndexLayout, TableLayout};
 use serde_json::{Value, json};
 
 /// What a table lacks.
@@ -284,7 +284,7 @@ pub fn properties_of(table: &TableDescription, expiry: Option<&TimeToLiveDescrip
 
 #[cfg(test)]
 mod tests {
-    use ringfence_dynamo::{number_key, text_key};
+    use ringfence_aws::{number_key, text_key};
 
     use super::*;
 

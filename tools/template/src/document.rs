@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use ringfence_dynamo::{IndexLayout, Key};
+use ringfence_aws::{IndexLayout, Key};
 use serde_json::{Map, Value, json};
 
 use crate::StackTable;
@@ -220,7 +220,7 @@ fn snake(name: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ringfence::prelude::*;
+    use ringfence_core::prelude::*;
 
     use super::*;
     use crate::{legacy_table, tables_of};

@@ -1,7 +1,7 @@
 //! Which tables a stack needs.
 
-use ringfence::Catalog;
-use ringfence_dynamo::TableLayout;
+use ringfence_aws::TableLayout;
+use ringfence_core::Catalog;
 
 /// A table that a stack needs, or another one that a log can write.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! A template is changed as text, so that what a person wrote around it stays.
 
-use ringfence_dynamo::{IndexLayout, TableLayout};
+use ringfence_aws::{IndexLayout, TableLayout};
 
 use crate::compare::{compare, indexes};
 use crate::{StackTable, TableDefect};
@@ -177,8 +177,8 @@ fn yaml(index: &IndexLayout) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::Catalog;
-    use ringfence_dynamo::{number_key, text_key};
+    use ringfence_aws::{number_key, text_key};
+    use ringfence_core::Catalog;
 
     use super::*;
     use crate::tables_of;

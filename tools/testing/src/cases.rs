@@ -4,13 +4,13 @@ use std::error::Error;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::{BEGIN_MS, Case, catalog, fail};
-use ringfence::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice};
+use ringfence_aws::wire::Exchange;
+use ringfence_core::kit::{BEGIN_MS, Case, catalog, fail};
+use ringfence_core::{Access, Context, Due, Envelope, LogKind, LogName, LogOf, OnLog, Plan, Slice};
 use ringfence_document_log::TipLimits;
-use ringfence_dynamo::wire::Exchange;
 use ringfence_local::template::Template;
-use ringfence_logs::{InTable, Log};
-use ringfence_queue::{AnswersError, CommandAnswer, CommandAnswers};
+use ringfence_log::{InTable, Log};
+use ringfence_services::queue::{AnswersError, CommandAnswer, CommandAnswers};
 use ringfence_stack::{MemberList, Members, Stack, Visitor};
 use serde_json::{Value, json};
 
@@ -212,14 +212,14 @@ fn planned<S: Slice>(log: LogKind) -> Requests {
         return Vec::new();
     }
     let catalog = catalog::<S::Context>();
-    let plans = ringfence::plans::<S>(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
+    let plans = ringfence_core::plans::<S>(&catalog).unwrap_or_else(|error| fail(S::NAME, error));
     assert!(!plans.is_empty(), "a command of {} reads something", S::NAME);
     queries(&plans, log)
 }
 
 fn queries(plans: &[Plan], log: LogKind) -> Requests {
     let reads = plans.iter().flat_map(|plan| &plan.reads);
-    let query = |read: &ringfence::Read| {
+    let query = |read: &ringfence_core::Read| {
         let index = match &read.access {
             Access::TagIndex(tag) => Some(format!("tag_{}", tag.key)),
             Access::CompositeIndex(_) => Some("tag_composite".to_owned()),

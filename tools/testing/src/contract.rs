@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ringfence::kit::fail;
+use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_schemas::Contract;
 use ringfence_stack::Members;

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use ringfence::kit::{BEGIN_MS, fail};
-use ringfence::{
+use ringfence_aws::Retry;
+use ringfence_aws::wire::Exchange;
+use ringfence_core::kit::{BEGIN_MS, fail};
+use ringfence_core::{
     Append, Appended, BoundaryId, Envelope, Event, EventLog, LogKind, NewEvent, events, id_type,
     prelude::*,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_deadlines::{Deadlines, Sweep, Swept};
-use ringfence_dynamo::Retry;
-use ringfence_dynamo::wire::Exchange;
 use ringfence_feed::{Index, Indexer, Logs, Partition};
 use ringfence_local::template::Template;
+use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::{Definition, Projector, project_views};
 use serde::Serialize;
@@ -152,7 +152,7 @@ impl Members for Reminders {
 }
 
 fn set(reminder: &str, is_barred: bool) -> NewEvent {
-    let reminder_id = ringfence::kit::id(reminder);
+    let reminder_id = ringfence_core::kit::id(reminder);
     ReminderSet { reminder_id, at_ms: BEGIN_MS + MINUTE, is_barred }.into()
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
     let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
     let mut asked = Vec::new();
     let both = Swept { fired: 1, left: 1, lag_ms: 0, ..Swept::default() };
-    let ended = ReminderEnded { reminder_id: ringfence::kit::id("b") };
+    let ended = ReminderEnded { reminder_id: ringfence_core::kit::id("b") };
     let rounds = [
         (events![set("a", false), set("b", true)], both.clone()),
         (vec![], Swept { fired: 0, lag_ms: MINUTE, ..both.clone() }),

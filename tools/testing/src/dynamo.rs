@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence::kit::{BEGIN_MS, fail};
-use ringfence_dynamo::wire::{Director, Fault, Wire};
-use ringfence_dynamo::{Clock, Random, seed_thread};
+use ringfence_aws::wire::{Director, Fault, Wire};
+use ringfence_aws::{Clock, Random, seed_thread};
+use ringfence_core::kit::{BEGIN_MS, fail};
 use ringfence_local::engine::Engine;
 use ringfence_local::template::Template;
 use serde_json::Value;

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use ringfence::kit::{assert_same, fail};
-use ringfence::{Catalog, Cause, Lane, LogKind, json};
+use ringfence_core::kit::{assert_same, fail};
+use ringfence_core::{Catalog, Cause, Lane, LogKind, json};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
-use ringfence_tables::tables_of;
-use ringfence_tables::template::{differences as table_differences, with_indexes};
+use ringfence_template::tables_of;
+use ringfence_template::template::{differences as table_differences, with_indexes};
 
 use crate::lanes::{
     IN_ORDER, RING, a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm, has_lanes, has_ordered,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence_services::topic::BELL_SOURCE;
 use ringfence_stack::Stack;
-use ringfence_topic::BELL_SOURCE;
 use serde_json::{Value, json};
 
 use crate::lanes::RING;

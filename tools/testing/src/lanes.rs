@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::fail;
-use ringfence::{BoundaryId, Lane, SequencedEvent};
-use ringfence_dynamo::wire::Exchange;
+use ringfence_aws::wire::Exchange;
+use ringfence_core::kit::fail;
+use ringfence_core::{BoundaryId, Lane, SequencedEvent};
 use ringfence_local::template::Model;
 use ringfence_reactors::{
     Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts, Unpark,
 };
+use ringfence_services::topic::{BELL_SOURCE, BELL_TYPE};
 use ringfence_stack::{Members, Stack};
-use ringfence_topic::{BELL_SOURCE, BELL_TYPE};
 use serde_json::{Value, json};
 
 use crate::readers::{VIEWS, World, check_role, noted, requests_of_rows};

@@ -7,6 +7,8 @@
 //! statements of roles about items; into the locks what is new; into `docs/api` the documents of the API.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod cases;
 mod checks;
 mod contract;

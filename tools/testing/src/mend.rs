@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
 
-use ringfence::kit::fail;
+use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_local::template::{Excess, Fix, LackingPermission, Part, Permission, Template};
-use ringfence_tables::template::{joined, resource};
+use ringfence_template::template::{joined, resource};
 use serde_yaml_ng::Value;
 
 /// What a check says if it could have written what it asks for.

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use ringfence::kit::fail;
-use ringfence::{Slice, json};
-use ringfence_dynamo::Clock;
-use ringfence_function::{Issuers, Problem};
-use ringfence_lambda::read;
+use ringfence_aws::Clock;
+use ringfence_core::kit::fail;
+use ringfence_core::{Slice, json};
+use ringfence_lambda::slice::read;
+use ringfence_lambda::{Issuers, Problem};
 use ringfence_local::stack_root;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, json};

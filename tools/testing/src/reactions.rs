@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::Cause;
+use ringfence_core::Cause;
 use ringfence_stack::Stack;
 use serde_json::Value;
 

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use ringfence::kit::{fail, id};
-use ringfence::{
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, Push, PushPlace};
+use ringfence_aws::wire::Exchange;
+use ringfence_aws::{Clock, Retry};
+use ringfence_core::kit::{fail, id};
+use ringfence_core::{
     Append, Appended, Catalog, Catalogs, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
     SequencedEvent, id_type,
 };
-use ringfence_aggregate_log::{AggregateKey, AggregateTable, Push, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipLimits};
-use ringfence_dynamo::wire::Exchange;
-use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
-use ringfence_function::Issuers;
+use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::kit::fail;
+use ringfence_core::kit::fail;
 use ringfence_local::template::{Excess, LackingPermission, Template, TemplateError, excess};
 use serde_json::Value;
 

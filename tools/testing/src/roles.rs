@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::LogKind;
-use ringfence::kit::fail;
+use ringfence_core::LogKind;
+use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::{ContextInfo, Members, Stack};
 use serde_json::{Value, json};
@@ -241,7 +241,7 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
 fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     let context = ContextInfo {
         name: "carts",
-        log: ringfence::LogKind::Aggregates,
+        log: ringfence_core::LogKind::Aggregates,
         event_types: vec![],
         origins: Vec::new(),
         slices: vec![],
@@ -250,8 +250,8 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
         reactors: vec![],
         functions: vec![],
     };
-    let catalog = ringfence::Catalog::new("carts", []).expect("nothing contradicts nothing");
-    let catalogs = ringfence::Catalogs::default();
+    let catalog = ringfence_core::Catalog::new("carts", []).expect("nothing contradicts nothing");
+    let catalogs = ringfence_core::Catalogs::default();
     let stack = Stack { catalog, catalogs, contexts: vec![context] };
     let path = |path| json!({ "Events": { "Http": { "Properties": { "Path": path } } } });
     let check = |id: &str, function: Value, action: &str, condition: Value, is_named: bool| {

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use ringfence::kit::fail;
-use ringfence::{Context, Slice};
+use ringfence_core::kit::fail;
+use ringfence_core::{Context, Slice};
 use ringfence_local::stack_root;
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 #[cfg(test)]
 use ringfence_stack::FunctionInfo;
@@ -21,7 +21,7 @@ use crate::template::{check_none, differences, model};
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
 /// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
-/// written in the list of its context. Every context needs a test that runs its cases in memory. Every slice needs a
+/// written in the list of its context. Every slice needs a
 /// file and a binary of its name, and every binary a function, which it runs. No slice may use another. Says what to
 /// write.
 pub fn check_rooms<M: Members>() {
@@ -31,7 +31,6 @@ pub fn check_rooms<M: Members>() {
     every_binary_runs_the_function_of_its_name::<M>(&stack);
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
-    every_context_runs_its_cases(&stack);
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
@@ -44,7 +43,7 @@ fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
         |name| format!("functions/{name} is missing, the crate of the context {name}"),
         |name| {
             format!(
-                "functions/stack/src/lib.rs lacks `.context::<…>()` of functions/{name}, and its Cargo.toml \
+                "functions/stack/src/lib.rs lacks `context …;` for functions/{name}, and its Cargo.toml \
                  `{name}.path = \"../{name}\"`"
             )
         },
@@ -73,7 +72,7 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
         |path| {
             format!(
                 "{path} is of no function: the context's src/lib.rs lacks the function's `pub mod` and its line \
-                 `.slice::<…>()`, `.reactor::<…>()` or `.function::<…>()`"
+                 `slice …;`, `reactor …;` or `function …;`"
             )
         },
     ));
@@ -99,15 +98,15 @@ impl Visitor for Mains {
     }
 
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.add::<S>(S::NAME, "ringfence_lambda", "");
+        self.add::<S>(S::NAME, "ringfence", "");
     }
 
     fn reactor<R: Reactor>(&mut self) {
-        self.add::<R>(R::NAME, "ringfence_reactors", "");
+        self.add::<R>(R::NAME, "ringfence::reactor", "");
     }
 
     fn function<F: Function>(&mut self) {
-        self.add::<F>(F::NAME, "ringfence_function", "()");
+        self.add::<F>(F::NAME, "ringfence::function", "()");
     }
 }
 
@@ -176,19 +175,6 @@ fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
     check_none(&stack.contexts.iter().flat_map(of).collect::<Vec<_>>());
 }
 
-/// The tests of a stack run the cases on DynamoDB alone.
-fn every_context_runs_its_cases(stack: &Stack) {
-    let lacks = |context: &ContextInfo| {
-        let path = format!("functions/{}/src/lib.rs", context.name);
-        let text = fs::read_to_string(stack_root().join(&path));
-        let text = text.unwrap_or_else(|error| fail(&path, error));
-        (!text.contains("ringfence_stack::check_cases_in_memory::<")).then(|| {
-            format!("{path}: no test runs its cases: add one with `ringfence_stack::check_cases_in_memory::<…>()`")
-        })
-    };
-    check_none(&stack.contexts.iter().filter_map(lacks).collect::<Vec<_>>());
-}
-
 /// A line for each slice, view, reactor and function of this file that its context does not list.
 fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
     let listed = |kind: &str, name: &str| match kind {
@@ -203,7 +189,7 @@ fn unlisted(context: &ContextInfo, path: &str, source: &str) -> Vec<String> {
         let (kind, context) = (kind.to_lowercase(), context.name);
         format!(
             "{path}: the {kind} {name} is in no list: functions/{context}/src/lib.rs lacks its line \
-             `.{kind}::<…::{member}>()`"
+             `{kind} …::{member};`"
         )
     };
     unlisted.map(line).collect()
@@ -250,13 +236,13 @@ fn implemented(text: &str) -> Option<(&str, &str, &str)> {
 #[test]
 fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
     let source = "\nimpl Context for Rooms {\n    const NAME: &'static str = \"rooms\";\n}\n\
-                  \nimpl ringfence_views::View for Rows {\n    const NAME: &'static str = \"rows\";\n}\n\
+                  \nimpl ringfence::view::View for Rows {\n    const NAME: &'static str = \"rows\";\n}\n\
                   \nimpl Slice for BookRoom {\n    const NAME: &'static str = \"book-room\";\n}\n\
                   \nimpl Due for BookRoom {\n}\n\
                   \nimpl Function for Sweep {\n    const NAME: &'static str = \"sweep\";\n}\n";
     let mut context = ContextInfo {
         name: "rooms",
-        log: ringfence::LogKind::Dcb,
+        log: ringfence_core::LogKind::Dcb,
         event_types: vec![],
         origins: Vec::new(),
         slices: vec![],
@@ -269,7 +255,7 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
     let all = lines(&context);
     assert_eq!(
         all[0],
-        "rows.rs: the view rows is in no list: functions/rooms/src/lib.rs lacks its line `.view::<…::Rows>()`"
+        "rows.rs: the view rows is in no list: functions/rooms/src/lib.rs lacks its line `view …::Rows;`"
     );
     assert!(all[2].contains("the due book-room is in no list"), "{all:?}");
     assert_eq!(all.len(), 4, "{all:?}");
@@ -279,11 +265,11 @@ fn a_slice_a_due_a_view_and_a_function_that_no_list_has_are_named() {
 
 #[test]
 fn a_binary_runs_one_function_and_the_name_of_another_is_not_it() {
-    let main = "ringfence_lambda::run::<rooms::book_room::BookRoom>()";
+    let main = "ringfence::run::<rooms::book_room::BookRoom>()";
     let of = |function: &str| format!("fn main() -> ExitCode {{\n    {function}\n}}\n");
-    let broken = "ringfence_lambda::run::<\n        rooms::book_room::BookRoom,\n    >()";
+    let broken = "ringfence::run::<\n        rooms::book_room::BookRoom,\n    >()";
     assert!(runs(&of(main), main) && runs(&of(broken), main));
-    let other = "ringfence_lambda::run::<rooms::clean_room::CleanRoom>()";
+    let other = "ringfence::run::<rooms::clean_room::CleanRoom>()";
     assert!(!runs(&of(other), main));
     assert!(!runs(&of(&format!("{other};\n    {main}")), main));
 }

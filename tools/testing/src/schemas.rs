@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Write as _, stderr};
 use std::path::Path;
 
-use ringfence::kit::fail;
+use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
 use ringfence_stack::{Members, Stack};
@@ -120,7 +120,7 @@ fn without_sample(present: &Lock) -> Vec<String> {
 mod tests {
     use std::fs;
 
-    use ringfence::{Catalog, Catalogs};
+    use ringfence_core::{Catalog, Catalogs};
     use ringfence_schemas::{LockedType, LockedVersion, Shape};
     use serde_json::json;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use ringfence::kit::fail;
+use ringfence_core::kit::fail;
 use ringfence_local::template::{Model, Template};
 use serde_json::{Value, json};
 

@@ -2,18 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{Context, Slice};
-use ringfence_automations::ReactInOrder;
-use ringfence_deadlines::FireDeadlines;
+use ringfence_core::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
-use ringfence_function::{VariableNames, variables};
+use ringfence_lambda::{VariableNames, variables};
 use ringfence_local::template::Model;
-use ringfence_logs::Log;
-use ringfence_queue::RunCommands;
+use ringfence_log::Log;
 use ringfence_reactors::{Reactor, ReactorFunction};
-use ringfence_spans::ForwardSpans;
+use ringfence_services::automations::ReactInOrder;
+use ringfence_services::deadlines::FireDeadlines;
+use ringfence_services::queue::RunCommands;
+use ringfence_services::spans::ForwardSpans;
+use ringfence_services::topic::{PublishEvents, RingReaders};
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
-use ringfence_topic::{PublishEvents, RingReaders};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
 use crate::lanes::{IN_ORDER, RING, has_lanes, has_ordered};
@@ -24,7 +24,7 @@ struct Read(BTreeMap<&'static str, VariableNames>);
 
 impl Visitor for Read {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.0.insert(S::NAME, ringfence_lambda::variables::<S>());
+        self.0.insert(S::NAME, ringfence_lambda::slice::variables::<S>());
     }
 
     fn reactor<R: Reactor>(&mut self) {

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<accounts::change_username::ChangeUsername>()
+    ringfence::run::<accounts::change_username::ChangeUsername>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<accounts::close_account::CloseAccount>()
+    ringfence::run::<accounts::close_account::CloseAccount>()
 }

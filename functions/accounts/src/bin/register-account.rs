@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<accounts::register_account::RegisterAccount>()
+    ringfence::run::<accounts::register_account::RegisterAccount>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<carts::add_to_cart::AddToCart>()
+    ringfence::run::<carts::add_to_cart::AddToCart>()
 }

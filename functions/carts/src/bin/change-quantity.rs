@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<carts::change_quantity::ChangeQuantity>()
+    ringfence::run::<carts::change_quantity::ChangeQuantity>()
 }

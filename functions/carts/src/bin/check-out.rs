@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<carts::check_out::CheckOut>()
+    ringfence::run::<carts::check_out::CheckOut>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<carts::remove_from_cart::RemoveFromCart>()
+    ringfence::run::<carts::remove_from_cart::RemoveFromCart>()
 }

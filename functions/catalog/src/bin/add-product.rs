@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<catalog::add_product::AddProduct>()
+    ringfence::run::<catalog::add_product::AddProduct>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<catalog::change_product_name::ChangeProductName>()
+    ringfence::run::<catalog::change_product_name::ChangeProductName>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<catalog::record_product_demand::RecordProductDemand>()
+    ringfence::run::<catalog::record_product_demand::RecordProductDemand>()
 }

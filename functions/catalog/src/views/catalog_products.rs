@@ -2,7 +2,7 @@
 
 use crate::{Money, ProductId};
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl View for CatalogProducts {
 #[test]
 fn a_row_shows_the_latest_name_and_price() {
     use crate::{ProductAdded, ProductNameChanged, ProductPriceChanged};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let added = |product| ProductAdded {
         product_id: id(product),

@@ -2,7 +2,7 @@
 
 use crate::ProductId;
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl View for ProductDemand {
 #[test]
 fn revoked_demand_lowers_only_the_open_demand() {
     use crate::{ProductDemandRecorded, ProductDemandRevoked};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let recorded =
         |product, order| ProductDemandRecorded { product_id: id(product), order_id: id(order) };

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<courses::change_course_capacity::ChangeCourseCapacity>()
+    ringfence::run::<courses::change_course_capacity::ChangeCourseCapacity>()
 }

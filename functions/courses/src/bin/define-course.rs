@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<courses::define_course::DefineCourse>()
+    ringfence::run::<courses::define_course::DefineCourse>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<courses::subscribe_student::SubscribeStudent>()
+    ringfence::run::<courses::subscribe_student::SubscribeStudent>()
 }

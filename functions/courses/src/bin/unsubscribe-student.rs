@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<courses::unsubscribe_student::UnsubscribeStudent>()
+    ringfence::run::<courses::unsubscribe_student::UnsubscribeStudent>()
 }

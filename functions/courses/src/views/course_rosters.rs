@@ -2,8 +2,8 @@
 //! seat, named `<course>/<student>`. So a course's row stays small, and a prefix lists its seats.
 
 use crate::{CourseId, StudentId};
+use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -97,7 +97,7 @@ impl View for CourseRosters {
 #[test]
 fn a_roster_counts_seats_and_lists_them() {
     use crate::{CourseCapacityChanged, CourseDefined, StudentSubscribed, StudentUnsubscribed};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let took =
         |course, student| StudentSubscribed { course_id: id(course), student_id: id(student) };

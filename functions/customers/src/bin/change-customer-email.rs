@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<customers::change_customer_email::ChangeCustomerEmail>()
+    ringfence::run::<customers::change_customer_email::ChangeCustomerEmail>()
 }

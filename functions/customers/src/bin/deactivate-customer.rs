@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<customers::deactivate_customer::DeactivateCustomer>()
+    ringfence::run::<customers::deactivate_customer::DeactivateCustomer>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<customers::register_customer::RegisterCustomer>()
+    ringfence::run::<customers::register_customer::RegisterCustomer>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<customers::rename_customer::RenameCustomer>()
+    ringfence::run::<customers::rename_customer::RenameCustomer>()
 }

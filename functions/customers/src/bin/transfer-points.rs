@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<customers::transfer_points::TransferPoints>()
+    ringfence::run::<customers::transfer_points::TransferPoints>()
 }

@@ -2,8 +2,8 @@
 //! from the streams of the aggregate log.
 
 use crate::{CustomerId, Email};
+use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*};
-use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl View for Customers {
 fn a_row_shows_all_changes_of_a_customer() {
     use crate::facts::{deactivated, registered};
     use crate::{CustomerRegistered, CustomerRenamed, EmailChanged, PointsReceived, PointsSent};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let customer_id = || id("ada");
     let customer = |name: &str, email, points, active| Customer {
@@ -145,7 +145,7 @@ fn a_row_shows_all_changes_of_a_customer() {
 fn events_of_the_same_type_in_other_streams_are_ignored() {
     use crate::CustomerRenamed;
     use crate::facts::registered;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let renamed = CustomerRenamed { customer_id: id("eve"), name: "Eve".to_owned() };
     let events = events![registered("eve"), renamed];

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<inventory::receive_stock::ReceiveStock>()
+    ringfence::run::<inventory::receive_stock::ReceiveStock>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<inventory::release_stock::ReleaseStock>()
+    ringfence::run::<inventory::release_stock::ReleaseStock>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<inventory::reserve_stock::ReserveStock>()
+    ringfence::run::<inventory::reserve_stock::ReserveStock>()
 }

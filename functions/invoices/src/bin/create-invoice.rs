@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<invoices::create_invoice::CreateInvoice>()
+    ringfence::run::<invoices::create_invoice::CreateInvoice>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<ordering::cancel_order::CancelOrder>()
+    ringfence::run::<ordering::cancel_order::CancelOrder>()
 }

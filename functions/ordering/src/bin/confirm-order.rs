@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_reactors::run::<ordering::confirm_order::ConfirmOrder>()
+    ringfence::reactor::run::<ordering::confirm_order::ConfirmOrder>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_reactors::run::<ordering::notify_partner::NotifyPartner>()
+    ringfence::reactor::run::<ordering::notify_partner::NotifyPartner>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<ordering::order_product::OrderProduct>()
+    ringfence::run::<ordering::order_product::OrderProduct>()
 }

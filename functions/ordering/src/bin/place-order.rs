@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<ordering::place_order::PlaceOrder>()
+    ringfence::run::<ordering::place_order::PlaceOrder>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<ordering::submit_order::SubmitOrder>()
+    ringfence::run::<ordering::submit_order::SubmitOrder>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<ordering::sync_catalog_product::SyncCatalogProduct>()
+    ringfence::run::<ordering::sync_catalog_product::SyncCatalogProduct>()
 }

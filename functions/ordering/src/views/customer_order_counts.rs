@@ -1,8 +1,8 @@
 //! customer-order-counts: how many orders a customer has placed. One row for each customer.
 
 use crate::CustomerId;
+use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*, rfc3339};
-use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl View for CustomerOrderCounts {
 #[test]
 fn orders_are_counted_by_customer() {
     use crate::{OrderPlaced, ProductOrdered};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let placed = |order, customer| OrderPlaced {
         order_id: id(order),

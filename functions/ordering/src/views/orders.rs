@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
 use crate::{CustomerId, Money, OrderId, ProductId};
+use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*, rfc3339};
-use ringfence_views::{RowRule, View};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -156,7 +156,7 @@ fn line(product_id: &ProductId, quantity: Option<u32>) -> Line {
 fn a_row_shows_the_lines_and_the_status_of_an_order() {
     use crate::{OrderCancelled, OrderPlaced, OrderSubmitted, ProductOrdered};
     use pricing::ProductsOrdered;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let order = |customer: Option<&str>, lines, placed: &str, cancelled: Option<&str>| Order {
         customer_id: customer.map(id),
@@ -207,7 +207,7 @@ fn a_row_shows_the_lines_and_the_status_of_an_order() {
 #[test]
 fn cancelling_an_unknown_order_makes_no_row() {
     use crate::OrderCancelled;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     given(events![OrderCancelled { order_id: id("o1"), product_ids: vec![] }]).then::<Orders>([]);
 }
@@ -216,7 +216,7 @@ fn cancelling_an_unknown_order_makes_no_row() {
 fn a_customer_sees_its_own_orders_and_programs_see_all() {
     use crate::OrderPlaced;
     use pricing::ProductsOrdered;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let placed = |order: &str, customer: &str| OrderPlaced {
         order_id: id(order),

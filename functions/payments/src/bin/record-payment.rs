@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<payments::record_payment::RecordPayment>()
+    ringfence::run::<payments::record_payment::RecordPayment>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<payments::refund_payment::RefundPayment>()
+    ringfence::run::<payments::refund_payment::RefundPayment>()
 }

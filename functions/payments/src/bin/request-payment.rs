@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<payments::request_payment::RequestPayment>()
+    ringfence::run::<payments::request_payment::RequestPayment>()
 }

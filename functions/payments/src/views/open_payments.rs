@@ -2,8 +2,8 @@
 //! payment comes or the order is cancelled.
 
 use crate::{Money, OrderId};
+use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl View for OpenPayments {
 fn a_payment_is_open_until_it_comes_or_the_order_is_cancelled() {
     use crate::{PaymentReceived, PaymentRequested};
     use ordering::OrderCancelled;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let amount = || Money::new(2_500, "EUR");
     let requested = |order| PaymentRequested { order_id: id(order), amount: amount() };

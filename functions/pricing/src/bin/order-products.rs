@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<pricing::order_products::OrderProducts>()
+    ringfence::run::<pricing::order_products::OrderProducts>()
 }

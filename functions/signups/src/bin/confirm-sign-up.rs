@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<signups::confirm_sign_up::ConfirmSignUp>()
+    ringfence::run::<signups::confirm_sign_up::ConfirmSignUp>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<signups::initiate_sign_up::InitiateSignUp>()
+    ringfence::run::<signups::initiate_sign_up::InitiateSignUp>()
 }

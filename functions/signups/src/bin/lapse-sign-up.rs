@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<signups::lapse_sign_up::LapseSignUp>()
+    ringfence::run::<signups::lapse_sign_up::LapseSignUp>()
 }

@@ -1,5 +1,5 @@
-use ringfence_deadlines::{Deadlines, FireDeadlines};
+use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<FireDeadlines>(Deadlines::of::<stack::Shop>())
+    ringfence::function::run::<FireDeadlines>(Deadlines::of::<stack::Shop>())
 }

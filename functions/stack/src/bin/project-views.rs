@@ -1,3 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_views::project_views::ProjectViews>(stack::stack().folded())
+    ringfence::function::run::<ringfence::view::project_views::ProjectViews>(
+        stack::stack().folded(),
+    )
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_views::query_views::QueryViews>(stack::stack().views())
+    ringfence::function::run::<ringfence::view::query_views::QueryViews>(stack::stack().views())
 }

@@ -1,5 +1,5 @@
-use ringfence_automations::{Ordered, ReactInOrder};
+use ringfence_services::automations::{Ordered, ReactInOrder};
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ReactInOrder>(Ordered::of::<stack::Shop>())
+    ringfence::function::run::<ReactInOrder>(Ordered::of::<stack::Shop>())
 }

@@ -1,5 +1,5 @@
-use ringfence_queue::{QueuedSlices, RunCommands};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<RunCommands>(QueuedSlices::of::<stack::Shop>())
+    ringfence::function::run::<RunCommands>(QueuedSlices::of::<stack::Shop>())
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_feed::{Checkpoint, Entry};
+use ringfence::feed::{Checkpoint, Entry};
 
 use crate::line::{Line, to_text};
 use crate::{ProjectId, Sha256};

@@ -5,7 +5,7 @@
 //! that nobody else wants.
 
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 
 use crate::views::Holding;
 use crate::views::project_claims::ProjectClaims;

@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt, TryStreamExt};
 use lambda_runtime::{Diagnostic, Error};
-use ringfence_dynamo::{Clock, Trust, sdk_config};
-use ringfence_feed::{Checkpoint, Entry, FeedError, Index, Until};
-use ringfence_function::{Call, Service, Variables, chain};
-use ringfence_http::{Http, HttpError, Signer, endpoint};
-use ringfence_stack::Function;
+use ringfence::aws::http::{Http, HttpError, Signer, endpoint};
+use ringfence::aws::{Clock, Trust, sdk_config};
+use ringfence::feed::{Checkpoint, Entry, FeedError, Index, Until};
+use ringfence::function::{Call, Service, Variables, chain};
+use ringfence::stack::Function;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -77,8 +77,8 @@ impl Service for ExportProjects {
     }
 
     async fn open((): (), (index, bucket): (String, String)) -> Result<Self, Error> {
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence::aws::client_from_env()?;
+        ringfence::aws::open(&client).await;
         let bucket = Bucket::open(bucket).await?;
         Ok(Self { index: Index::new(client, index), bucket, clock: Clock::system() })
     }

@@ -1,9 +1,9 @@
 //! Facts that the cases of several slices begin with: the project `shop`, whose features have two edges, one after
 //! the other.
 
+use ringfence::feed::Entry;
 use ringfence::kit::{BEGIN_MS, id};
 use ringfence::{BoundaryId, NewEvent, SequencedEvent, events};
-use ringfence_feed::Entry;
 
 use crate::*; // facts of most types
 

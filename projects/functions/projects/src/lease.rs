@@ -105,8 +105,8 @@ impl Lease {
 
 #[test]
 fn a_lease_that_stood_still_for_a_week_starts_again_with_each_event() {
+    use ringfence::view::kit::sequenced;
     use ringfence::{Catalogs, NewEvent, Reads};
-    use ringfence_views::kit::sequenced;
 
     use crate::LEASE_MS;
     use crate::facts::{renewed, review_requested, reviewed, started};

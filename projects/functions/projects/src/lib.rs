@@ -58,7 +58,6 @@ mod start;
 mod values;
 
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use add_dependency::REACHABLE_MAX;
 pub use config::*;
@@ -74,53 +73,36 @@ pub use refs::*;
 pub use rejection::*;
 pub use values::*;
 
-pub struct Projects;
-
-impl Context for Projects {
-    const NAME: &'static str = "projects";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for Projects {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<add_dependency::AddDependency>()
-            .slice::<claim_edge::ClaimEdge>()
-            .slice::<complete_iteration::CompleteIteration>()
-            .slice::<converge_edge::ConvergeEdge>()
-            .slice::<create_checkpoint::CreateCheckpoint>()
-            .slice::<create_feature::CreateFeature>()
-            .slice::<create_release::CreateRelease>()
-            .slice::<drop_dependency::DropDependency>()
-            .slice::<expire_claim::ExpireClaim>()
-            .due::<expire_claim::ExpireClaim>()
-            .slice::<fold_back::FoldBack>()
-            .slice::<force_release::ForceRelease>()
-            .slice::<init_project::InitProject>()
-            .slice::<reconfigure_feature::ReconfigureFeature>()
-            .slice::<reconfigure_project::ReconfigureProject>()
-            .slice::<record_review::RecordReview>()
-            .slice::<release_edge::ReleaseEdge>()
-            .slice::<renew_claim::RenewClaim>()
-            .slice::<reopen_edge::ReopenEdge>()
-            .slice::<request_review::RequestReview>()
-            .slice::<spawn_feature::SpawnFeature>()
-            .slice::<validate_gaps::ValidateGaps>()
-            .event::<ForeignRecorded>()
-            .view::<views::project_claims::ProjectClaims>()
-            .view::<views::project_events::ProjectEvents>()
-            .view::<views::project_features::ProjectFeatures>()
-            .view::<views::project_status::ProjectStatus>()
-            .view::<views::project_trace::ProjectTrace>()
-            .function::<export_projects::ExportProjects>()
-            .function::<ready_work::ReadyWork>();
-    }
-}
-
-#[test]
-fn the_cases_of_projects_hold() {
-    ringfence_stack::check_cases_in_memory::<Projects>();
+ringfence::context! {
+    pub Projects, "projects" on Dcb;
+    slice add_dependency::AddDependency;
+    slice claim_edge::ClaimEdge;
+    slice complete_iteration::CompleteIteration;
+    slice converge_edge::ConvergeEdge;
+    slice create_checkpoint::CreateCheckpoint;
+    slice create_feature::CreateFeature;
+    slice create_release::CreateRelease;
+    slice drop_dependency::DropDependency;
+    slice expire_claim::ExpireClaim;
+    due expire_claim::ExpireClaim;
+    slice fold_back::FoldBack;
+    slice force_release::ForceRelease;
+    slice init_project::InitProject;
+    slice reconfigure_feature::ReconfigureFeature;
+    slice reconfigure_project::ReconfigureProject;
+    slice record_review::RecordReview;
+    slice release_edge::ReleaseEdge;
+    slice renew_claim::RenewClaim;
+    slice reopen_edge::ReopenEdge;
+    slice request_review::RequestReview;
+    slice spawn_feature::SpawnFeature;
+    slice validate_gaps::ValidateGaps;
+    event ForeignRecorded;
+    view views::project_claims::ProjectClaims;
+    view views::project_events::ProjectEvents;
+    view views::project_features::ProjectFeatures;
+    view views::project_status::ProjectStatus;
+    view views::project_trace::ProjectTrace;
+    function export_projects::ExportProjects;
+    function ready_work::ReadyWork;
 }

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
+use ringfence::aws::ms_of_rfc3339;
+use ringfence::feed::{Checkpoint, Entry};
 use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
-use ringfence_dynamo::ms_of_rfc3339;
-use ringfence_feed::{Checkpoint, Entry};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256 as Hasher};

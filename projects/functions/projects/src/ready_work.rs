@@ -7,12 +7,12 @@
 use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
-use ringfence_dynamo::Clock;
-use ringfence_feed::Index;
-use ringfence_function::{Call, Problem, Service, Variables, chain, http};
-use ringfence_stack::Function;
-use ringfence_views::query_views::{Answered, failed, found, within};
-use ringfence_views::{
+use ringfence::aws::Clock;
+use ringfence::feed::Index;
+use ringfence::function::{Call, Problem, Service, Variables, chain, http};
+use ringfence::stack::Function;
+use ringfence::view::query_views::{Answered, failed, found, within};
+use ringfence::view::{
     Content, Definition, LIST_DEFAULT, LIST_MAX, ListPage, Shown, View, ViewError, ViewReader,
 };
 use serde_json::{Value, json};
@@ -40,8 +40,8 @@ impl Service for ReadyWork {
     }
 
     async fn open((): (), (index, table): (String, String)) -> Result<Self, Error> {
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence::aws::client_from_env()?;
+        ringfence::aws::open(&client).await;
         let index = Index::new(client.clone(), index);
         let reader = ViewReader::new(client, index, table, &views());
         Ok(Self { reader, clock: Clock::system() })
@@ -199,7 +199,7 @@ fn a_refusal_names_the_field_and_its_limit() {
 #[test]
 fn a_project_whose_row_is_parked_has_begun() {
     let parked =
-        ringfence_views::Parked { event: "project:shop/1".to_owned(), cause: String::new() };
+        ringfence::view::Parked { event: "project:shop/1".to_owned(), cause: String::new() };
     assert!(has_begun(Content::Parked(parked)));
     let row = |row: StatusRow| Content::Row(json!(row));
     assert!(!has_begun(row(StatusRow::default())));

@@ -26,5 +26,5 @@ pub fn ringfence() -> ExitCode {
 /// The program `projects-ringfence-local`.
 #[must_use]
 pub fn ringfence_local() -> ExitCode {
-    ringfence_local::run(ringfence_program::function::<SharedProjects>, walk, console())
+    ringfence_local::run(ringfence_services::program::function::<SharedProjects>, walk, console())
 }

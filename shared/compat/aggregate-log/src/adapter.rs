@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Catalog, Reads, SequencedEvent, State, StoreError};
+use ringfence_core::{Catalog, Reads, SequencedEvent, State, StoreError};
 
 use crate::event::whole;
 use crate::list;

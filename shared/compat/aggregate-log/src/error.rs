@@ -2,10 +2,10 @@
 
 use std::error::Error;
 
-use ringfence::{
+use ringfence_aws::CodecError;
+use ringfence_core::{
     BoundaryId, Change, CurrentError, LimitExceeded, LogError, NewerVersion, StoreError,
 };
-use ringfence_dynamo::CodecError;
 
 use crate::{AggregateKey, KeyError, Version};
 
@@ -104,7 +104,7 @@ impl From<AggregateError> for LogError {
     fn from(error: AggregateError) -> Self {
         match error {
             AggregateError::Conflict(conflict) => {
-                Self::Conflict(ringfence::Conflict(vec![Change::from(conflict)]))
+                Self::Conflict(ringfence_core::Conflict(vec![Change::from(conflict)]))
             }
             AggregateError::Limit(limit) => Self::Limit(limit),
             AggregateError::Store(error) => Self::Store(error),

@@ -1,6 +1,6 @@
 //! Events as the log has them, and where a new one goes.
 
-use ringfence::{Catalog, SequencedEvent, Tag};
+use ringfence_core::{Catalog, SequencedEvent, Tag};
 use serde_json::Value;
 
 use crate::AggregateKey;

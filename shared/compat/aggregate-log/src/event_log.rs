@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::{BoxFuture, ready};
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter};
-use ringfence::{
+use ringfence_aws::{Action, Clock, Intent, Item, Retry};
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Change, CommandRecord, Conflict, Consistency, Effect,
     Envelope, EventLog, EventRef, EventSchema, LogError, Metadata, NewEvent, Plan, Read, Seen,
     SequencedEvent, StoreError, Target, earliest_ms, own_ms,
 };
-use ringfence_dynamo::{Action, Clock, Intent, Item, Retry};
 use serde_json::Value;
 
 use crate::event::whole;

@@ -2,8 +2,8 @@
 //! the EventTopic.
 
 use futures::stream::Stream;
-use ringfence::{BoundaryId, EventRef, Metadata, SequencedEvent};
-use ringfence_dynamo::{Item, ms_of_rfc3339};
+use ringfence_aws::{Item, ms_of_rfc3339};
+use ringfence_core::{BoundaryId, EventRef, Metadata, SequencedEvent};
 
 use crate::item::decode;
 use crate::{

@@ -1,7 +1,7 @@
 //! Copying a table into another one. A table of the older layout, one store a table, becomes one for any stores so.
 
 use futures::stream::TryStreamExt;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 
 use crate::item::{EVENT_STORE_ID, decode_named, text};
 use crate::push::{Entry, Prepared};

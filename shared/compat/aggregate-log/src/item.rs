@@ -1,7 +1,7 @@
 //! The item of an event, attribute by attribute: Castore's layout.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_dynamo::{CodecError, Item, from_attribute, to_attribute};
+use ringfence_aws::{CodecError, Item, from_attribute, to_attribute};
 
 use crate::{
     AggregateError, AggregateEvent, AggregateKey, KeyError, NewAggregateEvent, Version,

@@ -5,7 +5,7 @@
 //! items of the first layout: those of the older one are changed as they are read and as they are written.
 
 use aws_sdk_dynamodb::types::{AttributeValue, StreamViewType};
-use ringfence_dynamo::{IndexLayout, Item, TableLayout, number_key, text_key};
+use ringfence_aws::{IndexLayout, Item, TableLayout, number_key, text_key};
 
 use crate::item::{
     AGGREGATE_ID, EVENT_STORE_ID, INITIAL_EVENTS, IS_INITIAL_EVENT, TIMESTAMP, VERSION, number,

@@ -1,7 +1,7 @@
 //! Limits of groups and versions, checked before the call so that the error names the numbers. That of an
 //! event is the core's.
 
-use ringfence::{ACTIONS_MAX, LimitExceeded, LimitKind, TRANSACTION_BYTES_MAX};
+use ringfence_core::{ACTIONS_MAX, LimitExceeded, LimitKind, TRANSACTION_BYTES_MAX};
 
 /// Events of one group: the actions of a transaction.
 pub const GROUP_EVENTS_MAX: usize = ACTIONS_MAX;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 use serde::{Deserialize, Serialize};
 
 use crate::item::{

@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use futures::stream::{BoxStream, Stream, StreamExt, try_unfold};
-use ringfence::{LogError, SequencedEvent};
+use ringfence_core::{LogError, SequencedEvent};
 
 /// The events of all sources, merged in fold order. Each source keeps its own order.
 pub(crate) fn merged<'a>(

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::rfc3339;
-use ringfence_dynamo::{Failure, Item, Reason, item_bytes};
+use ringfence_aws::{Failure, Item, Reason, item_bytes};
+use ringfence_core::rfc3339;
 
 use crate::error::VersionConflict;
 use crate::item::{conflict, decode_named, encode, is_of_push};
@@ -60,7 +60,7 @@ impl<'a> Prepared<'a> {
         table.stores.check(key.store())?;
         limits::version(&key.to_string(), version)?;
         let item = encode(&key, version, event, &rfc3339(at_ms), &self.push_id, rest)?;
-        ringfence::limits::event(&event.event_type, item_bytes(&item))?;
+        ringfence_core::limits::event(&event.event_type, item_bytes(&item))?;
         self.entries.push(Entry { table, key, version, forced, item: Some(item) });
         Ok(())
     }

@@ -22,8 +22,8 @@
 use aws_sdk_dynamodb::operation::query::builders::QueryInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::stream::{BoxStream, Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence::StoreError;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
+use ringfence_core::StoreError;
 
 use crate::gaps::Gap;
 use crate::item::{self, AGGREGATE_ID, VERSION, number};

@@ -1,7 +1,7 @@
 //! Strong reads of every item of a table, for code that looks at the whole table.
 
 use futures::stream::{Stream, StreamExt, TryStreamExt, iter, try_unfold};
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 
 use crate::{AggregateError, AggregateTable};
 

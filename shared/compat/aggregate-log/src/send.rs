@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::types::{
     ConditionCheck, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem,
 };
-use ringfence_dynamo::{GaveUp, Item};
+use ringfence_aws::{GaveUp, Item};
 
 use crate::item::VERSION;
 use crate::push::{Entry, Prepared, Verdict};

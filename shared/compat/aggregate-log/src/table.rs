@@ -1,8 +1,8 @@
 //! A table in one of Castore's layouts, and what all requests to it share.
 
 use aws_sdk_dynamodb::Client;
-use ringfence::StoreError;
-use ringfence_dynamo::{Clock, Item, Meter, Retry};
+use ringfence_aws::{Clock, Item, Meter, Retry};
+use ringfence_core::StoreError;
 
 use crate::AggregateError;
 use crate::gaps::Gaps;
@@ -15,7 +15,7 @@ pub(crate) const READING_ITEMS: &str = "reading items";
 /// Event stores in one DynamoDB table. Clones share one meter and the known gaps.
 #[derive(Clone, Debug)]
 pub struct AggregateTable {
-    pub(crate) dynamo: ringfence_dynamo::Table,
+    pub(crate) dynamo: ringfence_aws::Table,
     pub(crate) clock: Clock,
     pub(crate) retry: Retry,
     pub(crate) gaps: Gaps,
@@ -24,10 +24,10 @@ pub struct AggregateTable {
 
 impl AggregateTable {
     /// The stores in the table `name`. The client's own retries must be off
-    /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
+    /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
-        let dynamo = ringfence_dynamo::Table::new(client, name);
+        let dynamo = ringfence_aws::Table::new(client, name);
         Self { dynamo, clock, retry: Retry::default(), gaps: Gaps::new(), stores: Stores::Any }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use futures::stream::TryStreamExt;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 
 use crate::item::{EVENT_STORE_ID, TIMESTAMP, decode_named, name_of, text_of};
 use crate::{AggregateError, AggregateKey, AggregateTable, Range, Version, read, scan};

@@ -1,8 +1,8 @@
 //! Appending: send until the outcome is known.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, LimitExceeded, Metadata, StoreError, rfc3339};
-use ringfence_dynamo::{Failure, GaveUp, Reason};
+use ringfence_aws::{Failure, GaveUp, Reason};
+use ringfence_core::{Consistency, Envelope, LimitExceeded, Metadata, StoreError, rfc3339};
 use serde_json::{Map, Value};
 
 use crate::limits;

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 
 use crate::attributes::{A, B, C, E, ETAG, I, N, P, U};
 use crate::{Body, ItemError, StreamName};

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use brotli::enc::BrotliEncoderParams;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
-use ringfence::json::{JsonError, read_stored, stored_text};
+use ringfence_core::json::{JsonError, read_stored, stored_text};
 use serde_json::Value;
 
 /// Bodies up to this size, in bytes, are not compressed, because compression gains nothing.

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lru::LruCache;
-use ringfence::is_followed;
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::is_followed;
 
 use crate::{Batch, StreamName};
 

@@ -12,7 +12,7 @@ use crate::{
     StreamAppend, StreamAppended, StreamConflict, StreamName, StreamNameError, TimelineEvent,
     TipLimits,
 };
-use ringfence::{
+use ringfence_core::{
     BOUNDARY_BYTES_MAX, Catalog, CommandRecord, Consistency, Context, Envelope, FilingError, Name,
     NewEvent, Rejected, Slice, StoreError, Tag,
 };

@@ -1,6 +1,6 @@
 //! Whether contexts and slices are such that each event and each command names one document.
 
-use ringfence::{
+use ringfence_core::{
     Catalog, CatalogError, Context, Name, Reads, Slice, SliceError, TagSchema, check_writes,
 };
 

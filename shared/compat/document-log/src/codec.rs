@@ -1,7 +1,7 @@
 //! The payloads of events. A document does not repeat in each event what the stream's name says: the field that is
 //! marked `#[tag(partition)]` is left out, and a decision that reads the event gets it back.
 
-use ringfence::{EventSchema, NewEvent, SequencedEvent, Tag};
+use ringfence_core::{EventSchema, NewEvent, SequencedEvent, Tag};
 use serde_json::{Map, Value};
 
 /// An event or unfold to write.
@@ -49,7 +49,7 @@ pub(crate) fn whole(mut event: SequencedEvent, key: &str, id: &str) -> Sequenced
 
 #[cfg(test)]
 mod tests {
-    use ringfence::{BoundaryId, Event, EventRef, Metadata};
+    use ringfence_core::{BoundaryId, Event, EventRef, Metadata};
     use serde_json::json;
 
     use super::*;

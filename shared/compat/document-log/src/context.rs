@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::slice;
 
-use ringfence::{Catalog, LogKind, LogName, Reads, State};
+use ringfence_core::{Catalog, LogKind, LogName, Reads, State};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Error, Value};
 

@@ -9,8 +9,8 @@ use aws_sdk_dynamodb::types::{
     Update,
 };
 use futures::future::BoxFuture;
-use ringfence::Consistency;
-use ringfence_dynamo::{Failure, Item, Meter, Table, TableLayout, number_key, text_key};
+use ringfence_aws::{Failure, Item, Meter, Table, TableLayout, number_key, text_key};
+use ringfence_core::Consistency;
 
 use crate::attributes::{I, P};
 use crate::batch::{TIP_KEY, event_list, key, number, type_list, unfold_list};
@@ -41,7 +41,7 @@ pub struct DynamoStore {
 
 impl DynamoStore {
     /// The streams in `table`. The client's own retries must be off
-    /// ([`ringfence_dynamo::client_from_env`]), so that every attempt is counted once.
+    /// ([`ringfence_aws::client_from_env`]), so that every attempt is counted once.
     #[must_use]
     pub fn new(client: Client, table: impl Into<String>) -> Self {
         Self { table: Table::new(client, table) }

@@ -1,6 +1,6 @@
 //! Why the log failed, and why an item can't be decoded.
 
-use ringfence::{
+use ringfence_core::{
     Change, CurrentError, FilingError, HandleError, KeyReused, LimitExceeded, LogError,
     NewerVersion, PlanError, StoreError,
 };
@@ -156,7 +156,7 @@ pub enum DocumentError {
     Store(#[from] StoreError),
 }
 
-impl From<StreamConflict> for ringfence::Conflict {
+impl From<StreamConflict> for ringfence_core::Conflict {
     fn from(StreamConflict { stream, seen, .. }: StreamConflict) -> Self {
         let event_type = "something else".into();
         Self(vec![Change::Slot { partition: stream.partition(), slot: seen, event_type }])
@@ -185,7 +185,7 @@ impl From<DocumentError> for HandleError {
             DocumentError::NewerVersion(newer) => LogError::NewerVersion(newer),
             DocumentError::Store(StoreError::Contention { attempts, over: Some(over) }) => {
                 let over = match over.downcast::<StreamConflict>() {
-                    Ok(conflict) => ringfence::Conflict::from(*conflict).into(),
+                    Ok(conflict) => ringfence_core::Conflict::from(*conflict).into(),
                     Err(over) => over,
                 };
                 LogError::Store(StoreError::Contention { attempts, over: Some(over) })

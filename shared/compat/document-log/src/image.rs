@@ -1,8 +1,8 @@
 //! Events for other parts of the stack: from the images of the table's stream, for the index and for
 //! the EventTopic.
 
-use ringfence::{BoundaryId, Metadata, SequencedEvent, escape, unescape};
-use ringfence_dynamo::{Item, ms_of_rfc3339};
+use ringfence_aws::{Item, ms_of_rfc3339};
+use ringfence_core::{BoundaryId, Metadata, SequencedEvent, escape, unescape};
 use serde_json::Value;
 
 use crate::{Batch, BodyError, ItemError, StreamName, StreamNameError, TimelineEvent};

@@ -1,8 +1,8 @@
-//! Cases on the document log in memory: [`ringfence::kit`].
+//! Cases on the document log in memory: [`ringfence_core::kit`].
 
-use ringfence::kit::{Case, check_each, fail};
-use ringfence::{Context, Slice};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::kit::{Case, check_each, fail};
+use ringfence_core::{Context, Slice};
 
 use crate::{Cache, Category, Document, DocumentLog, Documents, MemoryStore, TipLimits};
 

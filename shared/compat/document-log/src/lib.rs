@@ -13,6 +13,9 @@
 //! speaks to DynamoDB. The code above the trait [`Store`] is the same in memory and on DynamoDB.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod append;
 pub mod attributes;
 mod batch;

@@ -2,7 +2,7 @@
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
-use ringfence::{LimitExceeded, LimitKind};
+use ringfence_core::{LimitExceeded, LimitKind};
 use serde_json::Value;
 
 /// One item, in bytes: names and values.

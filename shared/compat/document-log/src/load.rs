@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope, Metadata, NewerVersion, Reads, SequencedEvent};
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{Consistency, Envelope, Metadata, NewerVersion, Reads, SequencedEvent};
 use serde_json::Value;
 
 use crate::cache::Loaded;

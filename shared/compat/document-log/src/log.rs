@@ -2,8 +2,8 @@
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Consistency, Envelope};
-use ringfence_dynamo::{Clock, Retry};
+use ringfence_aws::{Clock, Retry};
+use ringfence_core::{Consistency, Envelope};
 
 use crate::{
     Batch, DocumentError, Encoding, Head, ItemError, Store, StreamName, Streams, TipLimits,

@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use ringfence::Consistency;
-use ringfence_dynamo::{Failure, Item};
+use ringfence_aws::{Failure, Item};
+use ringfence_core::Consistency;
 
 use crate::batch::TIP_KEY;
 use crate::{

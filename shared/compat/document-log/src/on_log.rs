@@ -1,6 +1,6 @@
 //! Slices on the document log, as the code sees them that is the same on every log.
 
-use ringfence::{Envelope, HandleError, Handled, Never, NewEvent, OnLog, Slice};
+use ringfence_core::{Envelope, HandleError, Handled, Never, NewEvent, OnLog, Slice};
 
 use crate::{Category, Document, Load, Store, handle};
 

@@ -4,7 +4,7 @@
 //! first in the Tip that was read, then, backwards, in the calves. An append requires the version that
 //! was searched, so check and effect are one. After a conflict only new events are searched.
 
-use ringfence::{CommandRecord, Consistency, Envelope, StoreError};
+use ringfence_core::{CommandRecord, Consistency, Envelope, StoreError};
 use serde_json::Value;
 
 use crate::read::{TORN_ATTEMPTS_MAX, Walk, torn_retry};

@@ -1,7 +1,7 @@
 //! Pruning: deletes the oldest events of a stream.
 
-use ringfence::{Consistency, Envelope, StoreError};
-use ringfence_dynamo::Failure;
+use ringfence_aws::Failure;
+use ringfence_core::{Consistency, Envelope, StoreError};
 
 use crate::{
     Batch, Direction, DocumentError, DocumentLog, Expect, ItemQuery, Store, StreamName, TipChange,

@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{Consistency, Envelope};
-use ringfence_dynamo::{Attempts, Retry};
+use ringfence_aws::{Attempts, Retry};
+use ringfence_core::{Consistency, Envelope};
 
 use crate::batch::TIP_KEY;
 use crate::{

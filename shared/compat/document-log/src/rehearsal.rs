@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence::Consistency;
-use ringfence_dynamo::{Action, Failure, Intent, Item, Usage, item_bytes};
+use ringfence_aws::{Action, Failure, Intent, Item, Usage, item_bytes};
+use ringfence_core::Consistency;
 
 use crate::{
     Batch, DynamoStore, Expect, ItemPage, ItemQuery, Store, StoredEvent, StreamName, Streams,

@@ -1,6 +1,6 @@
 //! Slices on the document log, and how their commands are carried out.
 
-use ringfence::{
+use ringfence_core::{
     CommandContext, CommandRecord, Context, Envelope, EventRef, Handled, Outcome, Reads, Rejected,
     SequencedEvent, Slice, Writes,
 };

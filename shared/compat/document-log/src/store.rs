@@ -1,8 +1,8 @@
 //! What the log needs of a store of items.
 
 use futures::future::BoxFuture;
-use ringfence::Consistency;
-use ringfence_dynamo::{Failure, Item};
+use ringfence_aws::{Failure, Item};
+use ringfence_core::Consistency;
 
 use crate::{Batch, Head, ItemError, StreamName, Write};
 

@@ -1,6 +1,6 @@
 //! Checks whether the items of a stream fit together.
 
-use ringfence::{Consistency, Envelope};
+use ringfence_core::{Consistency, Envelope};
 
 use crate::{Batch, Direction, DocumentError, DocumentLog, ItemQuery, Store, StreamName};
 

@@ -1,7 +1,7 @@
 //! What a write does to the items of a stream: a pure function of the Tip that was read.
 
-use ringfence::{LimitExceeded, LimitKind};
-use ringfence_dynamo::item_bytes;
+use ringfence_aws::item_bytes;
+use ringfence_core::{LimitExceeded, LimitKind};
 
 use crate::batch::TIP_KEY;
 use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};

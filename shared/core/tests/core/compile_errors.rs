@@ -43,7 +43,7 @@ fn library() -> PathBuf {
     for entry in fs::read_dir(program.parent().unwrap()).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap();
-        if name.starts_with("libringfence-") && name.ends_with(".rlib") {
+        if name.starts_with("libringfence_core-") && name.ends_with(".rlib") {
             let built = modified(&path);
             if built <= linked && newest.as_ref().is_none_or(|(newest, _)| *newest < built) {
                 newest = Some((built, path));

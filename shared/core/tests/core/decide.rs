@@ -3,7 +3,7 @@
 use std::{collections::VecDeque, future::ready, sync::Mutex};
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
-use ringfence::{
+use ringfence_core::{
     ATTEMPTS_MAX, Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope,
     EventLog, EventRef, HandleError, Handled, LogError, MemoryLog, Metadata, NewEvent, Outcome,
     Plan, Read, Seen, SequencedEvent, Slice, StoreError, events, handle, prelude::*,

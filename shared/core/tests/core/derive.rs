@@ -1,6 +1,6 @@
 //! What the derive macros make.
 
-use ringfence::{
+use ringfence_core::{
     BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
     TagSchema, prelude::*,
 };
@@ -40,7 +40,7 @@ fn the_marks_of_an_event_type_are_in_its_schema() {
     let marks = |schema: EventSchema| {
         (schema.read_as_composite, schema.read_by_type, schema.fenced, schema.separator)
     };
-    #[derive(ringfence::Event)]
+    #[derive(ringfence_core::Event)]
     #[event(read_by_type, fenced, separator = '~')]
     struct Marked {}
     assert_eq!(marks(Marked::SCHEMA), (false, true, true, '~'));

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::error::Error;
 use std::panic::catch_unwind;
 
-use ringfence::kit::check_due;
-use ringfence::{
+use ringfence_core::kit::check_due;
+use ringfence_core::{
     BoundaryId, DueRow, Event as _, MemoryLog, OnEvents, SequencedEvent, prelude::*, reaction_key,
 };
 

@@ -1,6 +1,6 @@
 //! What an append writes and requires.
 
-use ringfence::{
+use ringfence_core::{
     ACTIONS_MAX, BoundaryId, Effect, Event as _, FenceEffect, LogError, MemoryLog, Plan, Query,
     QueryItem, Seen, Tag, Target, prelude::*,
 };

@@ -1,14 +1,14 @@
 //! A type of events in three versions, a type that got another name, and a slice that notes what it reads of them.
 //! The tests of each log have this file. They say which log it is, and which catalog its types make.
 
-use ringfence::{CatalogError, EventSchema, NewEvent, prelude::*};
+use ringfence_core::{CatalogError, EventSchema, NewEvent, prelude::*};
 use serde::{Deserialize, Serialize};
 
 use super::{Log, catalog_of};
 
 /// The shapes of the first program.
 pub(crate) mod first {
-    use ringfence::prelude::*;
+    use ringfence_core::prelude::*;
 
     #[derive(Event)]
     pub(crate) struct ItemAdded {
@@ -27,7 +27,7 @@ pub(crate) mod first {
 
 /// The shape that the second program gave the item.
 pub(crate) mod second {
-    use ringfence::prelude::*;
+    use ringfence_core::prelude::*;
 
     #[derive(Event)]
     #[event(version = 2)]

@@ -1,6 +1,6 @@
 //! What the kit says if a case fails.
 
-use ringfence::{kit::given, prelude::*};
+use ringfence_core::{kit::given, prelude::*};
 
 use crate::orders::{After, Name, name, named, run};
 use crate::shop::{Cleaned, cleaned};

@@ -1,7 +1,7 @@
 //! Decisions on reads that return more than the query asks for, and on tags without a value.
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     ACTIONS_MAX, BOUNDARIES_MAX, Consistency, Decisions, Envelope, HandleError, Handled, LimitKind,
     LogError, Outcome, PlanError, Slice, SliceError, handle, prelude::*,
 };
@@ -96,7 +96,7 @@ impl Slice for Open {
 }
 
 fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled, HandleError> {
-    ringfence::check::<S>(&catalog().unwrap()).unwrap();
+    ringfence_core::check::<S>(&catalog().unwrap()).unwrap();
     let envelope = Envelope { idempotency_key: key.map(str::to_owned), ..Envelope::default() };
     block_on(handle(log, &catalog().unwrap(), &Decisions::new(0), command, &envelope))
 }
@@ -167,7 +167,7 @@ impl Slice for Withdraw {
 
 #[test]
 fn a_command_that_can_not_be_planned_without_a_value_does_not_start() {
-    let error = ringfence::check::<Withdraw>(&catalog().unwrap()).unwrap_err();
+    let error = ringfence_core::check::<Withdraw>(&catalog().unwrap()).unwrap_err();
     let SliceError::Omitted { without, reason, .. } = &error else { panic!("{error:?}") };
     let keys = "reviewId".to_owned();
     assert_eq!(*reason, PlanError::NoRoute { event_type: "Rated".into(), keys });

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Access, Append, Appended, Consistency, Decisions, Envelope, Event, EventLog, LogError,
     MemoryLog, Page, Plan, PlanError, Query, QueryItem, Reading, Scope, Seen, SequencedEvent, Tag,
     TagSchema, handle, prelude::*,
@@ -60,7 +60,7 @@ fn plan(items: Vec<QueryItem>) -> Result<Plan, PlanError> {
 fn an_event_has_an_index_item_of_each_value_and_of_its_type() {
     let filed = |event: NewEvent| {
         let filing = catalog().filing(&event).unwrap();
-        let ids = |all: &BTreeSet<ringfence::BoundaryId>| {
+        let ids = |all: &BTreeSet<ringfence_core::BoundaryId>| {
             all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
         };
         assert!(filing.indexed.is_empty(), "{:?}", filing.indexed);

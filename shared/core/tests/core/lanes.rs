@@ -1,6 +1,6 @@
 //! Which events are handled one after another.
 
-use ringfence::{BoundaryId, Lane, SequencedEvent, Tag};
+use ringfence_core::{BoundaryId, Lane, SequencedEvent, Tag};
 
 #[test]
 fn the_lane_of_an_event_is_its_partition_or_the_tag_of_the_lane() {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures::executor::block_on;
-use ringfence::kit::check_in_memory;
-use ringfence::{
+use ringfence_core::kit::check_in_memory;
+use ringfence_core::{
     Decisions, Envelope, EventRef, HandleError, Handled, LogError, MemoryLog, Outcome, Query,
     QueryItem, SequencedEvent, Slice, Tag, TagSchema, handle, prelude::*,
 };
@@ -213,7 +213,7 @@ fn log(events: Vec<NewEvent>) -> MemoryLog {
 }
 
 fn append(log: &MemoryLog, event: NewEvent) {
-    use ringfence::{Append, EventLog};
+    use ringfence_core::{Append, EventLog};
     let envelope = Envelope::default();
     let append = Append { events: vec![event], seen: None, record: None, envelope: &envelope };
     block_on(log.append(append)).unwrap();

@@ -1,6 +1,8 @@
 //! The core through its public names: one test binary.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod compile_errors;
 mod decide;
 mod derive;

@@ -1,7 +1,7 @@
 //! The log in memory: slots, times, conditions.
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Append, Appended, CommandRecord, Consistency, Envelope, EventLog, EventRef, LogError,
     MemoryLog, Plan, Query, QueryItem, Seen, SequencedEvent, Tag, prelude::*,
 };

@@ -1,7 +1,7 @@
 //! A command with an idempotency key takes effect once: its events are the record, or an item is.
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Decisions, Envelope, EventRef, HandleError, Handled, KEY_KEPT_SECONDS, LogError, Outcome,
     SequencedEvent, Slice, events_are_record, handle, kit::check_in_memory, prelude::*,
     reaction_key,
@@ -282,7 +282,7 @@ impl Slice for CleanBeside {
 #[test]
 fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
     fn is<S: Slice>() -> (&'static str, bool) {
-        ringfence::check::<S>(&catalog().unwrap()).unwrap();
+        ringfence_core::check::<S>(&catalog().unwrap()).unwrap();
         (S::NAME, events_are_record::<S>(&catalog().unwrap()))
     }
     let found = [

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::executor::block_on;
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use crate::shop::{GuestId, Opened, RoomId, Rooms, booked, cleaned};
 
@@ -135,7 +135,7 @@ fn what_a_case_waits_between_stays_in_order() {
 #[test]
 fn a_decision_does_not_differ_by_the_milliseconds_between_facts_of_one_moment() {
     let facts = events![cleaned("r1", 1), cleaned("r2", 2)];
-    let last = ringfence::kit::BEGIN_MS + 1;
+    let last = ringfence_core::kit::BEGIN_MS + 1;
     let (orders, failed) = run(given(facts).when(name(After::Time)).then(named(last)));
     assert_eq!((orders.len(), failed), (2, None));
 }
@@ -202,5 +202,5 @@ impl Slice for List {
 
 #[test]
 fn the_order_of_events_that_share_a_fence_stays() {
-    ringfence::kit::check_in_memory::<List>();
+    ringfence_core::kit::check_in_memory::<List>();
 }

@@ -1,6 +1,6 @@
 //! Routes: where each clause is read, and what is refused when a function starts.
 
-use ringfence::{
+use ringfence_core::{
     Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, EventSchema,
     NewEvent, Plan, PlanError, Query, QueryItem, Reading, Slice, SliceError, Tag, TagSchema,
     prelude::*,
@@ -204,7 +204,7 @@ fn a_key_has_one_scope_in_a_stack() {
         computed: false,
     };
     let (name, tags) = ("Greeted".into(), vec![partition].into());
-    let greeted = ringfence::EventSchema { name, tags, ..Booked::SCHEMA };
+    let greeted = ringfence_core::EventSchema { name, tags, ..Booked::SCHEMA };
     let lobby = Catalog::new("lobby", [greeted]).unwrap();
     let error = Catalog::compose([catalog().unwrap(), lobby]).unwrap_err();
     assert_eq!(
@@ -217,8 +217,8 @@ fn a_key_has_one_scope_in_a_stack() {
 
 #[test]
 fn a_type_has_one_schema_in_a_stack() {
-    let changed = || ringfence::EventSchema { fenced: true, ..Booked::SCHEMA };
-    let rooms = |schemas: Vec<ringfence::EventSchema>| Catalog::new("rooms", schemas);
+    let changed = || ringfence_core::EventSchema { fenced: true, ..Booked::SCHEMA };
+    let rooms = |schemas: Vec<ringfence_core::EventSchema>| Catalog::new("rooms", schemas);
     let twice =
         |first, second| CatalogError::DuplicateType { name: "Booked".into(), first, second };
     // By another context, or otherwise by the same one.
@@ -233,11 +233,11 @@ fn a_type_has_one_schema_in_a_stack() {
 
 #[test]
 fn a_slice_that_disagrees_with_its_catalog_does_not_start() {
-    assert_eq!(ringfence::check::<Book>(&catalog().unwrap()), Ok(()));
+    assert_eq!(ringfence_core::check::<Book>(&catalog().unwrap()), Ok(()));
     let mut changed = Booked::SCHEMA;
     changed.tags.to_mut().iter_mut().for_each(|tag| tag.cross_partition = false);
     let narrow = Catalog::new("rooms", [changed]).unwrap();
-    let error = ringfence::check::<Book>(&narrow).unwrap_err();
+    let error = ringfence_core::check::<Book>(&narrow).unwrap_err();
     assert_eq!(error, SliceError::Undeclared { slice: "book", event_type: "Booked".into() });
 }
 

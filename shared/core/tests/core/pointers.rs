@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Append, Consistency, Decisions, Envelope, EventLog, LogError, MemoryLog, Outcome, Plan, Query,
     QueryItem, Tag, handle,
 };

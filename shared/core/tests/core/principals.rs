@@ -1,7 +1,7 @@
 //! A decision that compares the principal with a field of its command.
 
-use ringfence::kit::check_in_memory;
-use ringfence::{PrincipalKind, prelude::*};
+use ringfence_core::kit::check_in_memory;
+use ringfence_core::{PrincipalKind, prelude::*};
 use serde::Serialize;
 
 #[derive(Clone, Debug, PartialEq, Event)]

@@ -1,7 +1,7 @@
 //! The query that runs is the one that was planned when the function started, derived or written by hand.
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Access, Decisions, Envelope, MemoryLog, Outcome, Plan, PlanError, Query, QueryItem, Slice,
     SliceError, Tag, TagSchema, handle, prelude::*,
 };
@@ -121,7 +121,7 @@ slice!(OpenTwo reads Accounts, writes |it: &OpenTwo| vec![opened(&it.first), ope
 
 fn run<S: Slice>(log: &MemoryLog, command: &S) -> Outcome {
     let (catalog, envelope) = (catalog().unwrap(), Envelope::default());
-    ringfence::check::<S>(&catalog).unwrap();
+    ringfence_core::check::<S>(&catalog).unwrap();
     let decisions = Decisions::new(0);
     let handled = handle(log, &catalog, &decisions, command, &envelope);
     block_on(handled).unwrap().outcome
@@ -217,12 +217,12 @@ slice!(
 fn a_slice_does_not_start_whose_own_query_is_wrong() {
     let catalog = catalog().unwrap();
     let error = SliceError::NotAsked { slice: "Forgets", event_type: "Audited".into() };
-    assert_eq!(ringfence::check::<Forgets>(&catalog), Err(error));
+    assert_eq!(ringfence_core::check::<Forgets>(&catalog), Err(error));
     let error = SliceError::NotRead { slice: "AsksForMore", event_type: "Stocked".into() };
-    assert_eq!(ringfence::check::<AsksForMore>(&catalog), Err(error));
+    assert_eq!(ringfence_core::check::<AsksForMore>(&catalog), Err(error));
     let source = PlanError::SeveralValues { event_type: "Opened".into(), key: "accountId".into() };
     let error = SliceError::Route { slice: "AsksForBoth", source };
-    assert_eq!(ringfence::check::<AsksForBoth>(&catalog), Err(error));
+    assert_eq!(ringfence_core::check::<AsksForBoth>(&catalog), Err(error));
 }
 
 /// Like [`OpenWith`], without a query of its own: no event has both tags.
@@ -250,10 +250,10 @@ fn a_slice_does_not_start_that_reads_a_type_without_a_tag_of_its_command() {
     let lacks = |slice, event_type: &'static str, key: &str| {
         Err(SliceError::Lacks { slice, event_type: event_type.into(), keys: key.to_owned() })
     };
-    let error = ringfence::check::<OpenBoth>(&catalog);
+    let error = ringfence_core::check::<OpenBoth>(&catalog);
     assert_eq!(error, lacks("OpenBoth", "Opened", "productId"));
     assert_eq!(
-        ringfence::check::<OpenStocked>(&catalog),
+        ringfence_core::check::<OpenStocked>(&catalog),
         lacks("OpenStocked", "Stocked", "accountId")
     );
     let said = error.unwrap_err().to_string();
@@ -288,8 +288,8 @@ slice!(Reopen reads Accounts, writes |_: &Reopen| vec![]);
 fn a_command_without_a_value_is_planned_unless_it_is_refused() {
     fn accesses<S: Slice>() -> Vec<Access> {
         let catalog = catalog().unwrap();
-        assert_eq!(ringfence::check::<S>(&catalog), Ok(()));
-        let plans = ringfence::plans::<S>(&catalog).unwrap();
+        assert_eq!(ringfence_core::check::<S>(&catalog), Ok(()));
+        let plans = ringfence_core::plans::<S>(&catalog).unwrap();
         plans.into_iter().flat_map(|plan| plan.reads).map(|read| read.access).collect()
     }
     assert_eq!(accesses::<AuditAll>(), [Access::TypeItems("Audited".into())]);
@@ -320,7 +320,7 @@ slice!(AuditSome reads Audits, writes |_: &AuditSome| vec![]);
 
 #[test]
 fn many_optional_tags_are_planned_with_none_one_or_all_left_out() {
-    let plans = ringfence::plans::<AuditSome>(&catalog().unwrap()).unwrap();
+    let plans = ringfence_core::plans::<AuditSome>(&catalog().unwrap()).unwrap();
     let mut reads: Vec<_> = plans.iter().map(|plan| plan.reads.len()).collect();
     reads.sort_unstable();
     assert_eq!(reads, [1, 6, 6, 6, 6, 6, 6, 6, 7]);
@@ -344,5 +344,5 @@ slice!(
 fn a_slice_does_not_start_whose_own_query_is_wrong_without_a_value() {
     let slice = "AsksForMoreWithout";
     let error = SliceError::NotRead { slice, event_type: "Audited".into() };
-    assert_eq!(ringfence::check::<AsksForMoreWithout>(&catalog().unwrap()), Err(error));
+    assert_eq!(ringfence_core::check::<AsksForMoreWithout>(&catalog().unwrap()), Err(error));
 }

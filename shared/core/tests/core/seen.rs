@@ -1,6 +1,6 @@
 //! What a decision has seen, whatever a read returned.
 
-use ringfence::{
+use ringfence_core::{
     AHEAD_MAX_MS, Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen,
     SequencedEvent, prelude::*,
 };
@@ -26,7 +26,7 @@ fn event(event: impl Into<NewEvent>, slot: u64, at: u64, rest: u64) -> Sequenced
 
 fn item(key: &'static str, value: &str, types: &[&'static str]) -> QueryItem {
     let types = types.iter().copied().map(Into::into).collect();
-    QueryItem { tags: vec![ringfence::Tag::new(key, value)], types }
+    QueryItem { tags: vec![ringfence_core::Tag::new(key, value)], types }
 }
 
 fn plan(items: &[QueryItem]) -> Plan {

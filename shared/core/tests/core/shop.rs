@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::{id_type, prelude::*};
+use ringfence_core::{id_type, prelude::*};
 use serde::Serialize;
 
 id_type!(RoomId, "names a room");
@@ -164,7 +164,7 @@ pub(crate) fn closed(room: &str) -> Closed {
 
 #[test]
 fn the_rules_of_the_shop_hold() {
-    ringfence::kit::check_in_memory::<Book>();
+    ringfence_core::kit::check_in_memory::<Book>();
 }
 
 /// How many of the events that it reads there are.

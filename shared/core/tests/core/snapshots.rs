@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use futures::{FutureExt, StreamExt, executor::block_on, future::BoxFuture, stream::BoxStream};
-use ringfence::{
+use ringfence_core::{
     Append, Appended, CommandRecord, Conflict, Consistency, Decisions, Envelope, EventLog,
     EventRef, Handled, KEY_KEPT_SECONDS, LogError, MemoryLog, NewEvent, Outcome, Plan, Query,
     QueryItem, Seen, SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
@@ -59,7 +59,7 @@ impl Slice for Survey {
     }
 
     // Cleanings are of the room alone.
-    fn query(_: &[ringfence::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+    fn query(_: &[ringfence_core::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
         let of = |tag: &Tag, types: &[&'static str]| QueryItem {
             tags: vec![tag.clone()],
             types: types.iter().map(|name| (*name).into()).collect(),

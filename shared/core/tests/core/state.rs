@@ -1,6 +1,6 @@
 //! States that slices compose.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use crate::decide::Faulty;
 use crate::shop::{booked, catalog, cleaned, closed};

@@ -1,7 +1,7 @@
 //! Events of older versions: every reader has them in their newest shape, and none takes a newer one for its own.
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     Append, Appended, CatalogError, CurrentError, Decisions, Envelope, EventLog, EventSchema,
     EventVisitor, LogError, MemoryLog, SequencedEvent, SliceError, TopicEvent, handle, prelude::*,
 };
@@ -82,7 +82,10 @@ fn a_program_that_does_not_know_a_version_decides_nothing() {
         "event itemId:i/1 has version 3 of ItemAdded, and this program knows the versions up to 2; deploy one that \
          knows it"
     );
-    assert!(matches!(error, ringfence::HandleError::Log(LogError::NewerVersion(_))), "{error:?}");
+    assert!(
+        matches!(error, ringfence_core::HandleError::Log(LogError::NewerVersion(_))),
+        "{error:?}"
+    );
 }
 
 #[test]
@@ -112,16 +115,16 @@ fn a_reaction_reads_each_version_as_the_newest() {
 fn the_kit_upcasts_a_payload() {
     let old = json!({ "itemId": "i", "name": "mug", "price": 4 });
     let new = json!({ "itemId": "i", "title": "mug", "cents": 400 });
-    assert_eq!(ringfence::kit::upcast::<ItemAdded>(1, old), new);
+    assert_eq!(ringfence_core::kit::upcast::<ItemAdded>(1, old), new);
     // A log of streams leaves out the field that names the stream.
     let of_stream = json!({ "title": "mug", "cents": 400 });
-    assert_eq!(ringfence::kit::upcast::<ItemAdded>(3, of_stream.clone()), of_stream);
+    assert_eq!(ringfence_core::kit::upcast::<ItemAdded>(3, of_stream.clone()), of_stream);
 }
 
 #[test]
 #[should_panic(expected = "missing field `cents`")]
 fn the_kit_notices_an_upcast_that_makes_something_else() {
-    let _ = ringfence::kit::upcast::<ItemAdded>(3, json!({ "title": "mug" }));
+    let _ = ringfence_core::kit::upcast::<ItemAdded>(3, json!({ "title": "mug" }));
 }
 
 #[test]
@@ -131,7 +134,7 @@ fn a_type_is_known_by_its_context_as_well() {
         schemas.retain(|schema| schema.name == "ItemAdded");
         Catalog::of_streams(context.to_owned(), schemas).unwrap()
     };
-    let catalogs = ringfence::Catalogs(vec![streams("lab", 1), streams("shelf", 3)]);
+    let catalogs = ringfence_core::Catalogs(vec![streams("lab", 1), streams("shelf", 3)]);
     let first = written("i").remove(0);
     assert_eq!(catalogs.current(&first).unwrap().version, 3);
     let of_lab = SequencedEvent { context: "lab".to_owned(), ..first };
@@ -153,7 +156,7 @@ fn a_renamed_type_is_read_under_both_names_and_a_retired_one_is_not_written() {
     assert_eq!(evolving::Dropped::NAME, "ItemDropped");
     let schemas = <Retiring as Writes>::SCHEMAS.to_vec();
     let catalog = Catalog::new("shelf", schemas).unwrap();
-    let error = ringfence::check::<Retiring>(&catalog).unwrap_err();
+    let error = ringfence_core::check::<Retiring>(&catalog).unwrap_err();
     let event_type = "ItemDropped".into();
     assert_eq!(error, SliceError::Retired { slice: "retiring", event_type });
 }
@@ -172,7 +175,7 @@ impl Writes for Retiring {
         visitor.event::<evolving::Dropped>();
     }
 
-    fn to_event(&self) -> Result<NewEvent, ringfence::EventError> {
+    fn to_event(&self) -> Result<NewEvent, ringfence_core::EventError> {
         NewEvent::new(&evolving::Dropped { item_id: self.item_id.clone() })
     }
 }

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeSet};
 
 use futures::executor::block_on;
-use ringfence::{
+use ringfence_core::{
     AHEAD_MAX_MS, Consistency, Decisions, Envelope, Event, EventLog, FilingError, HandleError,
     LogError, MemoryLog, NewEvent, Outcome, Plan, Query, QueryItem, Tag, handle,
     kit::{BEGIN_MS, check_in_memory},
@@ -150,7 +150,8 @@ fn an_event_far_ahead_of_the_clock_does_not_move_the_time_of_a_decision() {
     };
     let ahead = at(BEGIN_MS + AHEAD_MAX_MS);
     let (events, envelope) = (events![booked("r1", "g1")], &ahead);
-    block_on(log.append(ringfence::Append { events, seen: None, record: None, envelope })).unwrap();
+    block_on(log.append(ringfence_core::Append { events, seen: None, record: None, envelope }))
+        .unwrap();
     let age = |now_ms| {
         let (decisions, envelope) = (Decisions::new(0), at(now_ms));
         let handled = block_on(handle(&log, &catalog, &decisions, &measure(), &envelope)).unwrap();
@@ -225,7 +226,8 @@ fn an_event_made_by_hand_has_the_tags_of_its_type() {
     let envelope = &Envelope::default();
     let append_with = |mut event: NewEvent, change: &dyn Fn(&mut Vec<Tag>)| {
         change(&mut event.tags);
-        let append = ringfence::Append { events: vec![event], seen: None, record: None, envelope };
+        let append =
+            ringfence_core::Append { events: vec![event], seen: None, record: None, envelope };
         block_on(log.append(append)).map(|_| ())
     };
     let append = |event: NewEvent, key: &'static str, value: &str| {

@@ -2,13 +2,13 @@
 //! read and each append here is made on both, and both answer the same.
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::{
     AHEAD_MAX_MS, Append, Appended, BoundaryId, Catalog, CommandContext, Consistency, Context,
     Envelope, Event, EventLog, Extent, MemoryLog, NewEvent, Plan, Query, QueryItem, Seen,
     SequencedEvent, Tag, kit::id,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
 use crate::items::{self, Shut, moved};

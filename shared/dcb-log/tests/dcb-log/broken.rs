@@ -2,9 +2,9 @@
 //! check goes on.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Catalog, Event, events};
+use ringfence_aws::Item;
+use ringfence_core::{Catalog, Event, events};
 use ringfence_dcb_log::{DcbReport, FenceDefect};
-use ringfence_dynamo::Item;
 
 use crate::reads::{self, Noted, noted, put};
 use crate::repair::fence;

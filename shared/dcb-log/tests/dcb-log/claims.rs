@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use ringfence::{
+use ringfence_core::{
     Access, CommandContext, Current, Decisions, Never, NewEvent, Plan, Query, Slice, events,
     handle, prelude::*,
 };
@@ -252,11 +252,11 @@ fn converge() -> ConvergeEdge {
 }
 
 /// The boundaries that a command depends on if it reads these types; those of partitions are marked with `=`.
-fn planned(command: &impl ringfence::Command, types: &[&'static str]) -> Vec<String> {
+fn planned(command: &impl ringfence_core::Command, types: &[&'static str]) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
     let types = types.iter().copied();
     let query = Query::of_command(command.shape(), command.tags(), types, &catalog);
-    let name = |read: &ringfence::Read| match &read.access {
+    let name = |read: &ringfence_core::Read| match &read.access {
         Access::Partition => format!("={}", read.boundary),
         Access::TagItems(_) => read.boundary.to_string(),
         other => panic!("{} is read by {other:?}", read.boundary),
@@ -268,8 +268,8 @@ fn planned(command: &impl ringfence::Command, types: &[&'static str]) -> Vec<Str
 #[track_caller]
 fn boundaries<S: Slice>(command: &S) -> Vec<String> {
     let catalog = Projects::catalog().expect("no contradictions");
-    ringfence::check::<S>(&catalog).expect("the slice can start");
-    planned(command, ringfence::ReadsOf::<S>::TYPES)
+    ringfence_core::check::<S>(&catalog).expect("the slice can start");
+    planned(command, ringfence_core::ReadsOf::<S>::TYPES)
 }
 
 const IS_EDGE: &str = "=edge:shop%2Flogin%2Fdesign";

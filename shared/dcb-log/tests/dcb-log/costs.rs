@@ -7,11 +7,11 @@
 
 use std::sync::Arc;
 
-use ringfence::kit::id;
-use ringfence::{Context, Decisions, Envelope, NewEvent, Slice, handle};
+use ringfence_aws::item_bytes;
+use ringfence_aws::wire::Fault;
+use ringfence_core::kit::id;
+use ringfence_core::{Context, Decisions, Envelope, NewEvent, Slice, handle};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::item_bytes;
-use ringfence_dynamo::wire::Fault;
 use tokio::sync::Barrier;
 
 use crate::prices::{Cost, computed, cost, metered};

@@ -1,7 +1,7 @@
 //! A boundary is newly declared for events that exist, and repaired beside writers.
 
-use ringfence::events;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::events;
 use ringfence_local::bound;
 
 use crate::reads::{catalog, noted, plan, seen};

@@ -1,7 +1,7 @@
 //! Each shape of a boundary, as exact appends from the wire.
 
-use ringfence::kit::id;
-use ringfence::{Context, events};
+use ringfence_core::kit::id;
+use ringfence_core::{Context, events};
 
 use crate::render::append;
 use crate::shop::{

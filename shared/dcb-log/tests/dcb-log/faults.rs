@@ -1,12 +1,12 @@
 //! What no emulator does: contention, throttling, lost answers.
 
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_aws::wire::{Exchange, Fault};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, Context, Envelope, EventLog, LogError, NewEvent, Plan, Query, QueryItem, Slice,
     StoreError, events,
 };
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::{Exchange, Fault};
 use serde_json::{Value, json};
 
 use crate::reads::seen;

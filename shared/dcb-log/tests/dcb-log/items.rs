@@ -1,7 +1,7 @@
 //! Index items: tags with several values and types read alone, on the wire and in the table.
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_core::{
     Append, Catalog, CatalogError, Consistency, Event, EventLog, LogError, NewEvent, Plan, Query,
     QueryItem, Tag, events,
 };

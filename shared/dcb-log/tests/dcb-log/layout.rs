@@ -1,10 +1,10 @@
 //! Tables that a program makes.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Catalog, Envelope, EventLog, Extent, StoreError, events};
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Wire;
+use ringfence_core::{Catalog, Envelope, EventLog, Extent, StoreError, events};
 use ringfence_dcb_log::{DcbLog, table_layout};
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 
 use crate::reads::{catalog, noted, plan_of};
@@ -25,7 +25,8 @@ async fn a_table_that_a_program_makes_serves_every_read_of_its_catalog() {
     committed(append(&log, events![noted("b", "r", "x")], &envelope).await);
     for tags in [&[("bookId", "b")][..], &[("readerId", "r")]] {
         let plan = plan_of(&layout_catalog(), &[tags]);
-        let read = log.read_with_seen(&plan, ringfence::Consistency::Eventual, &envelope).await;
+        let read =
+            log.read_with_seen(&plan, ringfence_core::Consistency::Eventual, &envelope).await;
         let (events, seen) = read.expect("a read");
         assert_eq!(events.len(), 1, "{tags:?}");
         let seen = match seen.of(&plan.reads[0].boundary) {

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{
+use ringfence_aws::item_bytes;
+use ringfence_core::{
     ACTIONS_MAX, Append, BOUNDARY_BYTES_MAX, Catalog, CatalogError, CommandRecord, EVENT_BYTES_MAX,
     Envelope, Event, EventLog, EventSchema, LogError, MemoryLog, Name, NewEvent, Plan, Query,
     QueryItem, TRANSACTION_BYTES_MAX, TYPES_MAX, Tag, events,
 };
-use ringfence_dynamo::item_bytes;
 use serde_json::{Value, json};
 
 use crate::reads::{self, noted, seen};

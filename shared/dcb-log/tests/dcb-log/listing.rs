@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use crate::shop::*;
 

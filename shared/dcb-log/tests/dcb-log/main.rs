@@ -1,6 +1,8 @@
 //! The log on an embedded DynamoDB: what goes over the wire, what it costs, what holds when
 //! clients race and when requests fail.
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod both;
 mod broken;
 mod claims;

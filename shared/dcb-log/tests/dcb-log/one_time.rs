@@ -1,12 +1,12 @@
 //! Events of different partitions that were recorded in the same millisecond.
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Fault;
+use ringfence_core::{
     Append, Consistency, EventLog, NewEvent, Page, Plan, Query, QueryItem, Reading, Seen,
     SequencedEvent, Tag, events,
 };
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Fault;
 
 use crate::items::{self, moved};
 use crate::reads::{catalog, noted, plan, seen};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 
 use crate::items::{catalog, moved};
 use crate::stack::Stack;

@@ -1,9 +1,9 @@
 //! What requests cost, by the documented sizes of items, and as the log has metered it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Catalog, Consistency};
-use ringfence_dynamo::wire::Exchange;
-use ringfence_dynamo::{Item, Usage, item_bytes, read_units, transact_write_units, write_units};
+use ringfence_aws::wire::Exchange;
+use ringfence_aws::{Item, Usage, item_bytes, read_units, transact_write_units, write_units};
+use ringfence_core::{Catalog, Consistency};
 use serde_json::Value;
 
 use crate::stack::{Stack, TABLE};

@@ -1,11 +1,11 @@
 //! Clients that race: exactly as many win as may. Each request takes some milliseconds, by a seed.
 
 use futures::future::join_all;
-use ringfence::kit::id;
-use ringfence::prelude::*;
-use ringfence::{HandleError, Handled, Outcome};
-use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, seed_thread};
+use ringfence_aws::wire::Fault;
+use ringfence_aws::{Clock, seed_thread};
+use ringfence_core::kit::id;
+use ringfence_core::prelude::*;
+use ringfence_core::{HandleError, Handled, Outcome};
 use ringfence_local::bound;
 use serde_json::json;
 

@@ -2,11 +2,11 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{
     Catalog, CatalogError, Consistency, Envelope, Event, EventLog, Extent, LogError, NewEvent,
     Plan, Query, QueryItem, Seen, SequencedEvent, Tag, events,
 };
-use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};
@@ -248,7 +248,7 @@ async fn a_scan_returns_every_event_and_nothing_else() {
 #[tokio::test]
 async fn opening_the_connection_asks_for_nothing_of_the_table() {
     let stack = Stack::start(catalog()).await;
-    ringfence_dynamo::open(&stack.client).await;
+    ringfence_aws::open(&stack.client).await;
     let operations = stack.wire.take().into_iter().map(|exchange| exchange.operation);
     assert_eq!(operations.collect::<Vec<_>>(), ["DescribeEndpoints"]);
 }

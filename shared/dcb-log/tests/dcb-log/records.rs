@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::wire::{Exchange, Fault};
+use ringfence_aws::{Item, seed_thread};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Context, Decisions, Envelope, FilingError, HandleError, Handled, KEY_KEPT_SECONDS, LogError,
     NewEvent, Outcome, Slice, events, handle, reaction_key,
 };
 use ringfence_dcb_log::Imported;
-use ringfence_dynamo::wire::{Exchange, Fault};
-use ringfence_dynamo::{Item, seed_thread};
 use tokio::time::sleep;
 
 use crate::faults::{order, renamed, stale};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use ringfence::canonical_json;
-use ringfence_dynamo::wire::Exchange;
+use ringfence_aws::wire::Exchange;
+use ringfence_core::canonical_json;
 use serde_json::{Value, json};
 
 const FITS: &str = "a String takes every text";

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::TryStreamExt;
-use ringfence::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, events};
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, events};
 use ringfence_dcb_log::{DcbLog, DcbReport};
-use ringfence_dynamo::wire::{Fault, Wire};
-use ringfence_dynamo::{Clock, Item};
 use ringfence_local::bound;
 use tokio::sync::Barrier;
 

@@ -1,11 +1,11 @@
 //! Events of a copy of the log go back into their places.
 
-use ringfence::{
+use ringfence_aws::Item;
+use ringfence_core::{
     Append, Appended, BoundaryId, CommandRecord, Envelope, EventLog, EventRef, FilingError,
     KEY_KEPT_SECONDS, LogError, Metadata, NewEvent, SequencedEvent, Tag, events,
 };
 use ringfence_dcb_log::Imported;
-use ringfence_dynamo::Item;
 
 use crate::reads::{catalog, noted, plan, read};
 use crate::stack::{NOW_MS, Stack, envelope};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use ringfence::{id_type, prelude::*};
+use ringfence_core::{id_type, prelude::*};
 use serde::Serialize;
 
 id_type!(CourseId, "names a course");

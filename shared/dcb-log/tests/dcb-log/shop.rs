@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence::{id_type, prelude::*};
+use ringfence_core::{id_type, prelude::*};
 use serde::Serialize;
 
 pub(crate) use crate::listing::{Count, FindPair, ListProduct, OrderListed};

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_aws::wire::{Edit, Exchange, Fault};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, BoundaryId, Catalog, Consistency, Event, EventLog, EventSchema, Extent, LogError,
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Slice, events,
 };
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::{Edit, Exchange, Fault};
 use serde_json::Value;
 
 use crate::faults::{add, ordered, renamed, requests, shop, stale};
@@ -148,9 +148,10 @@ async fn a_taken_slot_of_an_unread_partition_moves_the_put_and_nothing_is_decide
     let slow = stack.log_at(&Clock::fixed(NOW_MS - 30_000));
     let (product_id, order_id) = (id("p1"), id("o1"));
     let command = RecordDemand::Record { product_id, order_id };
-    let decisions = ringfence::Decisions::new(0);
+    let decisions = ringfence_core::Decisions::new(0);
     let envelope = envelope();
-    let handled = ringfence::handle(&slow, &stack.catalog, &decisions, &command, &envelope).await;
+    let handled =
+        ringfence_core::handle(&slow, &stack.catalog, &decisions, &command, &envelope).await;
     assert_eq!(handled.expect("it is accepted").attempts, 1);
     let exchanges = stack.wire.take();
     let expected = ["Query", "Query", "TransactWriteItems", "Query", "TransactWriteItems"];

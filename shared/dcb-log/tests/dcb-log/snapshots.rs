@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use futures::future::join_all;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aws::wire::Fault;
+use ringfence_aws::{Clock, Item, seed_thread};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Context, Decisions, Envelope, EventLog, Handled, MemoryLog, Query, QueryItem,
     SNAPSHOT_BYTES_MAX, Tag, handle, prelude::*,
 };
-use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, Item, seed_thread};
 use serde::{Deserialize, Serialize};
 
 use crate::faults::stale;
@@ -143,7 +143,7 @@ impl Slice for TellOrdered {
         Err(Told { code: quantities.join(" ") })
     }
 
-    fn query(_: &[ringfence::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
+    fn query(_: &[ringfence_core::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
         let of = |tag| QueryItem { tags: vec![tag], types: vec!["ProductOrdered".into()] };
         Query { items: tags.into_iter().map(of).collect() }
     }
@@ -266,8 +266,8 @@ async fn events_after_a_snapshot_are_folded_on_top_if_they_come_last() {
     let behind = stack.log_at(&Clock::fixed(NOW_MS + 5_000));
     let rename = ChangeProductName { product_id: id("p1"), name: "e".to_owned() };
     let (catalog, envelope) = (&stack.catalog, crate::stack::envelope());
-    let decisions = ringfence::Decisions::new(0);
-    let handled = ringfence::handle(&behind, catalog, &decisions, &rename, &envelope).await;
+    let decisions = ringfence_core::Decisions::new(0);
+    let handled = ringfence_core::handle(&behind, catalog, &decisions, &rename, &envelope).await;
     assert!(matches!(handled, Ok(Handled { attempts: 1, .. })), "{handled:?}");
     stack.wire.forget();
     assert_eq!(code(&stack.run(&tell()).await), "a b e c d");

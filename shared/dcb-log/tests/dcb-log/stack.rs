@@ -6,13 +6,13 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::wire::{Exchange, Wire};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, CatalogError, Decisions, Envelope, EventLog,
     HandleError, Handled, LogError, Metadata, NewEvent, Outcome, SequencedEvent, Slice, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::{Exchange, Wire};
-use ringfence_dynamo::{Clock, Item};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Reads that no emulator makes: stale ones, lagging indexes, reads that get no answer.
 
-use ringfence::kit::id;
-use ringfence::{Change, Envelope, EventLog, HandleError, LogError, StoreError, events};
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::kit::id;
+use ringfence_core::{Change, Envelope, EventLog, HandleError, LogError, StoreError, events};
 use serde_json::json;
 
 use crate::faults::{TRANSACTION, add, order, ordered, requests, shop, stale};

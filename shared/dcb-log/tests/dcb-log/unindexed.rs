@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt;
-use ringfence::{Catalog, Consistency, Event, EventLog, NewEvent, events};
+use ringfence_aws::wire::{Exchange, Fault, Wire};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{Catalog, Consistency, Event, EventLog, NewEvent, events};
 use ringfence_dcb_log::DcbReport;
-use ringfence_dynamo::wire::{Exchange, Fault, Wire};
-use ringfence_dynamo::{Clock, Item};
 use ringfence_local::bound;
 
 use crate::items::{catalog, moved, plan};

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{
     AHEAD_MAX_MS, Append, Appended, Catalog, Event, EventLog, EventSchema, LogError, Plan, Seen,
     SequencedEvent, events,
 };
 use ringfence_dcb_log::{DcbReport, FenceDefect, VerifyOptions};
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Item};
 
 use crate::reads::{Noted, catalog, noted, plan, read, seen};
 use crate::stack::{NOW_MS, Stack, TABLE, append, committed, envelope};

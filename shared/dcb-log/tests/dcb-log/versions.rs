@@ -1,11 +1,11 @@
 //! Events of older versions in the table: read through the partition, through an index, and as index items.
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{
     Catalog, CatalogError, Consistency, Decisions, EventLog, EventSchema, LogError, NewEvent, Plan,
     Query, QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
 };
-use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
 use self::evolving::{KNOWN, Note, history, newest, schemas};
@@ -90,7 +90,7 @@ async fn a_decision_reads_each_version_as_the_newest_however_it_is_read() {
         committed(append(&alone, vec![shelved(newest("j"))], &envelope).await);
         let note = Note { item_id: "j".to_owned() };
         let error = handle(&log, &older, &decisions, &note, &envelope).await.unwrap_err();
-        let is_newer = matches!(&error, ringfence::HandleError::Log(LogError::NewerVersion(it)) if it.version == 3);
+        let is_newer = matches!(&error, ringfence_core::HandleError::Log(LogError::NewerVersion(it)) if it.version == 3);
         assert!(is_newer, "{error:?}");
     }
 }

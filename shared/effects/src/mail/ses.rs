@@ -4,7 +4,7 @@ use std::error::Error;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use lettre::message::Message;
-use ringfence_dynamo::Trust;
+use ringfence_aws::Trust;
 use ringfence_reactors::Failed;
 use serde_json::{Value, json};
 

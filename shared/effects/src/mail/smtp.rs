@@ -15,8 +15,8 @@ use lettre::transport::smtp::client::{
 };
 use lettre::transport::smtp::extension::ClientId;
 use percent_encoding::percent_decode_str;
-use ringfence::chain;
-use ringfence_dynamo::Trust;
+use ringfence_aws::Trust;
+use ringfence_core::chain;
 use ringfence_reactors::Failed;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::timeout;

@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
-use ringfence_dynamo::{Item, Retry, item_of_image};
-use ringfence_function::{Letters, Links, chain, letter, sequence_number};
+use ringfence_aws::{Item, Retry, item_of_image};
+use ringfence_lambda::{Letters, Links, chain, letter, sequence_number};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
-use ringfence::Catalog;
 use ringfence_aggregate_log::AggregateTable;
+use ringfence_aws::{Clock, sdk_config};
+use ringfence_core::Catalog;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_dynamo::{Clock, sdk_config};
-use ringfence_function::{Call, LetterQueue, Service, Variables, delivered, records};
+use ringfence_lambda::{Call, LetterQueue, Service, Variables, delivered, records};
 use serde_json::{Value, json};
 
 use super::batch::index;
@@ -61,8 +61,8 @@ impl Service for IndexEvents {
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         let clock = Clock::system();
-        let client = ringfence_dynamo::client_from_env()?;
-        ringfence_dynamo::open(&client).await;
+        let client = ringfence_aws::client_from_env()?;
+        ringfence_aws::open(&client).await;
         let logs = Logs {
             dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),
             aggregates: Some(AggregateTable::new(client.clone(), aggregates, clock.clone())),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_aws::wire::{Fault, Wire};
 use ringfence_feed::{Checkpoint, Checkpoints, FeedError, Reached};
 use tokio::time::sleep;
 

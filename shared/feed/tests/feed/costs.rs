@@ -3,8 +3,8 @@
 //! The item of an event has just less than 1,024 bytes, as it counts for the price of an append.
 
 use futures::StreamExt;
-use ringfence::NewEvent;
-use ringfence_dynamo::{Retry, item_bytes};
+use ringfence_aws::{Retry, item_bytes};
+use ringfence_core::NewEvent;
 use ringfence_feed::{Checkpoint, Doorbell, Index, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, partition, record, run};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence_dynamo::{Random, Retry};
+use ringfence_aws::{Random, Retry};
 use ringfence_feed::{Doorbell, Partition};
 use ringfence_local::bound;
 use tokio::time::sleep;

@@ -1,6 +1,6 @@
 //! Records that arrive late, twice, shuffled, and together with any others.
 
-use ringfence_dynamo::{Random, Retry};
+use ringfence_aws::{Random, Retry};
 use ringfence_feed::Partition;
 use ringfence_local::bound;
 
@@ -60,7 +60,7 @@ fn a_partition_without_events_has_nothing_to_index() {
     run(0, async {
         let world = World::new();
         let there = world.append(vec![changed(1, "x")]).await.remove(0).partition;
-        let nowhere = ringfence::BoundaryId::tag("thingId", "nowhere");
+        let nowhere = ringfence_core::BoundaryId::tag("thingId", "nowhere");
         let indexer = world.indexer(world.client.clone(), INDEX);
         let outcomes = indexer.index([there.clone(), nowhere.clone()], Retry::default()).await;
         assert_eq!(outcomes[&Partition::from(there.clone())].as_ref().ok(), Some(&1));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence_dynamo::wire::{Fault, Wire};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Item, Retry};
 use ringfence_feed::Partition;
 
 use crate::world::{INDEX, World, changed, run};

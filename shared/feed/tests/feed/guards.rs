@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::StreamExt;
-use ringfence::SequencedEvent;
-use ringfence_dynamo::wire::{Fault, Wire};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, FeedError, Index, IndexDefect, IndexError, Partition, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};

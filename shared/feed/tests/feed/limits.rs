@@ -1,7 +1,7 @@
 //! The index takes everything that the log takes; otherwise a stored event might never be in it.
 
-use ringfence::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
-use ringfence_dynamo::Retry;
+use ringfence_aws::Retry;
+use ringfence_core::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
 use ringfence_feed::{IndexError, Partition};
 use serde_json::{Value, json};
 

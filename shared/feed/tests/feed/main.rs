@@ -1,6 +1,8 @@
 //! The feed on an embedded DynamoDB. Whatever happens to requests, whatever runs at the same time, and
 //! however records are delivered, every event is in the index once, in the order of its partition.
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod checkpoints;
 mod costs;
 mod crashes;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::SequencedEvent;
-use ringfence_dynamo::wire::{Director, Edit, Fault, Wire};
-use ringfence_dynamo::{Item, Retry};
+use ringfence_aws::wire::{Director, Edit, Fault, Wire};
+use ringfence_aws::{Item, Retry};
+use ringfence_core::SequencedEvent;
 use ringfence_feed::{FeedError, IndexError, Indexed, Partition};
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringfence::SequencedEvent;
-use ringfence_dynamo::Retry;
-use ringfence_dynamo::wire::{Edit, Fault, Wire};
+use ringfence_aws::Retry;
+use ringfence_aws::wire::{Edit, Fault, Wire};
+use ringfence_core::SequencedEvent;
 use ringfence_feed::{Doorbell, IndexError, Indexer, Partition, StreamError};
 
 use crate::world::{

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence::Envelope;
-use ringfence_dynamo::{Random, Retry};
+use ringfence_aws::{Random, Retry};
+use ringfence_core::Envelope;
 use ringfence_feed::{Doorbell, Indexed, Indexer, Partition};
 use ringfence_local::bound;
 use tokio::time::sleep;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{BoundaryId, Tag};
-use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::{Fault, Wire};
+use ringfence_aws::Random;
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_core::{BoundaryId, Tag};
 use ringfence_feed::{Checkpoint, Filter, Index, Until};
 use ringfence_local::bound;
 use tokio::time::timeout;
@@ -201,7 +201,7 @@ fn an_event_that_is_not_indexed_yet_has_no_checkpoint() {
         assert_eq!(index.indexed(&first.partition, first.slot).await.expect("none"), None);
         world.index_all(INDEX).await;
         let second = world.append(vec![changed(1, "x")]).await.remove(0);
-        let of = async |event: &ringfence::SequencedEvent| {
+        let of = async |event: &ringfence_core::SequencedEvent| {
             index.indexed(&event.partition, event.slot).await.expect("a progress")
         };
         assert_eq!(of(&first).await, Some(index.end().await.expect("the end")));

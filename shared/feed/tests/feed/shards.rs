@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::join_all;
-use ringfence_dynamo::wire::{Director, Fault};
-use ringfence_dynamo::{Random, Retry};
+use ringfence_aws::wire::{Director, Fault};
+use ringfence_aws::{Random, Retry};
 use ringfence_feed::Doorbell;
 use ringfence_local::bound;
 use serde_json::Value;

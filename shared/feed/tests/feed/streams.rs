@@ -2,15 +2,15 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
+use ringfence_aws::wire::{Fault, Wire};
+use ringfence_aws::{Clock, Random, Retry, item_bytes};
+use ringfence_core::{Consistency, Envelope};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
     TipLimits,
 };
-use ringfence_dynamo::wire::{Fault, Wire};
-use ringfence_dynamo::{Clock, Random, Retry, item_bytes};
 use ringfence_feed::{IndexError, Indexer, Logs, Partition, StreamError};
 use serde_json::json;
 
@@ -201,7 +201,7 @@ fn a_missing_version_is_waited_for_and_then_refused() {
         // The second event shows late.
         let wire = Wire::default();
         let hide = || {
-            Fault::Reply(ringfence_dynamo::wire::Edit::new(|answer| {
+            Fault::Reply(ringfence_aws::wire::Edit::new(|answer| {
                 if let Some(items) = answer["Items"].as_array_mut() {
                     items.retain(|item| item["version"]["N"] != "2");
                 }

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aggregate_log::{AggregateTable, event_of_image};
+use ringfence_aws::wire::{Director, Wire};
+use ringfence_aws::{Clock, Item, Random, Retry, seed_thread};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, LogKind, NewEvent,
     SequencedEvent, id_type,
 };
-use ringfence_aggregate_log::{AggregateTable, event_of_image};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
-use ringfence_dynamo::wire::{Director, Wire};
-use ringfence_dynamo::{Clock, Item, Random, Retry, seed_thread};
 use ringfence_feed::{
     Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Logs, Partition, Until,
 };
@@ -213,7 +213,7 @@ impl World {
         for head in heads.try_collect::<Vec<_>>().await.expect("the streams") {
             let head = head.expect("an item of a stream");
             let (all, forward) = (0..head.version, Direction::Forward);
-            let strong = ringfence::Consistency::Strong;
+            let strong = ringfence_core::Consistency::Strong;
             let found = self.documents.read(&head.stream, all, forward, strong, &envelope);
             let found: Vec<_> = found.try_collect().await.expect("a stream");
             events.extend(found.iter().map(|event| event.fed(&head.stream).expect("readable")));

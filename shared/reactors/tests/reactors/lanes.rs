@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence::kit::id;
-use ringfence_dynamo::wire::{Exchange, Fault};
+use ringfence_aws::wire::{Exchange, Fault};
+use ringfence_core::kit::id;
 use ringfence_feed::Checkpoint;
-use ringfence_function::Service;
+use ringfence_lambda::Service;
 use ringfence_reactors::{
     BATCH_EVENTS_MAX, EFFECT_TIME_MAX, Ended, Failed, PAUSES, RanLanes, ReactorFunction, Starts,
     Unpark, WAITING_LANES_MAX,

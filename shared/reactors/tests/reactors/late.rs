@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Fault;
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{BATCH_EVENTS_MAX, Failed, ReactorError, Unpark};
 use tokio::time::sleep;

@@ -1,6 +1,8 @@
 //! Reactors on an embedded DynamoDB, from events in the log through the index to a far side.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod costs;
 mod lanes;
 mod late;

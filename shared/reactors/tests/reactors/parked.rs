@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
-use ringfence::BoundaryId;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
+use ringfence_core::BoundaryId;
 use ringfence_feed::Checkpoint;
 use ringfence_reactors::{Ended, Failed, PAUSES, ReactorError, Unpark};
 

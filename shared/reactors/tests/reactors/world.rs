@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::LocalBoxFuture;
-use ringfence::{
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Clock, Retry, seed_thread};
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, CatalogError, Context, Dcb, Envelope, Event, EventLog,
     Lane, NewEvent, Reads, SequencedEvent, id_type, kit::id,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Retry, seed_thread};
 use ringfence_feed::{Index, Indexer};
-use ringfence_function::Variables;
+use ringfence_lambda::Variables;
 use ringfence_local::engine::Engine;
 use ringfence_reactors::{
     Delivery, Failed, Handler, InDoubt, Lanes, Outside, ParkedLane, RanLanes, Reactor,

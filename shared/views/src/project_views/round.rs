@@ -4,9 +4,9 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use futures::future::{join, join_all};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_feed::Checkpoint;
-use ringfence_function::chain;
+use ringfence_lambda::chain;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};

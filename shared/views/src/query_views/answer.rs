@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use ringfence::rfc3339;
-use ringfence_dynamo::{Failure, GaveUp};
-use ringfence_function::{Call, Issuers, Problem, chain, http, principal};
+use ringfence_aws::{Failure, GaveUp};
+use ringfence_core::rfc3339;
+use ringfence_lambda::{Call, Issuers, Problem, chain, http, principal};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 

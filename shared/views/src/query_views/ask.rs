@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
-use ringfence::{BOUNDARY_BYTES_MAX, BoundaryId};
-use ringfence_function::Problem;
+use ringfence_core::{BOUNDARY_BYTES_MAX, BoundaryId};
+use ringfence_lambda::Problem;
 use serde_json::Value;
 
 use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Order, Wait};

@@ -1,7 +1,7 @@
 //! What a caller sees of a view.
 
-use ringfence::Principal;
-use ringfence_function::Problem;
+use ringfence_core::Principal;
+use ringfence_lambda::Problem;
 
 use crate::{Content, Definition, ListPage, Listed, Shown, ViewError, ViewRead, ViewReader, Wait};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_function::{Call, Issuers};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_lambda::{Call, Issuers};
 use ringfence_views::query_views::answer;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! What callers of the HTTP API see of a view that has scopes and a rule for its rows.
 
-use ringfence_function::Issuers;
+use ringfence_lambda::Issuers;
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, RowRule, View, ViewReader, kit};
 use serde::{Deserialize, Serialize};

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join, join3};
-use ringfence::{BoundaryId, NewEvent, Reads, SequencedEvent};
-use ringfence_dynamo::{Random, Retry};
+use ringfence_aws::{Random, Retry};
+use ringfence_core::{BoundaryId, NewEvent, Reads, SequencedEvent};
 use ringfence_local::bound;
 use ringfence_views::{Definition, View};
 use serde_json::Value;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
 use ringfence_views::{DueNote, DueReader};
 use tokio::time::sleep;
 

@@ -1,7 +1,7 @@
 //! A row that is too large is parked; changes that are too large for one transaction take several.
 
-use ringfence::NewEvent;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
+use ringfence_core::NewEvent;
 use ringfence_views::{
     BATCH_BYTES_MAX, Definition, HELD_BYTES_MAX, Parked, ROW_BYTES_MAX, ROWS_MAX, View, ViewRead,
 };

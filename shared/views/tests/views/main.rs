@@ -1,6 +1,8 @@
 //! Views on an embedded DynamoDB, from events in the log through the index to rows and answers.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod answers;
 mod callers;
 mod deliveries;

@@ -1,6 +1,6 @@
 //! A view for tests: an event says which rows it touches and how large they become.
 
-use ringfence::{Catalog, CatalogError, Event, NewEvent, Reads, id_type};
+use ringfence_core::{Catalog, CatalogError, Event, NewEvent, Reads, id_type};
 use ringfence_views::{Definition, View};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,11 +77,11 @@ pub(crate) fn noted(note: &str, rows: &[&str]) -> NewEvent {
 }
 
 pub(crate) fn sized(note: &str, rows: Vec<String>, bytes: usize) -> NewEvent {
-    Noted { note_id: ringfence::kit::id(note), rows, bytes }.into()
+    Noted { note_id: ringfence_core::kit::id(note), rows, bytes }.into()
 }
 
 pub(crate) fn wiped(note: &str, rows: &[&str]) -> NewEvent {
-    Wiped { note_id: ringfence::kit::id(note), rows: strings(rows) }.into()
+    Wiped { note_id: ringfence_core::kit::id(note), rows: strings(rows) }.into()
 }
 
 /// An event of the row `a` whose payload does not have the shape of its type.
@@ -116,7 +116,7 @@ impl View for Lenient {
 
 impl From<&Any> for Consumed {
     fn from(event: &Any) -> Self {
-        let note_id = ringfence::kit::id("n1");
+        let note_id = ringfence_core::kit::id("n1");
         match event {
             Any::Noted { rows, bytes } => {
                 let rows = serde_json::from_value(rows.clone()).unwrap_or(vec!["a".to_owned()]);

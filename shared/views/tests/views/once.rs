@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::{join, join3};
-use ringfence_dynamo::Retry;
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::Retry;
+use ringfence_aws::wire::{Edit, Fault};
 use ringfence_local::bound;
 use ringfence_views::Ran;
 use serde_json::json;
@@ -137,7 +137,7 @@ async fn projectors_at_once_count_each_event_once() {
             let index = async |note| {
                 for _ in 0..10 {
                     world.append(vec![noted(note, &["all", note])]).await;
-                    let partition = ringfence::BoundaryId::tag("noteId", note);
+                    let partition = ringfence_core::BoundaryId::tag("noteId", note);
                     let _ = world.indexer.index([partition], Retry::default()).await;
                 }
             };
@@ -145,7 +145,8 @@ async fn projectors_at_once_count_each_event_once() {
         };
         join3(project(), project(), write).await;
         weather.calm();
-        let partitions = ["n1", "n2", "n3"].map(|note| ringfence::BoundaryId::tag("noteId", note));
+        let partitions =
+            ["n1", "n2", "n3"].map(|note| ringfence_core::BoundaryId::tag("noteId", note));
         world.indexer.index(partitions, Retry::default()).await;
         world.run(&view(), FIRST).await.unwrap();
         let expected = counts(&[("all", 25), ("n1", 5), ("n2", 10), ("n3", 10)]);

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
-use ringfence::Reads;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
+use ringfence_core::Reads;
 use ringfence_views::{Content, Definition, Generation, Ran, Retried, View, ViewError, ViewRead};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub(crate) fn mended() -> Definition {
     Definition::of::<Mended>()
 }
 
-pub(crate) fn too_large() -> ringfence::NewEvent {
+pub(crate) fn too_large() -> ringfence_core::NewEvent {
     sized("n1", vec!["a".to_owned()], 400_000)
 }
 

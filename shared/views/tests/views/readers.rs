@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join;
-use ringfence::{BoundaryId, Catalogs};
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{BoundaryId, Catalogs};
 use ringfence_views::{
     LOOKS_MAX, ListPage, Listed, Order, Ran, ViewRead, WAIT_SLOTS_MAX, Wait, fold, query_views,
 };
@@ -151,7 +151,7 @@ async fn an_answer_waits_for_the_event_that_it_has_to_show() {
     let later = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
         world.publish([]).await;
-        let retry = ringfence_dynamo::Retry::default();
+        let retry = ringfence_aws::Retry::default();
         world.indexer.index([event.partition.clone()], retry).await;
         tokio::time::sleep(Duration::from_millis(300)).await;
         world.run(&view(), FIRST).await.unwrap();

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join3;
-use ringfence::BoundaryId;
-use ringfence_dynamo::Retry;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Retry;
+use ringfence_aws::wire::Fault;
+use ringfence_core::BoundaryId;
 use ringfence_local::bound;
 use ringfence_views::{Generation, ListPage, Ran, Registered, Step, ViewError, ViewRead};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
 use ringfence_views::{Definition, View};
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use crate::world::{FIRST, LONG, World};
 /// The same rows under another name, by a fold that never sees the poison.
 struct Others;
 
-#[derive(ringfence::Reads)]
+#[derive(ringfence_core::Reads)]
 enum Wipes {
     Wiped { rows: Vec<String> },
 }
@@ -31,7 +31,7 @@ impl View for Others {
         Notes::evolve(
             row,
             id,
-            &Consumed::Noted { note_id: ringfence::kit::id("n"), rows: Vec::new(), bytes: 0 },
+            &Consumed::Noted { note_id: ringfence_core::kit::id("n"), rows: Vec::new(), bytes: 0 },
         )
     }
 }

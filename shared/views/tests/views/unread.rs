@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::join;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::wire::Fault;
 use ringfence_views::{Definition, Generation, Retried};
 
 use crate::notes::{Lenient, catalog, noted, poison, view, wiped};

@@ -1,7 +1,7 @@
 //! A view reads events of older versions as the newest. At one of a newer version it stops, and goes on with a program
 //! that knows it.
 
-use ringfence::{Catalog, CatalogError, Catalogs, EventSchema, prelude::*};
+use ringfence_core::{Catalog, CatalogError, Catalogs, EventSchema, prelude::*};
 use ringfence_views::{Definition, Projector, Ran, View, ViewError};
 use serde_json::json;
 

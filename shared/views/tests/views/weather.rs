@@ -3,8 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::{Director, Edit, Fault};
+use ringfence_aws::Random;
+use ringfence_aws::wire::{Director, Edit, Fault};
 use serde_json::{Value, json};
 
 /// A request takes at most this long, in milliseconds.

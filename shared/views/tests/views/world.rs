@@ -7,12 +7,12 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_aws::wire::{Director, Exchange, Wire};
+use ringfence_aws::{Clock, Retry, from_attribute, seed_thread};
+use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Catalogs, Envelope, EventLog, NewEvent, SequencedEvent,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::wire::{Director, Exchange, Wire};
-use ringfence_dynamo::{Clock, Retry, from_attribute, seed_thread};
 use ringfence_feed::{Checkpoints, Index, Indexer};
 use ringfence_local::engine::Engine;
 use ringfence_views::{
@@ -135,7 +135,7 @@ impl World {
         let query = query.expression_attribute_values(":view", key);
         let items = query.into_paginator().items().send();
         let items: Vec<_> = items.collect::<Result<_, _>>().await.unwrap();
-        let row = |mut item: ringfence_dynamo::Item| {
+        let row = |mut item: ringfence_aws::Item| {
             let row = from_attribute("row", item.remove("row")?).unwrap();
             Some((item["id"].as_s().unwrap().clone(), row))
         };

@@ -11,32 +11,14 @@ pub mod views {
 }
 
 use ringfence::prelude::*;
-use ringfence_stack::{MemberList, Members, Visitor};
 
 pub use events::*;
 
-/// The context.
-pub struct Shop;
-
-impl Context for Shop {
-    const NAME: &'static str = "shop";
-    type Log = Dcb;
-
-    fn catalog() -> Result<Catalog, CatalogError> {
-        ringfence_stack::catalog::<Self>()
-    }
-}
-
-impl Members for Shop {
-    fn list(list: &mut MemberList<impl Visitor>) {
-        list.slice::<offer_product::OfferProduct>()
-            .slice::<take_order::TakeOrder>()
-            .slice::<ship_order::ShipOrder>()
-            .view::<views::orders::Orders>();
-    }
-}
-
-#[test]
-fn the_cases_of_shop_hold() {
-    ringfence_stack::check_cases_in_memory::<Shop>();
+ringfence::context! {
+    /// The context.
+    pub Shop, "shop" on Dcb;
+    slice offer_product::OfferProduct;
+    slice take_order::TakeOrder;
+    slice ship_order::ShipOrder;
+    view views::orders::Orders;
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::process::Command;
 
-use ringfence_dynamo::wire::Wire;
+use ringfence_aws::wire::Wire;
 use ringfence_local::{stack::RunningStack, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use ringfence::Slice;
+use ringfence_core::Slice;
 use ringfence_local::node::{Driver, NodeProgram};
 use ringfence_local::workspace_root;
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -140,7 +140,7 @@ impl Shapes {
 }
 
 impl Visitor for Shapes {
-    fn context<C: ringfence::Context>(&mut self) {
+    fn context<C: ringfence_core::Context>(&mut self) {
         let lock = self.lock(C::NAME);
         for event in lock["events"].as_object().unwrap().values() {
             for version in event["versions"].as_object().unwrap().values() {
@@ -151,7 +151,7 @@ impl Visitor for Shapes {
     }
 
     fn slice<S: Slice>(&mut self) {
-        let lock = self.lock(<S::Context as ringfence::Context>::NAME);
+        let lock = self.lock(<S::Context as ringfence_core::Context>::NAME);
         let schema = lock["commands"][S::NAME]["shape"].clone();
         let cases = S::cases();
         let commands = cases.iter().map(|case| serde_json::to_value(case.command()).unwrap());

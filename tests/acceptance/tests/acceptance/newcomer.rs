@@ -7,8 +7,8 @@ use std::{
 };
 
 use futures::future::join;
-use ringfence::kit::assert_same;
-use ringfence_dynamo::wire::Wire;
+use ringfence_aws::wire::Wire;
+use ringfence_core::kit::assert_same;
 use ringfence_local::{template::Template, workspace_root};
 use serde_json::Value;
 use tokio::process::Command;

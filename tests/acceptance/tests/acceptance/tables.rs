@@ -6,17 +6,17 @@ use std::process::Command;
 
 use catalog::{Money, ProductAdded};
 use reqwest::Client;
-use ringfence::kit::id;
-use ringfence::{Append, Envelope, EventLog, events};
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Wire;
+use ringfence_core::kit::id;
+use ringfence_core::{Append, Envelope, EventLog, events};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
 use ringfence_local::node::NodeProgram;
 use ringfence_local::stack::{RunningStack, StackOptions};
 use ringfence_local::template::{ACCOUNT, REGION};
 use ringfence_local::workspace_root;
-use ringfence_tables::tables_of;
+use ringfence_template::tables_of;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

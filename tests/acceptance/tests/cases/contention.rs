@@ -14,13 +14,13 @@ use inventory::reserve_stock::ReserveStock;
 use inventory::{Item, StockReceived};
 use invoices::create_invoice::CreateInvoice;
 use ordering::submit_order::SubmitOrder;
-use ringfence::kit::{BEGIN_MS, id};
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::kit::{BEGIN_MS, id};
+use ringfence_core::{
     Append, Context, Decisions, Envelope, EventLog, NewEvent, Outcome, SequencedEvent, Slice,
     events, handle,
 };
 use ringfence_dcb_log::{DcbLog, VerifyOptions};
-use ringfence_dynamo::Clock;
 use ringfence_local::template::Template;
 use ringfence_testing::Dynamo;
 use serde_json::Value;

@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use ringfence::kit::id;
-use ringfence::prelude::{Command, Due, Never, Slice};
-use ringfence::{
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_aws::{Clock, Retry, Usage};
+use ringfence_core::kit::id;
+use ringfence_core::prelude::{Command, Due, Never, Slice};
+use ringfence_core::{
     Append, Appended, CommandContext, Consistency, Context, Decisions, Envelope, EventLog, LogKind,
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_deadlines::{Deadlines, Sweep, Swept};
-use ringfence_dynamo::wire::{Edit, Fault};
-use ringfence_dynamo::{Clock, Retry, Usage};
 use ringfence_feed::{Index, Indexer, Logs, Partition};
 use ringfence_local::template::Template;
+use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_testing::Dynamo;
 use ringfence_views::{Definition, DueNote, DueReader, Projector, project_views};

@@ -2,6 +2,8 @@
 //! functions that read the logs and the index.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod contention;
 mod deadlines;
 mod in_order;

@@ -11,8 +11,8 @@ use ordering::{CatalogProductSynced, Money, OrderPlaced};
 use payments::record_payment::RecordPayment;
 use payments::refund_payment::RefundPayment;
 use payments::request_payment::RequestPayment;
-use ringfence::kit::{BEGIN_MS, catalog, id};
-use ringfence::{
+use ringfence_core::kit::{BEGIN_MS, catalog, id};
+use ringfence_core::{
     Append, Cause, CommandContext, Decisions, Due, Envelope, EventLog, MemoryLog, NewEvent, Reads,
     SequencedEvent, Slice, TopicEvent, events, handle,
 };

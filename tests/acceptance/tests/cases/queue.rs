@@ -6,9 +6,9 @@ mod world;
 
 use std::time::Duration;
 
-use ringfence_dynamo::wire::Fault;
-use ringfence_function::{MESSAGE_BYTES_MAX, message};
-use ringfence_queue::{COMMAND_BYTES_MAX, TRIES_MAX};
+use ringfence_aws::wire::Fault;
+use ringfence_lambda::{MESSAGE_BYTES_MAX, message};
+use ringfence_services::queue::{COMMAND_BYTES_MAX, TRIES_MAX};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -2,12 +2,12 @@
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use ringfence::kit::Case;
-use ringfence::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
-use ringfence_dynamo::{Intent, Usage};
+use ringfence_aws::{Intent, Usage};
+use ringfence_core::kit::Case;
+use ringfence_core::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
 use ringfence_local::template::Template;
 use ringfence_local::{bound, workspace_root};
-use ringfence_logs::{InTable, Log, Rehearsed};
+use ringfence_log::{InTable, Log, Rehearsed};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;

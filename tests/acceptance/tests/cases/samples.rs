@@ -9,7 +9,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use ringfence_feed::index_events::{Indexing, IndexingReport, index};
 use ringfence_feed::{Doorbell, Indexed, Partition};
-use ringfence_function::Letters;
+use ringfence_lambda::Letters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 

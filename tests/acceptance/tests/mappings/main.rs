@@ -1,6 +1,8 @@
 //! The template's event source mappings, on the records that a table's stream really has.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod crashes;
 mod outages;
 
@@ -12,19 +14,19 @@ use catalog::Money;
 use catalog::add_product::AddProduct;
 use invoices::create_invoice::CreateInvoice;
 use ordering::order_product::OrderProduct;
-use ringfence::{
-    Catalog, CatalogError, Context, Decisions, Envelope, Event, EventLog, NewEvent, Reads, Slice,
-    State, events, handle, kit::id,
-};
 use ringfence_aggregate_log::{
     AggregateKey, AggregateTable as AggregateLog, NewAggregateEvent as Pushed, Push, PushPlace,
+};
+use ringfence_aws::{Clock, wire::Wire};
+use ringfence_core::{
+    Catalog, CatalogError, Context, Decisions, Envelope, Event, EventLog, NewEvent, Reads, Slice,
+    State, events, handle, kit::id,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, Document, DocumentLog, Documents, DynamoStore, Load, Snapshot,
     TipLimits,
 };
-use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_local::{
     embedded::Embedded,
     template::{Mapping, Model, TableResource, Template},

@@ -8,13 +8,13 @@ use std::{
 };
 
 use futures::{FutureExt, future::BoxFuture};
-use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{
+use ringfence_aws::{
     Clock,
     wire::{Director, Fault, Wire},
 };
+use ringfence_dcb_log::DcbLog;
 use ringfence_feed::Indexer;
-use ringfence_function::{Letters, delivered};
+use ringfence_lambda::{Letters, delivered};
 use ringfence_local::{
     buckets::Buckets,
     destinations::Destinations,
@@ -25,7 +25,7 @@ use ringfence_local::{
     stream::Poller,
     template::{Mapping, Model},
 };
-use ringfence_topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
+use ringfence_services::topic::{Bus, Publisher, TopicEntry, Unreachable, Verdict};
 use serde_json::Value;
 use tokio::time::Instant;
 

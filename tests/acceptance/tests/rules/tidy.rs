@@ -198,7 +198,7 @@ fn requests_to_tables_are_sent_by_one_module() {
     for library in ["aggregate-log", "dcb-log", "document-log", "feed", "views"] {
         for path in files(&workspace_root().join(format!("shared/{library}/src")), "rs") {
             let sends = fs::read_to_string(&path).unwrap().contains(".send()");
-            assert!(!sends, "{}: send requests with `ringfence_dynamo::Table`", path.display());
+            assert!(!sends, "{}: send requests with `ringfence_aws::Table`", path.display());
         }
     }
 }

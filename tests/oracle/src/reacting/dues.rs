@@ -8,15 +8,15 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
 use futures::future::join_all;
-use ringfence::prelude::*;
-use ringfence::{
+use ringfence_aws::{Clock, Random, Retry};
+use ringfence_core::prelude::*;
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalogs, Envelope, EventLog, LogKind, SequencedEvent, id_type,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_deadlines::{Deadlines, Sweep, Swept};
-use ringfence_dynamo::{Clock, Random, Retry};
 use ringfence_feed::{Index, Indexer};
 use ringfence_local::engine::Engine;
+use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::{Definition, Projector};
 use serde::Serialize;

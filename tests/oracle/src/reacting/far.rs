@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ringfence::SequencedEvent;
-use ringfence_dynamo::Random;
+use ringfence_aws::Random;
+use ringfence_core::SequencedEvent;
 use ringfence_reactors::{Delivery, EFFECT_TIME_MAX, Failed};
 use tokio::time::sleep;
 

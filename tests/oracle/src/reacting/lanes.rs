@@ -6,13 +6,13 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use futures::FutureExt;
 use futures::future::{LocalBoxFuture, join, join_all};
-use ringfence::prelude::*;
-use ringfence::{
+use ringfence_aws::{Clock, Random, Retry};
+use ringfence_core::prelude::*;
+use ringfence_core::{
     Append, Appended, BoundaryId, Envelope, Event, EventLog, Lane, NewEvent, SequencedEvent,
     id_type,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Clock, Random, Retry};
 use ringfence_feed::{Checkpoint, Index, Indexer};
 use ringfence_local::engine::Engine;
 use ringfence_reactors::{

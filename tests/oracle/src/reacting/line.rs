@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence_dynamo::Random;
-use ringfence_lambda::QueuedCommand;
-use ringfence_queue::CommandQueue;
+use ringfence_aws::Random;
+use ringfence_lambda::slice::QueuedCommand;
+use ringfence_services::queue::CommandQueue;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

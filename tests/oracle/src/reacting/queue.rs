@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use futures::future::join_all;
-use ringfence::prelude::*;
-use ringfence_dynamo::Random;
-use ringfence_function::{Call, Issuers, Service};
+use ringfence_aws::Random;
+use ringfence_core::prelude::*;
+use ringfence_lambda::{Call, Issuers, Service};
 use ringfence_local::engine::Engine;
-use ringfence_queue::{QueuedSlices, RunCommands};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 

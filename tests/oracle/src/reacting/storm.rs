@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
-use ringfence_dynamo::wire::{Backend, Director, Fault, Wire};
-use ringfence_dynamo::{Clock, Random};
+use ringfence_aws::wire::{Backend, Director, Fault, Wire};
+use ringfence_aws::{Clock, Random};
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A small context for the queue: a till takes two coins until it is emptied, so each answer depends on the order.
 
-use ringfence::prelude::*;
-use ringfence::{Event, id_type};
+use ringfence_core::prelude::*;
+use ringfence_core::{Event, id_type};
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde::Serialize;
 

@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use projects::Projects;
 use projects::facts::{claim_expired, iterated, released, started};
-use ringfence::{Append, Context, Envelope, EventLog, MemoryLog, NewEvent, events};
+use ringfence_core::{Append, Context, Envelope, EventLog, MemoryLog, NewEvent, events};
 use ringfence_oracle::claims::check;
 
 #[test]

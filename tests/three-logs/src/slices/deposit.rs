@@ -1,6 +1,6 @@
 //! Deposit: puts money into an account.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use super::Accounts;
 use super::facts::history;

@@ -1,7 +1,7 @@
 //! What cases begin with.
 
-use ringfence::NewEvent;
-use ringfence::kit::id;
+use ringfence_core::NewEvent;
+use ringfence_core::kit::id;
 
 use crate::account::{AccountId, Deposited, Opened, Withdrawn};
 

@@ -1,6 +1,6 @@
 //! Open: opens an account.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use super::Accounts;
 use super::facts::history;

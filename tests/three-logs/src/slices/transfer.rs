@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use super::Accounts;
 use super::facts::{history, history_of};

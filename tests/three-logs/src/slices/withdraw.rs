@@ -1,6 +1,6 @@
 //! Withdraw: takes money out of an account.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 
 use super::Accounts;
 use super::facts::history;

@@ -3,15 +3,15 @@
 //! Events are as small as the domain makes them, without metadata, and no idempotency key is given.
 //! An existing account has a hundred events.
 
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aggregate_log::{self as aggregates, AggregateKey, Push, PushPlace, Version};
+use ringfence_aws::Meter;
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, Context, Envelope, EventLog, LogKind, LogName, LogOf, Never, NewEvent, OnLog, Outcome,
     Slice,
 };
-use ringfence_aggregate_log::{self as aggregates, AggregateKey, Push, PushPlace, Version};
 use ringfence_document_log::{Cache, Load};
-use ringfence_dynamo::Meter;
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use ringfence_three_logs::{aggregate, dcb, document};
 
 use crate::stack::Stack;

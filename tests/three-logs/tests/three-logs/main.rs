@@ -3,6 +3,8 @@
 
 #![expect(clippy::duplicate_mod, reason = "the promises are the same on each log")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod costs;
 mod nested;
 mod page;

@@ -1,7 +1,7 @@
 //! A program awaits commands on all logs inside futures of its own.
 
-use ringfence::kit::id;
-use ringfence::{Context, Decisions, Envelope, Outcome, handle};
+use ringfence_core::kit::id;
+use ringfence_core::{Context, Decisions, Envelope, Outcome, handle};
 use ringfence_document_log::{self as documents, Cache};
 use ringfence_three_logs::{aggregate, dcb, document};
 

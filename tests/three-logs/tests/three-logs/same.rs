@@ -1,7 +1,7 @@
 //! The same cases on each log.
 
-use ringfence::{Context, LogName, LogOf, Slice};
-use ringfence_logs::Log;
+use ringfence_core::{Context, LogName, LogOf, Slice};
+use ringfence_log::Log;
 use ringfence_three_logs::{aggregate, dcb, document};
 
 use crate::stack::Stack;

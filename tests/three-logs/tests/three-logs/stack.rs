@@ -1,14 +1,14 @@
 //! A DynamoDB in this process with a table for each log.
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{Context, LogKind};
 use ringfence_aggregate_log::{AggregateLog, AggregateTable};
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Wire;
+use ringfence_core::{Context, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Cache, Category, Document, DocumentLog, DynamoStore};
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Wire;
 use ringfence_local::embedded::Embedded;
-use ringfence_logs::InTable;
+use ringfence_log::InTable;
 use ringfence_three_logs::account::Account;
 use ringfence_three_logs::{aggregate, dcb, document};
 
@@ -31,7 +31,7 @@ impl Stack {
             dynamo.create_table(&layout.properties(), name).expect("the table");
         }
         let client = Wire::default().client(dynamo.endpoint());
-        Self { _dynamo: dynamo, client, clock: Clock::fixed(ringfence::kit::BEGIN_MS) }
+        Self { _dynamo: dynamo, client, clock: Clock::fixed(ringfence_core::kit::BEGIN_MS) }
     }
 
     /// The table of a log.

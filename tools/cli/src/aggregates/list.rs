@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use ringfence::{LogKind, rfc3339};
 use ringfence_aggregate_log::{AggregateTable, ListOptions, ListedAggregate};
-use ringfence_dynamo::{Clock, TIME_WANTED, ms_of_rfc3339};
+use ringfence_aws::{Clock, TIME_WANTED, ms_of_rfc3339};
+use ringfence_core::{LogKind, rfc3339};
 use serde_json::{Value, json};
 
 use crate::Lists;

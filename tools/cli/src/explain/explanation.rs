@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_dynamo::{Intent, Usage};
-use ringfence_logs::{ReadBoundary, ReadEvent};
+use ringfence_aws::{Intent, Usage};
+use ringfence_log::{ReadBoundary, ReadEvent};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -116,7 +116,7 @@ impl Explanation {
         let Some(intent) = intent else { return self };
         self.cost.write_requests = 1;
         self.cost.write_units = intent.units();
-        let writing = |action: &ringfence_dynamo::Action| Writing {
+        let writing = |action: &ringfence_aws::Action| Writing {
             item: action.item.clone(),
             does: action.does.clone(),
             requires: action.requires.clone(),

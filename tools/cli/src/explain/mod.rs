@@ -16,8 +16,8 @@ use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
-pub use ringfence_function::Issuers;
-pub use ringfence_logs::ReadBoundary;
+pub use ringfence_lambda::Issuers;
+pub use ringfence_log::ReadBoundary;
 pub use slices::{OfSlice, Slices};
 
 #[derive(Args)]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use ringfence::visible;
+use ringfence_core::visible;
 
-use ringfence_logs::ReadBoundary;
+use ringfence_log::ReadBoundary;
 
 use super::explanation::{Explanation, Writing, Written};
 

@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 use anyhow::{Context as _, Result, anyhow, ensure};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
-use ringfence_dynamo::Clock;
-use ringfence_function::Issuers;
-use ringfence_logs::{BoundaryShape, InTable, Log};
+use ringfence_aws::Clock;
+use ringfence_core::{Context, Envelope, EventRef, Handled, LogName, LogOf, Outcome, Slice};
+use ringfence_lambda::Issuers;
+use ringfence_log::{BoundaryShape, InTable, Log};
 use ringfence_schemas::Shape;
 use ringfence_stack::{MemberList, Members, Visitor};
 
@@ -92,7 +92,7 @@ fn commands<S: Slice>(
     issuers: &Issuers,
     clock: &Clock,
 ) -> Result<Vec<(S, Envelope)>> {
-    let commands = ringfence_lambda::read::<S>(payload, issuers, clock);
+    let commands = ringfence_lambda::slice::read::<S>(payload, issuers, clock);
     let commands = commands.map_err(|problem| anyhow!("{}", problem.detail()))?;
     ensure!(!commands.is_empty(), "the payload leads to no command of {}", S::NAME);
     Ok(commands)

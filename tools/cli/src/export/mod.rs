@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use clap::Args;
 use futures::StreamExt;
-use ringfence::visible;
+use ringfence_core::visible;
 use ringfence_feed::{Checkpoint, Entry, Index, Until};
 use serde_json::{Value, json};
 

@@ -9,7 +9,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
-use ringfence::SequencedEvent;
+use ringfence_core::SequencedEvent;
 use ringfence_feed::Entry;
 use serde::Serialize;
 

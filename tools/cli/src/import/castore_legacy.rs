@@ -5,9 +5,9 @@ use std::pin::pin;
 
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
-use ringfence::{LogKind, SequencedEvent};
 use ringfence_aggregate_log::{AggregateTable, event_of_image, name_of};
-use ringfence_dynamo::{Clock, Item};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{LogKind, SequencedEvent};
 use ringfence_stack::ContextInfo;
 
 use super::arguments::Arguments;

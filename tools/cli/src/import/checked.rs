@@ -1,8 +1,8 @@
 //! What is checked of a line by itself.
 
 use anyhow::{Context, Result, bail, ensure};
-use ringfence::{EventSchema, SequencedEvent, Tag};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{EventSchema, SequencedEvent, Tag};
 use ringfence_feed::Partition;
 
 use super::logs::Writable;

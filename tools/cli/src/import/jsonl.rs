@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Error, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
-use ringfence::{LogKind, SequencedEvent, rfc3339};
+use ringfence_core::{LogKind, SequencedEvent, rfc3339};
 use ringfence_feed::Partition;
 use sha2::{Digest, Sha256};
 

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail, ensure};
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt};
-use ringfence::{
+use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
+use ringfence_aws::{Clock, Retry, Units};
+use ringfence_core::{
     BoundaryId, Catalog, CommandRecord, Consistency, Envelope, LogKind, Metadata, NewEvent,
     SequencedEvent,
 };
-use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, Range};
 use ringfence_dcb_log::{DcbLog, event_of_image};
 use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, DynamoStore, Payload, StreamAppend,
     StreamAppended, StreamName, TipLimits,
 };
-use ringfence_dynamo::{Clock, Retry, Units};
 use ringfence_feed::Partition;
 use serde_json::{Map, Value};
 

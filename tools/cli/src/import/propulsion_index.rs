@@ -11,11 +11,11 @@ use std::pin::pin;
 
 use anyhow::{Context, Result, ensure};
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, SequencedEvent};
+use ringfence_aws::{Clock, Retry};
+use ringfence_core::{Consistency, Envelope, SequencedEvent};
 use ringfence_document_log::{
     Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
-use ringfence_dynamo::{Clock, Retry};
 use ringfence_feed::{Doorbell, Indexer, Partition};
 use serde::Deserialize;
 use serde_json::Value;

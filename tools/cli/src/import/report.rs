@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
 use anyhow::{Error, Result, anyhow};
-use ringfence::SequencedEvent;
-use ringfence_dynamo::Units;
-use ringfence_lambda::plain;
+use ringfence_aws::Units;
+use ringfence_core::SequencedEvent;
+use ringfence_lambda::slice::plain;
 use ringfence_schemas::Unreadable;
 use serde_json::{Value, json};
 

@@ -4,9 +4,9 @@
 use anyhow::{Context, Error, Result, bail};
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::{Envelope, Metadata, Name, NewEvent, Tag};
+use ringfence_aws::{Clock, CodecError, Item, Retry, Table, from_attribute};
+use ringfence_core::{Envelope, Metadata, Name, NewEvent, Tag};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Clock, CodecError, Item, Retry, Table, from_attribute};
 use serde_json::{Map, Value};
 
 use super::arguments::Arguments;

@@ -2,8 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use ringfence::SequencedEvent;
-use ringfence::json::{Digits, kept_number};
+use ringfence_core::SequencedEvent;
+use ringfence_core::json::{Digits, kept_number};
 use serde_json::Value;
 
 /// What tells an event from another one in its place.

@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 
 use anyhow::Result;
 use futures::StreamExt;
-use ringfence::{Catalog, Catalogs, CurrentError, NewerVersion, SequencedEvent};
+use ringfence_core::{Catalog, Catalogs, CurrentError, NewerVersion, SequencedEvent};
 use ringfence_feed::{Checkpoint, Entry, Index, Until};
 use ringfence_schemas::{Readers, Unreadable};
 use ringfence_stack::{ContextInfo, Stack};

@@ -95,7 +95,8 @@ fn of_type(
     ] {
         write!(columns, ", {of} AS {column}").expect("a text takes it");
     }
-    let of_context = |catalog: &&ringfence::Catalog| catalog.context(event_type) == Some(context);
+    let of_context =
+        |catalog: &&ringfence_core::Catalog| catalog.context(event_type) == Some(context);
     let catalog = lists.stack.catalogs.0.iter().find(of_context);
     let schema = catalog.and_then(|catalog| catalog.schema(event_type));
     let in_stream: Vec<&str> = schema.into_iter().flat_map(|schema| schema.of_stream()).collect();

@@ -2,7 +2,7 @@ use std::sync::Mutex;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence_topic::Unreachable;
+use ringfence_services::topic::Unreachable;
 use tokio::time::Instant;
 
 use super::*;

@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use reqwest::header::{CONTENT_TYPE, COOKIE, LOCATION, SET_COOKIE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
-use ringfence::{Metadata, SequencedEvent, kit::id};
+use ringfence_core::{Metadata, SequencedEvent, kit::id};
 use ringfence_programs::shop::{ProductAdded, ProductNameChanged};
 
 use crate::world::{World, demand};
@@ -162,7 +162,7 @@ async fn a_page_of_events_ends_at_a_megabyte_and_the_next_one_goes_on() {
     for _ in 0..9 {
         world.append((0..100).map(|_| renamed()).collect()).await;
     }
-    world.index(&[&ringfence::BoundaryId::stored("productId:p1")]).await;
+    world.index(&[&ringfence_core::BoundaryId::stored("productId:p1")]).await;
     let console = Console::start(&world, &[]).await;
     let page = console.page("/events?limit=10000").await;
     let first = listed(&page);
@@ -228,7 +228,7 @@ async fn a_payload_of_html_is_text_and_a_large_one_is_cut() {
     for (product, description) in [("a", script), ("b", &large)] {
         let (product_id, name) = (id(product), script.to_owned());
         let event = ProductAdded { product_id, name, description: description.to_owned() };
-        let added = world.append(ringfence::events![event]).await.remove(0);
+        let added = world.append(ringfence_core::events![event]).await.remove(0);
         world.index(&[&added.partition]).await;
     }
     let console = Console::start(&world, &[]).await;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use serde_json::json;
 
 use crate::console::{Console, link};
@@ -182,7 +182,7 @@ async fn commands_and_conflicts_of_a_time_are_shown() {
     let now = Clock::system().now_ms();
     let line = |ago_ms: u64, outcome: &str, conflicts: &[&str]| {
         json!({
-            "timestamp": ringfence::rfc3339(now - ago_ms), "slice": "pack-parcel", "outcome": outcome,
+            "timestamp": ringfence_core::rfc3339(now - ago_ms), "slice": "pack-parcel", "outcome": outcome,
             "attempts": conflicts.len() + 1, "conflicts": conflicts, "duration_ms": 5, "requests": 4,
             "read_units": 1.5, "write_units": 8.0, "principal": "jwt:main:ada",
             "by": (outcome == "rejected").then_some("pack-parcel"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use reqwest::header::LOCATION;
-use ringfence::{NewEvent, events, kit::id};
+use ringfence_core::{NewEvent, events, kit::id};
 use ringfence_programs::shop::{ProductAdded, ProductNameChanged};
 use tokio::time::sleep;
 

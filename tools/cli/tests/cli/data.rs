@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use futures::TryStreamExt;
-use ringfence::{
+use ringfence_core::{
     Append, Appended, CommandRecord, Consistency, Envelope, EventLog, EventRef, Metadata, NewEvent,
     SequencedEvent, events, kit::id,
 };

@@ -179,8 +179,8 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     let weight = &stored["dynamodb"]["NewImage"]["data"]["M"]["weight"];
     assert_eq!(weight["L"][1], json!({ "N": "1584097275961.1234" }));
     let cart = StreamName::new("carts", "c-1").unwrap();
-    let (documents, envelope) = (other.documents(), ringfence::Envelope::default());
-    let tip = documents.tip(&cart, ringfence::Consistency::Strong, &envelope).await;
+    let (documents, envelope) = (other.documents(), ringfence_core::Envelope::default());
+    let tip = documents.tip(&cart, ringfence_core::Consistency::Strong, &envelope).await;
     let body = tip.unwrap().unwrap().events[0].data.unpacked().unwrap();
     assert!(String::from_utf8(body).unwrap().contains("1584097275961.12340"));
     index(&other).await;

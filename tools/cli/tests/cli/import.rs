@@ -10,8 +10,8 @@ use aws_sdk_dynamodb::types::{
     AttributeDefinition, BillingMode, KeySchemaElement, KeyType, ScalarAttributeType,
 };
 use futures::TryStreamExt;
-use ringfence::{Context, Decisions, Envelope, Outcome, SequencedEvent, handle, kit::id};
-use ringfence_dynamo::{Item, to_attribute};
+use ringfence_aws::{Item, to_attribute};
+use ringfence_core::{Context, Decisions, Envelope, Outcome, SequencedEvent, handle, kit::id};
 use serde_json::{Value, json};
 
 use crate::world::{EVENTS, World};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_feed::Index;
 use ringfence_programs::shop::AskSupplier;
 use ringfence_reactors::{Lanes, Outside, ReactorTable};

@@ -1,10 +1,10 @@
 //! The two logs of single streams.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
+use ringfence_aws::{Clock, Item};
+use ringfence_core::Envelope;
 use ringfence_document_log::{Batch, Payload, StreamAppend, StreamAppended, StreamName};
-use ringfence_dynamo::{Clock, Item};
 use serde_json::json;
 
 use crate::world::{AGGREGATES, DOCUMENTS, EVENTS, INDEX, VIEWS, World};

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::HeaderMap;
 use axum::routing::post;
-use ringfence::{Envelope, events, kit::id};
+use ringfence_aws::Clock;
+use ringfence_core::{Envelope, events, kit::id};
 use ringfence_document_log::StreamName;
-use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -171,7 +171,7 @@ async fn no_output_has_characters_that_control_a_terminal() {
     world.queues.send(QUEUE, letter.to_string()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let line = json!({
-        "timestamp": ringfence::rfc3339(Clock::system().now_ms()), "slice": hostile, "outcome": "accepted",
+        "timestamp": ringfence_core::rfc3339(Clock::system().now_ms()), "slice": hostile, "outcome": "accepted",
         "attempts": 1, "conflicts": [hostile], "duration_ms": 5, "requests": 4, "read_units": 1, "write_units": 1,
     });
     fs::write(folder.path().join("a.log"), format!("{line}\n")).unwrap();
@@ -201,7 +201,7 @@ async fn no_output_has_characters_that_control_a_terminal() {
 async fn conflicts_are_counted_from_the_command_lines() {
     let world = World::start().await;
     let folder = tempfile::tempdir().unwrap();
-    let now = ringfence::rfc3339(Clock::system().now_ms());
+    let now = ringfence_core::rfc3339(Clock::system().now_ms());
     let line = |at: &str, conflicts: &[&str]| {
         json!({
             "timestamp": at, "slice": "pack-parcel", "outcome": "accepted", "attempts": 2,
@@ -261,7 +261,7 @@ async fn command_lines_are_read_from_all_pages_of_a_log_group() {
     let now = Clock::system().now_ms();
     let line = |slice: &str, conflicts: &[&str]| {
         json!({
-            "timestamp": ringfence::rfc3339(now - 1_000), "slice": slice, "outcome": "accepted", "attempts": 2,
+            "timestamp": ringfence_core::rfc3339(now - 1_000), "slice": slice, "outcome": "accepted", "attempts": 2,
             "conflicts": conflicts, "duration_ms": 5, "requests": 4, "read_units": 1.5, "write_units": 8.0,
         })
         .to_string()

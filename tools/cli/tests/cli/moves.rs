@@ -3,7 +3,7 @@
 use ringfence_aggregate_log::{
     AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, legacy_table_layout,
 };
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_local::node::NodeProgram;
 use serde_json::{Value, json};
 

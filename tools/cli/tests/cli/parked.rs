@@ -1,5 +1,5 @@
-use ringfence::{Catalogs, NewEvent, events, kit::id};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::{Catalogs, NewEvent, events, kit::id};
 use ringfence_feed::Index;
 use ringfence_views::{Definition, Generation, Projector, Ran};
 use serde_json::json;

@@ -1,11 +1,11 @@
 //! `ringfence documents prune`.
 
-use ringfence::Envelope;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
+use ringfence_aws::Clock;
+use ringfence_core::Envelope;
 use ringfence_document_log::{
     Batch, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName, TipLimits,
 };
-use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use serde_json::{Value, json};
 

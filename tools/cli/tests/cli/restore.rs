@@ -64,7 +64,7 @@ async fn index_all(world: &World, carts: &[&str], products: &[&str]) {
     let carts =
         carts.iter().map(|id| Partition::of_document(&StreamName::new("carts", id).unwrap()));
     let product =
-        |id: &&str| Partition::from(ringfence::BoundaryId::stored(format!("productId:{id}")));
+        |id: &&str| Partition::from(ringfence_core::BoundaryId::stored(format!("productId:{id}")));
     let ada = Partition::of_aggregate("customers#ada");
     world.index_all(carts.chain(products.iter().map(product)).chain([ada])).await;
 }

@@ -1,12 +1,12 @@
 use std::process::{Command, Output};
 
-use ringfence::{
+use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
+use ringfence_aws::Clock;
+use ringfence_core::{
     Append, BoundaryId, Catalog, Envelope, Event, EventLog, EventSchema, NewEvent, Tag, Upcasts,
 };
-use ringfence_aggregate_log::{self as aggregate, AggregateKey, AggregateTable, PushPlace};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::StreamName;
-use ringfence_dynamo::Clock;
 use ringfence_feed::Partition;
 use ringfence_programs::shop::{OrderPlaced, ProductAdded, ProductNameChanged};
 use serde_json::{Value, json};

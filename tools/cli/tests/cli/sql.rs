@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 use ringfence_local::pip::PipProgram;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! `trace`.
 
-use ringfence::{Metadata, SequencedEvent};
+use ringfence_core::{Metadata, SequencedEvent};
 use serde_json::{Value, json};
 
 use crate::world::{World, demand};

@@ -6,14 +6,14 @@ use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, LazyLock};
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{
+use ringfence_aggregate_log::AggregateTable;
+use ringfence_aws::{Clock, Retry, wire::Wire};
+use ringfence_core::{
     Append, Appended, BoundaryId, Context, Envelope, EventLog, Metadata, NewEvent, SequencedEvent,
     events, kit::id,
 };
-use ringfence_aggregate_log::AggregateTable;
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
-use ringfence_dynamo::{Clock, Retry, wire::Wire};
 use ringfence_feed::{Checkpoints, Indexer, Logs, Partition};
 use ringfence_local::{
     buckets::Buckets,

@@ -4,5 +4,7 @@
 //! an old one.
 #![expect(clippy::duplicate_mod, reason = "the builds of `shelf` have a file in common")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 pub mod shelf;
 pub mod shop;

@@ -2,9 +2,9 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 
-use ringfence::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
+use ringfence_core::{Query, QueryItem, Tag, TagSchema, id_type, prelude::*};
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use ringfence_function::Variables;
+use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;

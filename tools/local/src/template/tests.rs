@@ -250,7 +250,7 @@ fn check_refused(from: &str, to: &str, message: &str) {
     assert!(SHOP.contains(from), "{from}");
     let template = Template::parse(&SHOP.replace(from, to)).expect("a template");
     let error = template.model(QUEUES).err().expect("a refusal");
-    let text = ringfence::chain(&error);
+    let text = ringfence_core::chain(&error);
     assert!(text.contains(message), "{text}");
 }
 

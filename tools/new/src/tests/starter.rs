@@ -91,5 +91,5 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
     // Ringfence has a type of this name.
     run(folder.path(), |plan| context::add(plan, "members", Log::Dcb)).unwrap();
     let list = fs::read_to_string(folder.path().join("functions/stack/src/lib.rs")).unwrap();
-    assert!(list.contains(".context::<members::MembersContext>()"), "{list}");
+    assert!(list.contains("context members::MembersContext;"), "{list}");
 }

@@ -70,7 +70,7 @@ pub struct RoomBooked {
 }
 
 /// Makes a payload of version 2 from one of version 1.
-fn room_booked_1_to_2(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
+fn room_booked_1_to_2(data: ringfence_core::Fields) -> Result<ringfence_core::Fields, ringfence_core::FieldError> {
     Ok(data)
 }
 
@@ -80,7 +80,7 @@ mod tests {
     fn room_booked_of_version_1_is_upcast() {
         let old = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
         let newest = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
-        assert_eq!(ringfence::kit::upcast::<super::RoomBooked>(1, old), newest);
+        assert_eq!(ringfence_core::kit::upcast::<super::RoomBooked>(1, old), newest);
     }
 }
 ";

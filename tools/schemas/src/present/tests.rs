@@ -1,6 +1,6 @@
 //! The locks of a small stack.
 
-use ringfence::{Aggregates, List, prelude::*};
+use ringfence_core::{Aggregates, List, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};

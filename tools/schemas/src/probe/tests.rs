@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroI8, NonZeroU32};
 
-use ringfence::{Command, Event, List, Text, id_type};
+use ringfence_core::{Command, Event, List, Text, id_type};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::slice;
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 use ringfence_schemas::{
     Comparison, Finding, Lock, LockedCommand, LockedFold, LockedType, LockedVersion, Readers,
     Shape, check, compare, forward, present,

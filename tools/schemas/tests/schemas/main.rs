@@ -1,5 +1,7 @@
 //! Shapes, and what the gates say of their changes.
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod folds;
 mod gates;
 mod properties;

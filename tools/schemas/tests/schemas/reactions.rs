@@ -1,6 +1,6 @@
 //! Slices and their reactions on a log of streams, whose payloads lack the id of their stream.
 
-use ringfence::{CatalogError, Cause, TopicEvent, Upcasts, prelude::*};
+use ringfence_core::{CatalogError, Cause, TopicEvent, Upcasts, prelude::*};
 use ringfence_schemas::{Comparison, LockedVersion, Member, Readers, Shape, check, present};
 use ringfence_stack::{MemberList, Members, Stack, Visitor, catalog};
 use serde_json::json;

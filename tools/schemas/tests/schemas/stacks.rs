@@ -3,7 +3,7 @@
 use std::num::NonZeroU8;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use ringfence::{CatalogError, prelude::*};
+use ringfence_core::{CatalogError, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor, catalog};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroI8, NonZeroU8};
 
-use ringfence::{List, Text};
+use ringfence_core::{List, Text};
 use ringfence_schemas::{Shape, ShapeDifference};
 use serde::{Deserialize, de::DeserializeOwned};
 

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::add_dependency::AddDependency>()
+    ringfence::run::<projects::add_dependency::AddDependency>()
 }

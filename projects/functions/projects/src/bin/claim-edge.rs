@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::claim_edge::ClaimEdge>()
+    ringfence::run::<projects::claim_edge::ClaimEdge>()
 }

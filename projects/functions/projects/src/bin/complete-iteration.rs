@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::complete_iteration::CompleteIteration>()
+    ringfence::run::<projects::complete_iteration::CompleteIteration>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::converge_edge::ConvergeEdge>()
+    ringfence::run::<projects::converge_edge::ConvergeEdge>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::create_release::CreateRelease>()
+    ringfence::run::<projects::create_release::CreateRelease>()
 }

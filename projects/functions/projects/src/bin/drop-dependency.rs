@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::drop_dependency::DropDependency>()
+    ringfence::run::<projects::drop_dependency::DropDependency>()
 }

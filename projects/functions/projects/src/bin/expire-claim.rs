@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::expire_claim::ExpireClaim>()
+    ringfence::run::<projects::expire_claim::ExpireClaim>()
 }

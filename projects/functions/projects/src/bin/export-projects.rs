@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<projects::export_projects::ExportProjects>(())
+    ringfence::function::run::<projects::export_projects::ExportProjects>(())
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::fold_back::FoldBack>()
+    ringfence::run::<projects::fold_back::FoldBack>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::force_release::ForceRelease>()
+    ringfence::run::<projects::force_release::ForceRelease>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::init_project::InitProject>()
+    ringfence::run::<projects::init_project::InitProject>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<projects::ready_work::ReadyWork>(())
+    ringfence::function::run::<projects::ready_work::ReadyWork>(())
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::reconfigure_feature::ReconfigureFeature>()
+    ringfence::run::<projects::reconfigure_feature::ReconfigureFeature>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::record_review::RecordReview>()
+    ringfence::run::<projects::record_review::RecordReview>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::release_edge::ReleaseEdge>()
+    ringfence::run::<projects::release_edge::ReleaseEdge>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::renew_claim::RenewClaim>()
+    ringfence::run::<projects::renew_claim::RenewClaim>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::reopen_edge::ReopenEdge>()
+    ringfence::run::<projects::reopen_edge::ReopenEdge>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::request_review::RequestReview>()
+    ringfence::run::<projects::request_review::RequestReview>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::spawn_feature::SpawnFeature>()
+    ringfence::run::<projects::spawn_feature::SpawnFeature>()
 }

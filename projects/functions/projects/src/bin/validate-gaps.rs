@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<projects::validate_gaps::ValidateGaps>()
+    ringfence::run::<projects::validate_gaps::ValidateGaps>()
 }

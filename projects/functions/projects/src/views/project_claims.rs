@@ -5,7 +5,7 @@
 //! `leaseUntilMs` is absent where claims have no end, and `suspendedUntilMs` is there while a person has to look.
 //! If the edge was given back before that, its row has no claim, and goes when the person has looked.
 
-use ringfence_views::View;
+use ringfence::view::View;
 
 use super::Holding;
 use crate::EdgeEvent;
@@ -30,8 +30,8 @@ impl View for ProjectClaims {
 
 #[cfg(test)]
 mod tests {
+    use ringfence::view::kit::given;
     use ringfence::{events, kit::BEGIN_MS};
-    use ringfence_views::kit::given;
     use serde_json::json;
 
     use super::*;

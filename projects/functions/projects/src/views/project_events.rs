@@ -7,8 +7,8 @@
 //! and `to` days, and the order `desc` is what Ada did, the last first. A name of an edge is
 //! `<feature>/<edge>`, and no project is called `*`. An event has about six rows, and each costs two write units.
 
+use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use ringfence_views::View;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -219,7 +219,7 @@ fn an_event_has_rows_for_each_feature_edge_agent_and_type_and_for_the_project() 
     use crate::ReleaseCreated;
     use crate::facts::*;
     use ringfence::kit::BEGIN_MS;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let release = ReleaseCreated {
         project: id("shop"),

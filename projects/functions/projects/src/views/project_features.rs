@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 use super::Holding;
@@ -223,7 +223,7 @@ impl View for ProjectFeatures {
 #[cfg(test)]
 mod tests {
     use ringfence::kit::BEGIN_MS;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
     use serde_json::{Value, json};
 
     use super::*;
@@ -296,7 +296,7 @@ mod tests {
             edge.as_object_mut().expect("a map").extend(rest);
             row(created(AUTH), json!({ "design_code": edge }))
         };
-        let shows = |case: ringfence_views::kit::GivenEvents, rest: Value| {
+        let shows = |case: ringfence::view::kit::GivenEvents, rest: Value| {
             case.then::<ProjectFeatures>([(AUTH, edge(rest))]);
         };
         shows(worked(), json!({ "stuck": "stuck-1" }));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -274,7 +274,7 @@ impl View for ProjectStatus {
 #[cfg(test)]
 mod tests {
     use ringfence::kit::BEGIN_MS;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     use super::*;
     use crate::facts::*;

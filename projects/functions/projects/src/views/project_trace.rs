@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 use crate::{Artifact, EdgeName, EdgeRef, FeatureId, IntentId, Met, ProjectId, ReqKey};
@@ -140,7 +140,7 @@ impl Trace {
 fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
     use crate::IterationCompleted;
     use crate::facts::*;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let stage = |run, converged, artifact| Stage { run, iteration: 1, converged, artifact };
     let trace = |stages: [(&str, Stage); 2]| Trace {
@@ -167,7 +167,7 @@ fn a_requirement_names_the_edges_and_files_that_answer_to_it() {
 fn a_requirement_says_how_far_it_was_met_when_that_was_last_compared() {
     use crate::{GapCounts, GapsValidated};
     use ringfence::kit::BEGIN_MS;
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let validated = |intent: &str, as_of: &str, met| GapsValidated {
         project: id("shop"),

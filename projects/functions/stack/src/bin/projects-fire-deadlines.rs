@@ -1,6 +1,6 @@
 use projects_stack::SharedProjects;
-use ringfence_deadlines::{Deadlines, FireDeadlines};
+use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<FireDeadlines>(Deadlines::of::<SharedProjects>())
+    ringfence::function::run::<FireDeadlines>(Deadlines::of::<SharedProjects>())
 }

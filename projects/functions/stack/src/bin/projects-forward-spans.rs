@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_spans::ForwardSpans>(())
+    ringfence::function::run::<ringfence_services::spans::ForwardSpans>(())
 }

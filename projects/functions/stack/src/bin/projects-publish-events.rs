@@ -1,3 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_topic::PublishEvents>(projects_stack::stack().catalog)
+    ringfence::function::run::<ringfence_services::topic::PublishEvents>(
+        projects_stack::stack().catalog,
+    )
 }

@@ -1,5 +1,5 @@
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<ringfence_views::query_views::QueryViews>(
+    ringfence::function::run::<ringfence::view::query_views::QueryViews>(
         projects_stack::stack().views(),
     )
 }

@@ -1,6 +1,6 @@
 use projects_stack::SharedProjects;
-use ringfence_queue::{QueuedSlices, RunCommands};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<RunCommands>(QueuedSlices::of::<SharedProjects>())
+    ringfence::function::run::<RunCommands>(QueuedSlices::of::<SharedProjects>())
 }

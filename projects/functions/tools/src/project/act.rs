@@ -7,11 +7,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use projects::{AgentId, Mode, ProjectId};
-use ringfence::{Envelope, Id, Outcome, Rejected, rfc3339};
+use ringfence_aws::Clock;
 use ringfence_cli::api::{Answer, Api, IDEMPOTENCY_KEY, url, was_not_sent};
 use ringfence_cli::send::text;
 use ringfence_cli::{remark, say};
-use ringfence_dynamo::Clock;
+use ringfence_core::{Envelope, Id, Outcome, Rejected, rfc3339};
 use serde_json::{Value, json};
 
 use super::cache::Cache;

@@ -5,8 +5,8 @@ use std::mem;
 
 use anyhow::{Context, Result, bail, ensure};
 use projects::{EdgeRef, FeatureId, FeatureRef, Mode};
-use ringfence::{Catalog, MemoryLog, SequencedEvent};
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
+use ringfence_core::{Catalog, MemoryLog, SequencedEvent};
 use serde_json::Value;
 
 use super::decide::{Decided, Slices, envelope};

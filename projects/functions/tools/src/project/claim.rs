@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use projects::{AgentId, EdgeRef, FeatureRows, ProjectId, ready_for};
+use ringfence_aws::Clock;
 use ringfence_cli::remark;
-use ringfence_dynamo::Clock;
 use serde_json::{Value, json};
 
 use super::act::{Caller, Settled};

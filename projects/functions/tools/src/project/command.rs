@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use projects::{
     AgentId, ClaimId, ConvergenceEscalated, EdgeConverged, EdgeRef, FeatureRef, PRIMARY, ProjectId,
 };
-use ringfence::Event;
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
+use ringfence_core::Event;
 use serde::Serialize;
 use serde_json::{Map, Value};
 

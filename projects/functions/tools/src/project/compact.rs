@@ -11,9 +11,9 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use projects::views::project_features::FeatureRow;
 use projects::{FeatureId, FeatureRef, Projects};
-use ringfence::{Context, rfc3339};
+use ringfence_aws::Clock;
 use ringfence_cli::say;
-use ringfence_dynamo::Clock;
+use ringfence_core::{Context, rfc3339};
 
 use super::cache::is_known;
 use super::folder::{EVENTS, Folder, Snapshot, Writing};

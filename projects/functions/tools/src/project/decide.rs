@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use projects::Projects;
-use ringfence::{
+use ringfence_aws::Clock;
+use ringfence_core::{
     Catalog, CommandContext, Context, Decisions, Envelope, EventLog, HandleError, Handled,
     Metadata, Principal, Slice, handle,
 };
-use ringfence_dynamo::Clock;
-use ringfence_function::{Issuers, Problem};
+use ringfence_lambda::{Issuers, Problem};
 use ringfence_stack::{MemberList, Visitor};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub struct Slices {
 /// Reads a command as the stack does, so what is wrong with it is the same in both.
 fn command<S: Slice>(data: &Value) -> Result<S, Undecided> {
     let payload = json!({ "command": data }).to_string();
-    let commands = ringfence_lambda::read(&payload, &Issuers::default(), &Clock::system());
+    let commands = ringfence_lambda::slice::read(&payload, &Issuers::default(), &Clock::system());
     let (command, _) = commands.map_err(Undecided::Malformed)?.remove(0);
     Ok(command)
 }

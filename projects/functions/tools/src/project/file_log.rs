@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
 use projects::ProjectId;
-use ringfence::{Append, Appended, Envelope, EventLog, MemoryLog, NewEvent, SequencedEvent};
+use ringfence_core::{Append, Appended, Envelope, EventLog, MemoryLog, NewEvent, SequencedEvent};
 use ringfence_feed::{Checkpoint, Entry};
 
 use super::folder::{EVENTS, End, Writing};
@@ -103,7 +103,7 @@ mod tests {
     use futures::executor::block_on;
     use projects::Projects;
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
-    use ringfence::{HandleError, Handled, OnEvents, OnLog, Slice, events};
+    use ringfence_core::{HandleError, Handled, OnEvents, OnLog, Slice, events};
     use ringfence_local::bound;
     use ringfence_stack::{MemberList, Visitor};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use projects::{AgentId, EdgeName, EdgeRef, FeatureRef, ProjectId, Sha256};
-use ringfence_dynamo::ms_of_rfc3339;
+use ringfence_aws::ms_of_rfc3339;
 use serde_json::{Map, Value};
 
 use super::json;

@@ -12,7 +12,7 @@ use projects::{
     FeatureReconfigured, FeatureRef, Features, Kind, Mode, Project, ProjectId, ProjectInitialized,
     Projects,
 };
-use ringfence::{
+use ringfence_core::{
     BoundaryId, Catalog, Context as _, Event, Metadata, NewEvent, Reads, SequencedEvent, State,
     Text,
 };

@@ -3,7 +3,7 @@
 
 use anyhow::{Error, Result, anyhow, bail};
 use projects::Projects;
-use ringfence::{Context, SequencedEvent, json};
+use ringfence_core::{Context, SequencedEvent, json};
 use ringfence_schemas::{Mismatch, Shape, present};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

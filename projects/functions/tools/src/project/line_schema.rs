@@ -3,7 +3,7 @@
 use std::{env, fs};
 
 use projects::{ProjectId, Projects};
-use ringfence::Context;
+use ringfence_core::Context;
 use ringfence_local::stack_root;
 use ringfence_schemas::{Lock, LockedVersion, Shape};
 use serde_json::{Map, Value, json};

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
 use projects::line::About;
-use ringfence::{
+use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Envelope, EventLog, LogError, NewEvent, Plan, Query,
     QueryItem, Seen, SequencedEvent, Tag,
 };
@@ -119,7 +119,7 @@ fn tags(events: &[NewEvent]) -> BTreeSet<Tag> {
 /// All events that have one of these tags.
 fn query(catalog: &Catalog, tags: &BTreeSet<Tag>) -> Query {
     let item = |tag: &Tag| {
-        let has = |tags: &[ringfence::TagSchema]| tags.iter().any(|it| it.key == tag.key);
+        let has = |tags: &[ringfence_core::TagSchema]| tags.iter().any(|it| it.key == tag.key);
         let types = catalog.schemas().filter(|schema| has(&schema.tags));
         let types = types.map(|schema| schema.name.clone()).collect();
         QueryItem { tags: vec![tag.clone()], types }
@@ -132,7 +132,7 @@ mod tests {
     use futures::executor::block_on;
     use projects::Projects;
     use projects::facts::{AUTH, created, started};
-    use ringfence::{Context, MemoryLog, events};
+    use ringfence_core::{Context, MemoryLog, events};
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, anyhow};
 use projects::EdgeRef;
-use ringfence::Id;
+use ringfence_core::Id;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

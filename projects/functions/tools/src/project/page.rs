@@ -11,8 +11,8 @@ use projects::views::Holder;
 use projects::views::project_features::{EdgeRow, FeatureRow};
 use projects::views::project_status::ProjectStatus;
 use projects::{FeatureRows, ProjectId, ready, status};
+use ringfence_aws::Clock;
 use ringfence_console::{ConsolePage, PageRequest};
-use ringfence_dynamo::Clock;
 use ringfence_views::{LIST_MAX, ListPage, View, ViewRead, ViewReader};
 
 /// Most edges that are shown as ready.

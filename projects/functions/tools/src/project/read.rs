@@ -11,9 +11,9 @@ use anyhow::{Context, Result};
 use clap::Args;
 use projects::views::project_features::FeatureRow;
 use projects::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ready};
-use ringfence::rfc3339;
+use ringfence_aws::{Clock, TIME_WANTED, ms_of_rfc3339};
 use ringfence_cli::remark;
-use ringfence_dynamo::{Clock, TIME_WANTED, ms_of_rfc3339};
+use ringfence_core::rfc3339;
 use serde_json::{Value, json};
 
 use super::folder::{EVENTS, End, Folder, Reading, Snapshot, TORN};

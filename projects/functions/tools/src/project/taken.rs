@@ -8,7 +8,7 @@ use projects::{
     Otherwise, ProjectId, ReleaseCreated, ReviewCompleted, ReviewDecision, Sha256, SpawnCreated,
     SpawnFoldedBack, SpawnOutcome, Status, ended,
 };
-use ringfence::NewEvent;
+use ringfence_core::NewEvent;
 
 use super::foreign::{FEATURE, Foreign};
 use super::importer::{Importer, Why};

@@ -6,7 +6,7 @@ use std::path::Path;
 use futures::StreamExt;
 use projects::exchange::Segment;
 use projects::export_projects::Round;
-use ringfence_dynamo::wire::Wire;
+use ringfence_aws::wire::Wire;
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde_json::json;
 

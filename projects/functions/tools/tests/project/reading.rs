@@ -47,7 +47,7 @@ async fn the_state_of_a_project_is_read_without_a_network() {
     assert_eq!([&claims[0]["edge"], &claims[0]["agent"]], [&*auth, "ada"]);
     assert_eq!((claims.len(), &claims[0]["epoch"]), (1, &json!(1)));
     let until_ms = claims[0]["leaseUntilMs"].as_u64().unwrap();
-    assert_eq!(claims[0]["leaseUntil"], ringfence::rfc3339(until_ms));
+    assert_eq!(claims[0]["leaseUntil"], ringfence_core::rfc3339(until_ms));
     assert_eq!(claims[0]["overdue"], false);
     assert_eq!(read(&ada, &["claims", "--agent", "bob"]), [Value::Null; 0]);
     assert_eq!(read(&ada, &["claims", "--edge", "code_tests"]), [Value::Null; 0]);

@@ -1,10 +1,10 @@
 //! The cases of slices, in memory and on DynamoDB.
 
 use futures::executor::block_on;
-use ringfence::kit::check_in_memory;
-use ringfence::prelude::*;
-use ringfence::{HandleError, OnEvents, Slice, SliceError};
 use ringfence_aggregate_log::AggregateLog;
+use ringfence_core::kit::check_in_memory;
+use ringfence_core::prelude::*;
+use ringfence_core::{HandleError, OnEvents, Slice, SliceError};
 
 use crate::customers::{
     AddPoints, Customers, Deactivate, Points, PointsAdded, Register, Spend, Transfer, add, catalog,
@@ -79,7 +79,7 @@ async fn events_and_commands_that_do_not_name_their_aggregates_are_refused() {
     let declared = Catalog::of_streams("CUSTOMERS", [CardGiven::SCHEMA]).map(drop);
     let event_type = "CardGiven".into();
     assert_eq!(declared, Err(CatalogError::NotOfOneStream { event_type }));
-    let slice = ringfence::check::<GiveAll>(&catalog());
+    let slice = ringfence_core::check::<GiveAll>(&catalog());
     let refused = SliceError::NoRecord { slice: "give-all" };
     assert_eq!(slice, Err(refused.clone()));
     // A slice that nobody has checked is refused under a key.

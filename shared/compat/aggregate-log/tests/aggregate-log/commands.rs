@@ -5,13 +5,13 @@ use std::sync::Arc;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use futures::future::{join, join_all};
-use ringfence::kit::id;
-use ringfence::{
+use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::kit::id;
+use ringfence_core::{
     Append, Appended, Consistency, Decisions, EventLog, HandleError, LogError, Metadata, Plan,
     SequencedEvent, Slice, StoreError, Tag, handle,
 };
-use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
-use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::json;
 use tokio::sync::Barrier;
 
@@ -128,7 +128,7 @@ async fn an_append_is_read_as_it_was_answered_and_the_table_does_not_repeat_the_
     let (stack, log) = filled(5).await;
     let mut metadata = Metadata::default();
     metadata.insert("correlationId", "walk-1").expect("no key of the log");
-    let envelope = ringfence::Envelope { metadata, ..envelope(None) };
+    let envelope = ringfence_core::Envelope { metadata, ..envelope(None) };
     let new = vec![points("ada", 1).into(), points("bob", 2).into(), points("ada", 3).into()];
     let append = Append { events: new, seen: None, record: None, envelope: &envelope };
     let Ok(Appended::Committed(answered)) = log.append(append).await else { panic!("committed") };
@@ -213,14 +213,14 @@ async fn the_event_of_each_of_many_writers_is_stored_once() {
 #[tokio::test(start_paused = true)]
 async fn a_command_that_always_loses_ends_with_the_conflict() {
     let (stack, log) = filled(5).await;
-    for _ in 0..ringfence::ATTEMPTS_MAX {
+    for _ in 0..ringfence_core::ATTEMPTS_MAX {
         stack.wire.inject("PutItem", 0, Fault::error("ConditionalCheckFailedException"));
     }
     let error = run_with(&log, &add("ada", &[1]), &envelope(None)).await.expect_err("it loses");
     let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error else {
         panic!("{error:?}")
     };
-    assert_eq!(attempts, ringfence::ATTEMPTS_MAX);
+    assert_eq!(attempts, ringfence_core::ATTEMPTS_MAX);
     let over = over.expect("what it lost to").to_string();
     assert_eq!(over, "CUSTOMERS#ada has something else in slot 3, which was free");
     assert_eq!(versions(log.table(), &customer("ada"), Range::default()).await, [1, 2]);

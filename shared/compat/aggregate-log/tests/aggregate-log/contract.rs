@@ -1,9 +1,9 @@
 //! What a table promises: pushes, their places, groups and ranges.
 
-use ringfence::EVENT_BYTES_MAX;
 use ringfence_aggregate_log::{
     AggregateError, AggregateTable, NewAggregateEvent, Push, PushPlace, Range, VERSION_MAX, Version,
 };
+use ringfence_core::EVENT_BYTES_MAX;
 use serde_json::json;
 
 use crate::customers::{added, customer};

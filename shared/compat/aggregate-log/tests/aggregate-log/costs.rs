@@ -4,11 +4,11 @@
 
 use std::num::NonZeroU32;
 
-use ringfence::Consistency;
 use ringfence_aggregate_log::{
     AggregateTable, ListOptions, NewAggregateEvent, Push, PushPlace, Range, Version,
 };
-use ringfence_dynamo::{Usage, item_bytes, read_units, transact_write_units, write_units};
+use ringfence_aws::{Usage, item_bytes, read_units, transact_write_units, write_units};
+use ringfence_core::Consistency;
 
 use crate::customers::customer;
 use crate::stack::{Stack, TABLE, event, key, versions};

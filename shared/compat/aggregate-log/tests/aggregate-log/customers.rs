@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::prelude::*;
-use ringfence::{Envelope, Metadata};
 use ringfence_aggregate_log::AggregateKey;
+use ringfence_core::prelude::*;
+use ringfence_core::{Envelope, Metadata};
 use serde::Serialize;
 use serde_json::json;
 

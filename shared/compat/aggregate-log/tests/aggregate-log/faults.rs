@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use ringfence::{
-    Append, Appended, Command, Consistency, EventLog, Plan, Reads, SequencedEvent, Slice,
-    StoreError,
-};
 use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateTable, Push, PushPlace, Range, VERSION_MAX, Version,
     event_of_image,
 };
-use ringfence_dynamo::Retry;
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::Retry;
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{
+    Append, Appended, Command, Consistency, EventLog, Plan, Reads, SequencedEvent, Slice,
+    StoreError,
+};
 use serde_json::{Value, json};
 
 use crate::customers::{

@@ -8,8 +8,8 @@ use ringfence_aggregate_log::{
     AggregateError, AggregateLog, AggregateTable, ListOptions, Push, PushPlace, Range, TableImport,
     push_to_tables,
 };
-use ringfence_dynamo::Item;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Item;
+use ringfence_aws::wire::Fault;
 
 use crate::customers::{add, added, catalog, customer, register, transfer};
 use crate::stack::{LEGACY, Stack, TABLE, conflict, events, key, run, versions};

@@ -5,7 +5,7 @@ use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateLog, ListOptions, NewAggregateEvent, Push, PushPlace,
     Range, Version, event_of_image, push_to_tables,
 };
-use ringfence_dynamo::Item;
+use ringfence_aws::Item;
 use ringfence_local::bound;
 use serde_json::{Value, json};
 

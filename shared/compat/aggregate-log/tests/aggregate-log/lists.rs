@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use ringfence_aggregate_log::{AggregateError, AggregateTable, ListOptions, PushPlace, Version};
-use ringfence_dynamo::Clock;
+use ringfence_aws::Clock;
 
 use crate::customers::{added, customer};
 use crate::stack::{NOW_MS, in_process, key};

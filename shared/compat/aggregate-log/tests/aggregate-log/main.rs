@@ -1,6 +1,8 @@
 //! The log's promises, on an embedded DynamoDB and in memory.
 #![allow(missing_docs, reason = "tests")]
 
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
 mod cases;
 mod castore;
 mod commands;

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use futures::future::join;
-use ringfence::prelude::*;
-use ringfence::{Decisions, Envelope, HandleError, Handled, LogError, Metadata, Slice, handle};
 use ringfence_aggregate_log::{AggregateLog, PushPlace, Range};
-use ringfence_dynamo::wire::{Edit, Fault};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::prelude::*;
+use ringfence_core::{
+    Decisions, Envelope, HandleError, Handled, LogError, Metadata, Slice, handle,
+};
 use serde_json::{Value, json};
 use tokio::sync::Barrier;
 

@@ -1,9 +1,9 @@
 //! What each kind of command costs: exact requests and units. The items of these customers have at most
 //! 512 bytes.
 
-use ringfence::{Decisions, Slice, handle};
 use ringfence_aggregate_log::AggregateLog;
-use ringfence_dynamo::item_bytes;
+use ringfence_aws::item_bytes;
+use ringfence_core::{Decisions, Slice, handle};
 
 use crate::customers::{add, catalog, envelope, register, transfer};
 use crate::stack::{Stack, TABLE};

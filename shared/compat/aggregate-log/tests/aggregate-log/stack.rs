@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
 use futures::TryStreamExt;
-use ringfence::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_aggregate_log::{
     AggregateError, AggregateEvent, AggregateKey, AggregateLog, AggregateTable, NewAggregateEvent,
     Range, VersionConflict, legacy_table_layout, table_layout,
 };
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Clock, Item};
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Clock, Item};
+use ringfence_core::{Decisions, Envelope, HandleError, Handled, Outcome, Slice, handle};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
 use serde_json::Value;

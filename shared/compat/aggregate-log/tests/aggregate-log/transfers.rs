@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use ringfence::{CommandRecord, Decisions, Envelope, HandleError, LogError, Slice, handle};
 use ringfence_aggregate_log::{AggregateEvent, AggregateLog, Range};
-use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Random;
+use ringfence_aws::wire::Fault;
+use ringfence_core::{CommandRecord, Decisions, Envelope, HandleError, LogError, Slice, handle};
 
 use crate::customers::{Customer, Transfer, add, catalog, customer, envelope, register};
 use crate::stack::{NOW_MS, Stack, events, run};

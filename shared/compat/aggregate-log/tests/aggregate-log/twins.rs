@@ -6,8 +6,8 @@ use ringfence_aggregate_log::{
     AggregateDefect, AggregateKey, AggregateTable, ListOptions, Push, PushPlace, Range, Version,
     event_of_image,
 };
-use ringfence_dynamo::Random;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Random;
+use ringfence_aws::wire::Fault;
 use ringfence_local::bound;
 
 use crate::customers::added;

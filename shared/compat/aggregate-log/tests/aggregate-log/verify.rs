@@ -2,8 +2,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aggregate_log::{AggregateDefect, PushPlace};
-use ringfence_dynamo::Item;
-use ringfence_dynamo::wire::Fault;
+use ringfence_aws::Item;
+use ringfence_aws::wire::Fault;
 
 use crate::customers::{added, customer};
 use crate::stack::{NOW_MS, Stack, TABLE, key};

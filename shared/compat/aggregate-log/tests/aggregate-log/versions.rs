@@ -1,10 +1,10 @@
 //! Events of older versions in Castore's layout, beside those of other writers.
 
-use ringfence::{
+use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
+use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Decisions, Envelope, EventLog, EventSchema, LogError,
     handle, prelude::*,
 };
-use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use serde_json::{Value, json};
 
 use self::evolving::{KNOWN, Known, Note, history, newest, schemas};
@@ -59,5 +59,8 @@ async fn each_version_is_read_as_the_newest_and_another_writers_event_is_of_the_
 
     append(3, newest("j")).await;
     let error = handle(&log(2), &catalog(2), &decisions, &note("j"), &envelope).await.unwrap_err();
-    assert!(matches!(error, ringfence::HandleError::Log(LogError::NewerVersion(_))), "{error:?}");
+    assert!(
+        matches!(error, ringfence_core::HandleError::Log(LogError::NewerVersion(_))),
+        "{error:?}"
+    );
 }

@@ -1,6 +1,6 @@
 //! Every way to store a state gives the same state.
 
-use ringfence::{Consistency, Envelope, State as _};
+use ringfence_core::{Consistency, Envelope, State as _};
 use ringfence_document_log::{
     AccessStrategy, Cache, Decided, DocumentError, Load, Payload, Store, TipLimits,
 };

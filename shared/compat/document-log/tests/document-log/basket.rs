@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ringfence::{
+use ringfence_core::{
     Catalog, CatalogError, Context, Envelope, Event as _, EventSchema, NewEvent, Reads, Tag,
 };
 use ringfence_document_log::{
@@ -22,7 +22,7 @@ pub(crate) enum Event {
 }
 
 /// One more of a thing, in a basket.
-#[derive(Clone, Debug, PartialEq, ringfence::Event)]
+#[derive(Clone, Debug, PartialEq, ringfence_core::Event)]
 pub(crate) struct Added {
     #[tag(partition)]
     pub(crate) basket_id: String,
@@ -51,7 +51,7 @@ impl Context for Basket {
     }
 }
 
-impl ringfence::State for State {
+impl ringfence_core::State for State {
     type Reads = Event;
 
     fn evolve(mut self, event: Event) -> Self {

@@ -1,13 +1,13 @@
 //! What a function refuses when it starts: contexts and slices in which an event or a command does not name one
 //! document. And what a slice may do with its document.
 
-use ringfence::prelude::*;
-use ringfence::{Consistency, Envelope, EventSchema, Metadata};
+use ringfence_aws::Clock;
+use ringfence_core::prelude::*;
+use ringfence_core::{Consistency, Envelope, EventSchema, Metadata};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, CategoryError, Document, DocumentError, DocumentLog,
     Documents, Encoding, Load, MemoryStore, Store, TipLimits, handle,
 };
-use ringfence_dynamo::Clock;
 
 use crate::basket::{Added, Basket, Event as Stored, State as Items, add, baskets, state};
 use crate::on_both;
@@ -168,11 +168,11 @@ struct Restocked;
 impl Writes for Restocked {
     const SCHEMAS: &'static [EventSchema] = &[Stocked::SCHEMA];
 
-    fn visit(visitor: &mut impl ringfence::EventVisitor) {
+    fn visit(visitor: &mut impl ringfence_core::EventVisitor) {
         visitor.event::<Stocked>();
     }
 
-    fn to_event(&self) -> Result<NewEvent, ringfence::EventError> {
+    fn to_event(&self) -> Result<NewEvent, ringfence_core::EventError> {
         NewEvent::new(&Stocked { shelf_id: String::new() })
     }
 }

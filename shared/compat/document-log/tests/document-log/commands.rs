@@ -1,11 +1,11 @@
 //! Commands take effect, under a key once, at the expected cost.
 
-use ringfence::{Envelope, EventRef, Handled, Outcome, Rejected, Slice, StoreError};
+use ringfence_aws::Units;
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{Envelope, EventRef, Handled, Outcome, Rejected, Slice, StoreError};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, DocumentError, DynamoStore, Load, MemoryStore, Store, handle,
 };
-use ringfence_dynamo::Units;
-use ringfence_dynamo::wire::{Edit, Fault};
 
 use crate::basket::{
     Basket, Event, State, accesses, add, baskets, rolling, snapshot, some_cache, state,

@@ -1,7 +1,7 @@
 //! What every store has to do: writes are all or nothing, and guarded.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope, Metadata};
+use ringfence_core::{Consistency, Envelope, Metadata};
 use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, NESTING_MAX, Payload, Store, StreamAppend,
     StreamAppended, TimelineEvent, TipLimits,

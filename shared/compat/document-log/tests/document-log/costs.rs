@@ -3,15 +3,15 @@
 //! Payloads have 500 bytes of JSON and are not compressed; the snapshot has 500 bytes too. Units are
 //! computed from the documented sizes of the items; the emulator's own figures agree.
 
-use ringfence::{
+use ringfence_aws::wire::Wire;
+use ringfence_aws::{Units, item_bytes, read_units, transact_write_units, write_units};
+use ringfence_core::{
     Catalog, CatalogError, Consistency, Context, Envelope, Event, Reads, State, events,
 };
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, Document, Documents, DynamoStore, Encoding, Load, Snapshot,
     Store, TipLimits,
 };
-use ringfence_dynamo::wire::Wire;
-use ringfence_dynamo::{Units, item_bytes, read_units, transact_write_units, write_units};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -5,12 +5,12 @@ use std::sync::Mutex;
 use std::{env, fs};
 
 use futures::future::BoxFuture;
-use ringfence::{Consistency, Envelope};
+use ringfence_aws::{Failure, Item, item_bytes, transact_write_units, write_units};
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::{
     Batch, Encoding, ItemPage, ItemQuery, MemoryStore, Payload, Store, StreamAppend,
     StreamAppended, StreamName, Streams, TipLimits, Write,
 };
-use ringfence_dynamo::{Failure, Item, item_bytes, transact_write_units, write_units};
 use ringfence_local::bound;
 use serde_json::json;
 

@@ -6,12 +6,12 @@
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence_aws::Item;
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::{
     AccessStrategy, Batch, Body, Cache, Direction, Encoding, Payload, Pruned, Span, StreamAppend,
     StreamAppended, TimelineEvent,
 };
-use ringfence_dynamo::Item;
 use serde::Deserialize;
 use serde_json::{Value, json};
 

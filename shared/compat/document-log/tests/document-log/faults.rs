@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use ringfence::{Consistency, Envelope, StoreError};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{Consistency, Envelope, StoreError};
 use ringfence_document_log::{
     AccessStrategy, Batch, Cache, Direction, DocumentError, DocumentLog, Load, Store, StreamAppend,
     StreamAppended,
 };
-use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 use tokio::sync::Barrier;
 

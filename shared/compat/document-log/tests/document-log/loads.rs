@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use ringfence::{Consistency, Envelope};
+use ringfence_aws::Clock;
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::{
     AccessStrategy, Body, Cache, Decided, DocumentLog, DynamoStore, Encoding, Expect, Load,
     MemoryStore, Store, TipChange, Unfold, Write,
 };
-use ringfence_dynamo::Clock;
 use serde_json::json;
 
 use crate::basket::{

@@ -2,7 +2,7 @@
 //! of two writers at one version exactly one wins.
 
 use futures::TryStreamExt;
-use ringfence::{Consistency, Envelope};
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::{
     AccessStrategy, Cache, Category, Direction, DynamoStore, Encoding, Load, Span, StreamAppend,
     StreamAppended, TipLimits,

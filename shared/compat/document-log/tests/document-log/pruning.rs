@@ -1,12 +1,12 @@
 //! Pruning: whole calves go first, the oldest before the others, then events in the Tip; and nothing is
 //! reported again.
 
-use ringfence::{Consistency, Envelope};
+use ringfence_aws::wire::{Edit, Fault};
+use ringfence_core::{Consistency, Envelope};
 use ringfence_document_log::{
     AccessStrategy, Cache, Direction, DocumentError, Load, Payload, Pruned, Span, Store,
     StreamAppend, StreamAppended,
 };
-use ringfence_dynamo::wire::{Edit, Fault};
 use serde_json::Value;
 
 use crate::basket::{add, baskets, snapshot, state};

@@ -1,8 +1,8 @@
 //! Random histories against a list: whatever is written, by whom and with which Tip, is read again.
 
-use ringfence::Envelope;
+use ringfence_aws::Random;
+use ringfence_core::Envelope;
 use ringfence_document_log::{Direction, MemoryStore, TipLimits};
-use ringfence_dynamo::Random;
 use ringfence_local::bound;
 
 use crate::contract::{append, read, written};
@@ -37,7 +37,7 @@ async fn history<S: Store + Clone>(store: S, seed: u64) {
             let pruned = pruned.unwrap_or_else(|e| panic!("seed {seed}, step {step}: {e:?}"));
             assert!(pruned.first >= first, "seed {seed}, step {step}");
             first = pruned.first;
-            let strong = ringfence::Consistency::Strong;
+            let strong = ringfence_core::Consistency::Strong;
             tip = log.tip(&name("a"), strong, &envelope).await.expect("an answer");
         }
         let from = first + random.below(version - first + 1);

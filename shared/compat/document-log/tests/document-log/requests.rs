@@ -1,8 +1,8 @@
 //! The requests as they are sent.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_aws::Item;
 use ringfence_document_log::{Encoding, Payload, StreamAppend};
-use ringfence_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::contract::{append, written};

@@ -1,10 +1,10 @@
 //! Slices on baskets, and their cases: in memory, and on DynamoDB however the state is stored.
 
 use futures::executor::block_on;
-use ringfence::prelude::*;
+use ringfence_aws::Clock;
+use ringfence_core::prelude::*;
 use ringfence_document_log::kit::{self, check_in_memory};
 use ringfence_document_log::{Cache, DocumentLog, TipLimits};
-use ringfence_dynamo::Clock;
 use serde::Serialize;
 
 use crate::basket::{Added, Basket, Closed, Event, State, accesses, added, baskets, of};

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
-use ringfence::{Envelope, Metadata};
+use ringfence_aws::Clock;
+use ringfence_aws::wire::{Exchange, Wire};
+use ringfence_core::{Envelope, Metadata};
 use ringfence_document_log::{
     DocumentLog, DynamoStore, Store, StreamName, TipLimits, table_layout,
 };
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::{Exchange, Wire};
 use ringfence_local::embedded::{Embedded, StreamReader};
 use ringfence_local::engine::Engine;
 

@@ -2,9 +2,9 @@
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::Envelope;
+use ringfence_aws::Item;
+use ringfence_core::Envelope;
 use ringfence_document_log::{Batch, Span, StreamAppend, StreamName};
-use ringfence_dynamo::Item;
 use serde_json::Value;
 
 use crate::basket::{add, baskets, rolling};

@@ -1,6 +1,6 @@
 //! Events of older versions in Equinox's layout, beside those of other writers, in events and in unfolds.
 
-use ringfence::{Catalog, CatalogError, Consistency, Envelope, EventSchema, prelude::*};
+use ringfence_core::{Catalog, CatalogError, Consistency, Envelope, EventSchema, prelude::*};
 use ringfence_document_log::{
     AccessStrategy, Batch, Cache, Category, Document, DocumentError, Documents, Load, Payload,
     Snapshot, Store, StreamAppend, StreamAppended, StreamName, TimelineEvent, decode, handle,

@@ -2,12 +2,12 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
-use ringfence::Envelope;
+use ringfence_aws::wire::Fault;
+use ringfence_core::Envelope;
 use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, Expect, Head, Store, StreamDefect, TipChange,
     Write,
 };
-use ringfence_dynamo::wire::Fault;
 
 use crate::contract::{append, read, written};
 use crate::on_both;

@@ -5,8 +5,8 @@ use std::sync::{
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::FutureExt;
-use ringfence::{BoundaryId, LogKind};
-use ringfence_dynamo::Failure;
+use ringfence_aws::Failure;
+use ringfence_core::{BoundaryId, LogKind};
 
 use super::*;
 use crate::{FeedError, IndexError, StreamError};

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<shop::offer_product::OfferProduct>()
+    ringfence::run::<shop::offer_product::OfferProduct>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<shop::ship_order::ShipOrder>()
+    ringfence::run::<shop::ship_order::ShipOrder>()
 }

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence_lambda::run::<shop::take_order::TakeOrder>()
+    ringfence::run::<shop::take_order::TakeOrder>()
 }

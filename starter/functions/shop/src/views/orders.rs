@@ -2,7 +2,7 @@
 
 use crate::{OrderId, ProductId};
 use ringfence::prelude::*;
-use ringfence_views::View;
+use ringfence::view::View;
 use serde::{Deserialize, Serialize};
 
 /// The view.
@@ -51,7 +51,7 @@ impl View for Orders {
 #[test]
 fn an_order_is_shipped_after_it_was_taken() {
     use crate::{OrderShipped, OrderTaken};
-    use ringfence_views::kit::given;
+    use ringfence::view::kit::given;
 
     let taken = |of| OrderTaken { order_id: id(of), product_ids: vec![id("mug")] };
     let order = |shipped| Order { product_ids: vec![id("mug")], shipped };

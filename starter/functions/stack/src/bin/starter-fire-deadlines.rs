@@ -1,6 +1,6 @@
-use ringfence_deadlines::{Deadlines, FireDeadlines};
+use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 use starter_stack::Shop;
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<FireDeadlines>(Deadlines::of::<Shop>())
+    ringfence::function::run::<FireDeadlines>(Deadlines::of::<Shop>())
 }

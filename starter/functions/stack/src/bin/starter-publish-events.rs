@@ -1,6 +1,6 @@
-use ringfence_topic::PublishEvents;
+use ringfence_services::topic::PublishEvents;
 use starter_stack::stack;
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<PublishEvents>(stack().catalog)
+    ringfence::function::run::<PublishEvents>(stack().catalog)
 }

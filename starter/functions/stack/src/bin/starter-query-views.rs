@@ -1,6 +1,6 @@
-use ringfence_views::query_views::QueryViews;
+use ringfence::view::query_views::QueryViews;
 use starter_stack::stack;
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<QueryViews>(stack().views())
+    ringfence::function::run::<QueryViews>(stack().views())
 }

@@ -1,6 +1,6 @@
-use ringfence_queue::{QueuedSlices, RunCommands};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 use starter_stack::Shop;
 
 fn main() -> std::process::ExitCode {
-    ringfence_function::run::<RunCommands>(QueuedSlices::of::<Shop>())
+    ringfence::function::run::<RunCommands>(QueuedSlices::of::<Shop>())
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use courses::CourseCapacityChanged;
-use ringfence::{Append, Appended, Envelope, EventLog, NewEvent, kit::id};
+use ringfence_aws::{Clock, wire::Wire};
+use ringfence_core::{Append, Appended, Envelope, EventLog, NewEvent, kit::id};
 use ringfence_dcb_log::DcbLog;
-use ringfence_dynamo::{Clock, wire::Wire};
 use ringfence_feed::{Checkpoint, Index};
 use ringfence_local::stack::RunningStack;
 use ringfence_local::{Console, workspace_root};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::{Director, Fault};
-use ringfence_lambda::QueuedCommand;
+use ringfence_aws::Clock;
+use ringfence_aws::wire::{Director, Fault};
+use ringfence_lambda::slice::QueuedCommand;
 use ringfence_local::queues::{MessageOrder, Queues};
-use ringfence_queue::CommandQueue;
+use ringfence_services::queue::CommandQueue;
 use serde_json::{Value, json};
 
 /// The names of the queues.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ringfence_function::{Call, Issuers, Service};
+use ringfence_lambda::{Call, Issuers, Service};
 use ringfence_local::queue_poller::{batch, failed};
 use ringfence_local::queues::Queues;
 use ringfence_local::template::Template;
-use ringfence_queue::{QueuedSlices, RunCommands};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_testing::Dynamo;
 use serde_json::{Value, json};
 use stack::Shop;

@@ -97,7 +97,7 @@ fn check_table(page: &str, name: &str, columns: &str, rows: String) {
             |row| format!("{page} lacks the row {row}"),
             |row| format!("{page} has the row {row}"),
         );
-        let write = "`UPDATE=1 cargo test --test tidy` writes the table";
+        let write = "`UPDATE=1 cargo test --test rules` writes the table";
         assert!(text[begin..end] == table, "\n{}\n{write}", lines.join("\n"));
     }
 }

@@ -1,6 +1,6 @@
 //! The promises on the aggregate log.
 
-type Tested = ringfence::Aggregates;
+type Tested = ringfence_core::Aggregates;
 
 #[path = "suite.rs"]
 mod suite;
@@ -8,8 +8,8 @@ mod suite;
 mod world;
 
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
-use ringfence_dynamo::Clock;
-use ringfence_logs::Log;
+use ringfence_aws::Clock;
+use ringfence_log::Log;
 use serde_json::json;
 
 use world::{Fill, NOW_MS, Tabled, envelope, fill, run};

@@ -1,6 +1,6 @@
 //! The promises on the DCB log.
 
-type Tested = ringfence::Dcb;
+type Tested = ringfence_core::Dcb;
 
 #[path = "suite.rs"]
 mod suite;

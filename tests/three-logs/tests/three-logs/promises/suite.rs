@@ -1,13 +1,13 @@
 //! The promises.
 
-use ringfence::{
+use ringfence_aws::wire::Fault;
+use ringfence_aws::{Clock, Random};
+use ringfence_core::{
     AHEAD_MAX_MS, BOUNDARY_BYTES_MAX, BoundaryId, Catalogs, Context, Envelope, EventRef,
     FilingError, HandleError, Handled, LogError, LogKind, LogName, OnLog, Outcome, PlanError,
     SequencedEvent, StoreError,
 };
-use ringfence_dynamo::wire::Fault;
-use ringfence_dynamo::{Clock, Random};
-use ringfence_logs::Log;
+use ringfence_log::Log;
 use serde_json::json;
 
 use super::Tested;

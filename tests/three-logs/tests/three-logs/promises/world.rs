@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use ringfence::prelude::*;
-use ringfence::{Envelope, Handled, LogKind, LogName, OnLog, Outcome};
+use ringfence_aws::Clock;
+use ringfence_aws::wire::Wire;
+use ringfence_core::prelude::*;
+use ringfence_core::{Envelope, Handled, LogKind, LogName, OnLog, Outcome};
 use ringfence_document_log::Document;
-use ringfence_dynamo::Clock;
-use ringfence_dynamo::wire::Wire;
 use ringfence_local::engine::Engine;
-use ringfence_logs::{InTable, Log};
+use ringfence_log::{InTable, Log};
 use serde::{Deserialize, Serialize};
 
 use super::Tested;
 
 /// Where the clocks of writers stand at first, in milliseconds since 1970.
-pub(super) const NOW_MS: u64 = ringfence::kit::BEGIN_MS;
+pub(super) const NOW_MS: u64 = ringfence_core::kit::BEGIN_MS;
 
 pub(super) struct Shelves;
 

@@ -1,6 +1,6 @@
 //! The first build: an item has a name, and a price in euros.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 use ringfence_stack::{MemberList, Visitor};
 
 #[path = "stack.rs"]

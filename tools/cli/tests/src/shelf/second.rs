@@ -1,6 +1,6 @@
 //! The second build: an item has a title, and a price in euros.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 use ringfence_stack::{MemberList, Visitor};
 
 #[path = "stack.rs"]

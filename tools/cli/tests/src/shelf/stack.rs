@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use ringfence::Snapshots;
-use ringfence::prelude::*;
+use ringfence_core::Snapshots;
+use ringfence_core::prelude::*;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};
@@ -186,6 +186,6 @@ impl View for Items {
 }
 
 pub(in super::super) fn run(function: Option<&str>) -> ExitCode {
-    let ran = function.and_then(ringfence_program::function::<All>);
+    let ran = function.and_then(ringfence_services::program::function::<All>);
     ran.unwrap_or_else(ringfence_cli::run::<All, ringfence_console::ConsoleCommand>)
 }

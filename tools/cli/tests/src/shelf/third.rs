@@ -1,6 +1,6 @@
 //! The third build: an item has a title, and a price in cents. It is removed, and not dropped.
 
-use ringfence::prelude::*;
+use ringfence_core::prelude::*;
 use ringfence_stack::{MemberList, Visitor};
 
 use super::second::name_is_title;

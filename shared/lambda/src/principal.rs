@@ -1,0 +1,178 @@
+//! Who sends a request over HTTP, as the API's authorizer has found it.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use ringfence_core::{Principal, PrincipalKind, escape};
+use serde_json::{Map, Value};
+
+use crate::problem::Problem;
+
+/// Longest alias of an issuer, in bytes: it is in each event that a token's subject causes.
+const ALIAS_BYTES_MAX: usize = 32;
+
+/// The issuers of tokens that have aliases. As text: `main=https://id.example.com/,partner=https://login.example.org`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Issuers(HashMap<String, String>);
+
+impl Issuers {
+    /// How an issuer is named in principals: by its alias. One without an alias is named by its URL, escaped, so that it
+    /// has no colon.
+    fn name(&self, issuer: &str) -> String {
+        self.0.get(issuer).cloned().unwrap_or_else(|| escape(issuer))
+    }
+}
+
+impl FromStr for Issuers {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut aliases = HashMap::new();
+        for pair in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
+            let wrong = |why: &str| format!("{pair:?}: {why}");
+            let (alias, issuer) = pair.split_once('=').ok_or_else(|| {
+                wrong("write <alias>=<issuer>, such as main=https://id.example.com/")
+            })?;
+            let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+            if !(1..=ALIAS_BYTES_MAX).contains(&alias.len()) || !alias.bytes().all(is_plain) {
+                return Err(wrong("an alias has 1 to 32 characters of a to z, 0 to 9 and -"));
+            }
+            if !is_url(issuer) {
+                return Err(wrong("the issuer is a URL, as the claim iss has it"));
+            }
+            if aliases.values().any(|known| known == alias) {
+                return Err(wrong("another issuer has this alias"));
+            }
+            if aliases.insert(issuer.to_owned(), alias.to_owned()).is_some() {
+                return Err(wrong("the issuer has another alias"));
+            }
+        }
+        Ok(Self(aliases))
+    }
+}
+
+fn is_url(issuer: &str) -> bool {
+    issuer.starts_with("https://") || issuer.starts_with("http://")
+}
+
+/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer.
+///
+/// # Errors
+/// The API lets the request in, but the token or the signature names nobody, or its authorizer is of another kind, so that
+/// nobody can say which member of what it returns is the caller. An unknown caller must not be taken for one of an API
+/// without an authorizer, who may do and see everything.
+pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>, Problem> {
+    let context = &request["requestContext"];
+    let authorizer = &context["authorizer"];
+    let (found, lacks) = match (authorizer["jwt"]["claims"].as_object(), &authorizer["iam"]) {
+        (Some(claims), _) => {
+            let lacks = "the token has no issuer that is a URL, or neither sub nor client_id";
+            (of_claims(claims, issuers), lacks)
+        }
+        (None, Value::Null) => {
+            match authorizer.as_object().is_some_and(|other| !other.is_empty()) {
+                true => (None, "the API has an authorizer of another kind than JWT and IAM"),
+                false => return Ok(None),
+            }
+        }
+        (None, iam) => {
+            let arn = iam["userArn"].as_str();
+            let found = arn.and_then(|arn| of_arn(arn, context["accountId"].as_str()));
+            (found, "the signature has no ARN")
+        }
+    };
+    let nobody = || Problem::malformed("Authorization", format_args!("names nobody: {lacks}"));
+    found.ok_or_else(nobody).map(Some)
+}
+
+/// A claim as API Gateway has it: a list is `[a b]`. What stands in for it may leave claims as they are in the token.
+fn in_text(claim: &Value) -> String {
+    match claim {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        Value::Array(all) => format!("[{}]", all.iter().map(in_text).collect::<Vec<_>>().join(" ")),
+        other => other.to_string(),
+    }
+}
+
+/// Of a token, its issuer, subject and scopes count, and no other claim.
+fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal> {
+    let claim = |name| claims.get(name).map(in_text).filter(|text| !text.is_empty());
+    // Of one that is no URL the name could be the alias of another one.
+    let issuer = issuers.name(&claim("iss").filter(|issuer| is_url(issuer))?);
+    // A program that has a token of its own may have no subject. Its id is not taken for that of a subject. A subject that
+    // is empty is no program.
+    let has_subject = claims.get("sub").is_some_and(|subject| !subject.is_null());
+    let (kind, id) = match has_subject {
+        true => (PrincipalKind::Jwt, claim("sub")?),
+        false => (PrincipalKind::Client, claim("client_id")?),
+    };
+    // API Gateway takes the scopes of both claims, and writes a list as `[a b]`.
+    let scopes = ["scope", "scp"].map(claim);
+    let words = |text| str::trim_start_matches(text, '[').trim_end_matches(']').split_whitespace();
+    let scopes = scopes.iter().flatten().flat_map(|text| words(text));
+    Some(Principal::new(kind, Some(&issuer), id).with_scopes(scopes))
+}
+
+/// Of an ARN, the account counts if it is not the API's. Neither the path nor the session does: the names of users and
+/// roles are unique in their account without a path, and a caller chooses the name of its session.
+fn of_arn(arn: &str, own_account: Option<&str>) -> Option<Principal> {
+    // arn:<partition>:<service>:<Region>:<account>:<resource>
+    let mut parts = arn.splitn(6, ':').skip(4);
+    let (account, resource) = (parts.next()?, parts.next()?);
+    let id = match resource.split_once('/') {
+        Some(("assumed-role", session)) => {
+            format!("role/{}", session.split_once('/').map_or(session, |(role, _)| role))
+        }
+        Some((kind @ ("user" | "role"), path)) => {
+            format!("{kind}/{}", path.rsplit_once('/').map_or(path, |(_, name)| name))
+        }
+        // The root of an account, a federated user.
+        _ => resource.to_owned(),
+    };
+    let issuer = Some(account).filter(|account| own_account != Some(*account));
+    Some(Principal::new(PrincipalKind::Iam, issuer, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_without_a_subject_is_of_its_program_and_an_empty_subject_is_nobody() {
+        let of = |subject: Value| {
+            let claims = serde_json::json!({ "iss": "https://id.example.com/", "sub": subject, "client_id": "till" });
+            of_claims(claims.as_object().unwrap(), &Issuers::default())
+        };
+        assert_eq!(of("ada".into()).unwrap().kind, PrincipalKind::Jwt);
+        assert_eq!(of(Value::Null).unwrap().kind, PrincipalKind::Client);
+        assert_eq!(of("".into()), None);
+    }
+
+    #[test]
+    fn issuers_have_one_alias_each_and_a_wrong_one_is_named() {
+        let issuers = |text: &str| text.parse::<Issuers>();
+        assert_eq!(issuers(""), Ok(Issuers::default()));
+        let two =
+            issuers("main=https://id.example.com/?a=b, partner-2=http://127.0.0.1:9000").unwrap();
+        assert_eq!(two.name("https://id.example.com/?a=b"), "main");
+        assert_eq!(two.name("http://127.0.0.1:9000"), "partner-2");
+        assert_eq!(two.name("https://id.example.com"), "https%3A%2F%2Fid.example.com");
+        let (long, longest) = ("a".repeat(33), "a".repeat(32));
+        assert!(issuers(&format!("{longest}=https://a")).is_ok());
+        for (text, why) in [
+            ("main", "write <alias>=<issuer>"),
+            ("main=https://a,", "write <alias>=<issuer>"),
+            ("=https://a", "an alias has 1 to 32 characters"),
+            (&format!("{long}=https://a"), "an alias has 1 to 32 characters"),
+            ("Main=https://a", "an alias has 1 to 32 characters"),
+            ("a:b=https://a", "an alias has 1 to 32 characters"),
+            ("main=id.example.com", "the issuer is a URL"),
+            ("main=https://a,main=https://b", "another issuer has this alias"),
+            ("main=https://a,other=https://a", "the issuer has another alias"),
+        ] {
+            let error = issuers(text).unwrap_err();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+    }
+}

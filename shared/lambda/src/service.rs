@@ -1,0 +1,86 @@
+//! A function that is not a slice.
+
+use std::{process::ExitCode, time::Duration};
+
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
+use ringfence_aws::Clock;
+use serde_json::Value;
+
+use crate::config::{VariableNames, Variables};
+use crate::start::start;
+
+/// A function that is not a slice: it reads streams, answers from views, or runs at times of its own.
+pub trait Service: Sized {
+    /// Its name in kebab case, which is that of its binary.
+    const NAME: &'static str;
+    /// The time before the deadline that is left for the answer.
+    const ANSWER_TIME: Duration;
+    /// The time for an invocation if the runtime sets no deadline or one in the past.
+    const TIME_DEFAULT: Duration;
+    /// What it serves of the stack, such as all views.
+    type Of;
+    /// What its variables say, such as the names of its tables.
+    type Config;
+
+    /// Reads its variables.
+    fn config(variables: &mut Variables) -> Self::Config;
+
+    /// Opens it, once for all invocations of the process.
+    fn open(of: Self::Of, config: Self::Config) -> impl Future<Output = Result<Self, Error>>;
+
+    /// Answers an invocation.
+    fn answer(&self, call: Call) -> impl Future<Output = Result<Value, Diagnostic>>;
+}
+
+/// An invocation of a service.
+pub struct Call {
+    /// What it is invoked with.
+    pub payload: Value,
+    /// Names the invocation in logs.
+    pub request_id: String,
+    /// The name of the function on AWS.
+    pub function: String,
+    /// How long the work may take.
+    pub time: Duration,
+}
+
+/// Runs the service until Lambda ends the process. If it can't start, one line of the log says why.
+pub fn run<S: Service>(of: S::Of) -> ExitCode {
+    start(None, Box::pin(serve::<S>(of)))
+}
+
+/// The variables that the service reads.
+pub fn variables<S: Service>() -> VariableNames {
+    Variables::names(S::config)
+}
+
+async fn serve<S: Service>(of: S::Of) -> Result<(), Error> {
+    let service = &S::open(of, Variables::from_env(S::config)?).await?;
+    let clock = &Clock::system();
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
+        service.answer(call(event, clock, S::ANSWER_TIME, S::TIME_DEFAULT)).await
+    }))
+    .await
+}
+
+/// An invocation. Its work may take so long that `reserve` is left before the deadline for the answer. A deadline in
+/// the past, as emulators of the runtime send, does not count: then the work may take the time `default`.
+fn call(event: LambdaEvent<Value>, clock: &Clock, reserve: Duration, default: Duration) -> Call {
+    let (payload, context) = event.into_parts();
+    let left = Duration::from_millis(context.deadline.saturating_sub(clock.now_ms()));
+    let time = if left.is_zero() { default } else { left.saturating_sub(reserve) };
+    let function = context.env_config.function_name.clone();
+    Call { payload, request_id: context.request_id, function, time }
+}
+
+#[test]
+fn a_past_deadline_does_not_count_and_a_future_one_leaves_the_reserve() {
+    let [reserve, default] = [500, 20_000].map(Duration::from_millis);
+    for (deadline, left) in [(0, 20_000), (10_000, 20_000), (10_400, 0), (12_000, 1_500)] {
+        let mut lambda = lambda_runtime::Context::default();
+        lambda.deadline = deadline;
+        let event = LambdaEvent::new(Value::Null, lambda);
+        let call = call(event, &Clock::fixed(10_000), reserve, default);
+        assert_eq!(call.time, Duration::from_millis(left), "{deadline}");
+    }
+}

@@ -1,0 +1,191 @@
+//! A slice in the process of another function.
+
+use crate::{Issuers, Problem};
+use aws_sdk_dynamodb::Client;
+use futures::future::LocalBoxFuture;
+use lambda_runtime::{Context as Lambda, Diagnostic};
+use ringfence_aws::Clock;
+use ringfence_core::{
+    Context, LogKind, LogName, LogOf, OnLog, Principal, SequencedEvent, Slice, TopicEvent,
+};
+use ringfence_log::{BoxError, InTable, Log};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::slice::function::{ANSWER_MS, AnyFunction, Function, Invoked};
+use crate::slice::invocation::{Invocation, Payload, Surroundings};
+use crate::slice::json::typed;
+use crate::slice::telemetry::Line;
+
+/// The warm decisions that it keeps.
+const KEPT: usize = 10;
+
+/// An open slice that answers as its own function does, with the same line of the log. It takes one event or command at a
+/// time.
+pub struct Hosted(Box<dyn AnyHosted>);
+
+/// A command that waits in a queue, with what its caller sent along with it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueuedCommand {
+    /// The slice, as `<context>/<slice>`.
+    pub slice: String,
+    /// Names the command, and is its idempotency key.
+    pub command_id: String,
+    /// Commands of one group are carried out in their order: those about the same partition.
+    pub group: String,
+    /// The command.
+    pub command: Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
+    /// Who gave it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    scopes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    effective_at: Option<String>,
+}
+
+impl Hosted {
+    /// The slice on its log in this table.
+    ///
+    /// # Errors
+    /// The slice can't be on the log.
+    pub fn open<S: Slice<Context: Context<Log: Log<S>>>>(
+        client: Client,
+        table: String,
+        clock: Clock,
+    ) -> Result<Self, BoxError> {
+        let (on, meter) = LogOf::<S>::open(InTable::new(client, table, clock.clone()), KEPT)?;
+        Ok(Self(Box::new(Function::<S, _>::new(on, clock, meter))))
+    }
+
+    /// Carries out the commands to which the event leads.
+    ///
+    /// # Errors
+    /// A command has no answer that settles it.
+    pub async fn react(&self, event: &SequencedEvent) -> Result<(), Diagnostic> {
+        let entry = json!({
+            "detail-type": event.event_type,
+            "source": event.context,
+            "detail": TopicEvent::new(event.clone()),
+        });
+        let lambda = Lambda::default();
+        let Invoked { answer, lines } = self.0.call(&entry.to_string(), &lambda).await;
+        lines.iter().for_each(Line::write);
+        answer.map(drop)
+    }
+
+    /// Reads a request of the HTTP API as the slice's function does that knows these issuers. Returns the command for a
+    /// queue, and carries out nothing.
+    ///
+    /// # Errors
+    /// The caller's answer, if the request is refused.
+    pub fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem> {
+        self.0.take(request, issuers)
+    }
+
+    /// Carries out a command before a time in milliseconds since 1970. Its answer is that of the slice's function.
+    ///
+    /// # Errors
+    /// The problem that the slice's function would answer.
+    pub async fn run(
+        &self,
+        queued: &QueuedCommand,
+        until_ms: u64,
+        request_id: &str,
+    ) -> Result<Value, Problem> {
+        let mut lambda = Lambda::default();
+        // The caller has kept the time for the answer.
+        lambda.deadline = until_ms.saturating_add(ANSWER_MS);
+        request_id.clone_into(&mut lambda.request_id);
+        let (answer, line) = self.0.run(queued, &lambda).await;
+        line.write();
+        answer
+    }
+}
+
+/// A function of any slice, for commands that wait in a queue.
+trait AnyHosted: AnyFunction {
+    fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem>;
+
+    fn run<'a>(
+        &'a self,
+        queued: &'a QueuedCommand,
+        lambda: &'a Lambda,
+    ) -> LocalBoxFuture<'a, (Result<Value, Problem>, Line)>;
+}
+
+impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
+    fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem> {
+        match Invocation::<S>::parse(&Payload::Http(request), issuers)? {
+            Invocation::Command(command, surroundings) => {
+                let id = || self.clock().uuid().to_string();
+                Ok(queued(&*command?, *surroundings, id))
+            }
+            Invocation::Event(..) | Invocation::Replay(_) => {
+                Err(Problem::malformed("payload", "has no command"))
+            }
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        queued: &'a QueuedCommand,
+        lambda: &'a Lambda,
+    ) -> LocalBoxFuture<'a, (Result<Value, Problem>, Line)> {
+        let command = typed::<S>("command", queued.command.clone());
+        Box::pin(self.carry_out(command, surroundings(queued), lambda))
+    }
+}
+
+/// The command as a queue has it.
+fn queued<S: Slice>(
+    command: &S,
+    surroundings: Surroundings,
+    id: impl FnOnce() -> String,
+) -> QueuedCommand {
+    let Surroundings { command_id, correlation_id, traceparent, .. } = surroundings;
+    let Surroundings { principal, effective_at, .. } = surroundings;
+    let command_id = command_id.unwrap_or_else(id);
+    QueuedCommand {
+        slice: format!("{}/{}", <S::Context as Context>::NAME, S::NAME),
+        group: group(command).unwrap_or_else(|| command_id.clone()),
+        command: serde_json::to_value(command).expect("commands are maps with text keys"),
+        command_id,
+        correlation_id,
+        traceparent: traceparent.map(|span| span.to_string()),
+        scopes: principal.iter().flat_map(|principal| principal.scopes.clone()).collect(),
+        principal: principal.map(|principal| principal.to_string()),
+        effective_at,
+    }
+}
+
+fn surroundings(queued: &QueuedCommand) -> Surroundings {
+    let principal = queued.principal.as_deref().map(Principal::from);
+    Surroundings {
+        command_id: Some(queued.command_id.clone()),
+        correlation_id: queued.correlation_id.clone(),
+        causation_id: None,
+        traceparent: queued.traceparent.as_ref().and_then(|text| text.parse().ok()),
+        principal: principal.map(|principal| principal.with_scopes(queued.scopes.clone())),
+        by: None,
+        effective_at: queued.effective_at.clone(),
+    }
+}
+
+/// What the command's first partition tag names. Commands about the same partition have the same group, whichever slice
+/// they are for. A command without such a tag has none.
+fn group<S: Slice>(command: &S) -> Option<String> {
+    let schema = command.shape().iter().find(|tag| tag.partition)?;
+    let tag = command.tags().into_iter().find(|tag| tag.key == schema.key)?;
+    Some(match LogOf::<S>::KIND {
+        LogKind::Dcb => format!("{}:{}", tag.key, tag.value),
+        LogKind::Aggregates | LogKind::Documents => {
+            format!("{}/{}", <S::Context as Context>::NAME, tag.value)
+        }
+    })
+}

@@ -1,0 +1,365 @@
+//! The payloads of a function.
+//!
+//! | payload | recognized by |
+//! |---|---|
+//! | API Gateway HTTP API request, format 2.0 | `requestContext.http` |
+//! | EventBridge event of the EventTopic | `detail-type` and `detail` |
+//! | command with surroundings | `command`; with `failOnProblem` a problem is an error of the invocation |
+//! | bare command | anything else |
+
+use std::collections::BTreeMap;
+
+use crate::{Issuers, Problem, principal};
+use ringfence_aws::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
+use ringfence_core::{
+    Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
+    TopicEvent, Traceparent, canonical_json, reaction_key,
+};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::slice::json::{member, read, typed};
+
+/// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
+/// recorded.
+const COMMAND_BYTES_MAX: usize = 350 * 1024;
+/// Longest text that a caller gives beside a command (its ids, principal, effective time), in bytes: each is an
+/// attribute of every event.
+const NAME_BYTES_MAX: usize = 128;
+
+/// The member of a direct invoke that makes a problem an error of the invocation.
+const FAIL_ON_PROBLEM: &str = "failOnProblem";
+
+/// How a problem names the effective time.
+const EFFECTIVE_AT: &str = "Effective-At (effectiveAt)";
+
+/// The message for a command that is a list, a text or a number.
+const NO_OBJECT: &str = "must be an object";
+
+/// A payload, by its sender.
+pub(crate) enum Payload<'t> {
+    /// API Gateway.
+    Http(&'t str),
+    /// The EventTopic.
+    Bus(&'t str),
+    /// A direct caller.
+    Direct(&'t str),
+}
+
+/// A decoded invocation.
+pub(crate) enum Invocation<S> {
+    /// A command of a caller who waits for the answer, over HTTP or directly; or what is wrong with it.
+    Command(Result<Box<S>, Problem>, Box<Surroundings>),
+    /// An event of the EventTopic and the commands that it leads to, each with its key.
+    Event(Box<TopicEvent>, Vec<(String, S)>),
+    /// An old event, sent again by the replay of this name. It leads to no command.
+    Replay(String),
+}
+
+/// What a caller sends along with a command.
+#[derive(Debug, Default, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(crate) struct Surroundings {
+    /// Makes the command take effect once, and names it.
+    pub(crate) command_id: Option<String>,
+    pub(crate) correlation_id: Option<String>,
+    pub(crate) causation_id: Option<String>,
+    /// The span of what gives the command.
+    #[serde(deserialize_with = "traceparent")]
+    pub(crate) traceparent: Option<Traceparent>,
+    /// A direct caller names itself.
+    #[serde(deserialize_with = "direct_principal")]
+    pub(crate) principal: Option<Principal>,
+    /// The slice whose reaction the command is. No caller can give it.
+    #[serde(skip)]
+    pub(crate) by: Option<&'static str>,
+    /// When what the command tells of was done, if that was before it was sent. No decision looks at it.
+    pub(crate) effective_at: Option<String>,
+}
+
+impl<'t> Payload<'t> {
+    pub(crate) fn of(text: &'t str) -> Self {
+        let http = member(text, "requestContext").and_then(|context| member(context, "http"));
+        if http.is_some() {
+            Self::Http(text)
+        } else if member(text, "detail-type").is_some() {
+            Self::Bus(text)
+        } else {
+            Self::Direct(text)
+        }
+    }
+}
+
+impl Payload<'_> {
+    /// Whether a direct caller wants a problem to be an error. That is known even if the payload can't be read.
+    pub(crate) fn fails_on_problem(&self) -> bool {
+        matches!(*self, Self::Direct(text) if member(text, FAIL_ON_PROBLEM) == Some("true"))
+    }
+
+    /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
+    /// each slice.
+    fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
+        match *self {
+            Self::Http(request) => http(request, issuers, scopes),
+            Self::Bus(event) => event_of(event),
+            Self::Direct(command) => direct(command),
+        }
+    }
+}
+
+/// A payload for any slice.
+enum Given {
+    /// The JSON of a command, or what is wrong with it, and what was sent along with it.
+    Command(Result<Value, Problem>, Box<Surroundings>),
+    /// An event, and the context that it is of.
+    Event(Box<TopicEvent>, String),
+}
+
+fn direct(text: &str) -> Result<Given, Problem> {
+    // A command may nest as deep in its surroundings as without them.
+    let around = usize::from(member(text, "command").is_some());
+    let mut json = object(text, LEVELS_MAX + around)?;
+    let Some(command) = json.remove("command") else {
+        return Ok(Given::Command(Ok(json.into()), Box::default()));
+    };
+    // The answer looks at it.
+    if json.remove(FAIL_ON_PROBLEM).is_some_and(|fails| !fails.is_boolean()) {
+        return Err(Problem::malformed(FAIL_ON_PROBLEM, "must be true or false"));
+    }
+    let surroundings: Surroundings = typed("", json.into())?;
+    surroundings.check()?;
+    let command = match command.is_object() {
+        true => Ok(command),
+        false => Err(Problem::malformed("command", NO_OBJECT)),
+    };
+    Ok(Given::Command(command, Box::new(surroundings)))
+}
+
+fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
+    let mut request = trusted(text)?;
+    let principal = principal(&request, issuers);
+    let mut surroundings = Surroundings::of_headers(&request["headers"]);
+    surroundings.check()?;
+    let allowed = principal.and_then(|principal| {
+        // The API has looked at the scopes of the route. Only here they are those of the slice.
+        let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
+        // Set after the check: it is from the authorizer, and the subject of a token can be long.
+        surroundings.principal = principal;
+        may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
+    });
+    let command = allowed.and_then(|()| object(&body(&mut request)?, LEVELS_MAX)).map(Value::from);
+    Ok(Given::Command(command, Box::new(surroundings)))
+}
+
+fn event_of(text: &str) -> Result<Given, Problem> {
+    // A program beside this stack may have put it on the bus.
+    let mut json = read(text, ringfence_core::json::LEVELS_MAX)?;
+    let event = typed("detail", json["detail"].take())?;
+    Ok(Given::Event(Box::new(event), json["source"].as_str().unwrap_or_default().to_owned()))
+}
+
+impl<S: Slice> Invocation<S> {
+    pub(crate) fn parse(payload: &Payload<'_>, issuers: &Issuers) -> Result<Self, Problem> {
+        match payload.read(issuers, S::SCOPES)? {
+            Given::Command(command, surroundings) => {
+                Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
+            }
+            Given::Event(event, source) => Self::event(event, &source),
+        }
+    }
+
+    fn event(event: Box<TopicEvent>, source: &str) -> Result<Self, Problem> {
+        if let Some(replay) = event.replay {
+            return Ok(Self::Replay(replay));
+        }
+        let is_it =
+            |cause: &&Cause| cause.event_type == event.event_type && cause.context == source;
+        let Some(cause) = S::REACTS_TO.iter().find(is_it) else {
+            let (name, event_type) = (S::NAME, &event.event_type);
+            let why = format_args!("{name} does not react to {event_type} of {source:?}");
+            return Err(Problem::malformed("detail-type", why));
+        };
+        let current = cause.current(&event).map_err(|error| match error {
+            CurrentError::Newer(_) => Problem::newer_version(),
+            CurrentError::Upcast { source, .. } => Problem::malformed("detail.data", source),
+        })?;
+        let commands =
+            S::react(&current).map_err(|error| Problem::malformed("detail.data", error))?;
+        let commands = keyed(&event, commands)?;
+        Ok(Self::Event(event, commands))
+    }
+}
+
+/// Gives each command of an event its key, which is made of the event and of what the command is about. So
+/// a later version of the reaction, which may make other commands or make them in another order, can't
+/// take effect a second time.
+///
+/// # Errors
+/// Two different commands are about the same thing: later nobody could tell which one took effect.
+fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, S)>, Problem> {
+    let mut known = BTreeMap::new();
+    let mut keyed = Vec::with_capacity(commands.len());
+    for command in commands {
+        let about = command.about();
+        let json = canonical_json(&command);
+        match known.get(&about) {
+            Some(same) if *same == json => {}
+            Some(_) => {
+                return Err(Problem::malformed(
+                    "detail",
+                    format_args!(
+                        "{} makes two different commands about one thing of an event; make one of \
+                         them, or tell them apart in `about`, which is {about:?} of both",
+                        S::NAME
+                    ),
+                ));
+            }
+            None => {
+                keyed.push((reaction_key(&event.id, &about), command));
+                known.insert(about, json);
+            }
+        }
+    }
+    Ok(keyed)
+}
+
+/// Reads the JSON that AWS has written around a caller's text.
+fn trusted(text: &str) -> Result<Value, Problem> {
+    serde_json::from_str(text).map_err(|error| Problem::malformed("payload", error))
+}
+
+/// Reads the JSON that a caller has written. It must be an object. serde would also take an array of the
+/// fields' values, but its meaning would change with the order of the fields.
+fn object(text: &str, levels_max: usize) -> Result<Map<String, Value>, Problem> {
+    if text.len() > COMMAND_BYTES_MAX {
+        return Err(Problem::too_large(format!(
+            "body: {} bytes, limit {COMMAND_BYTES_MAX}; an event holds no more",
+            text.len()
+        )));
+    }
+    match read(text, levels_max)? {
+        Value::Object(object) => Ok(object),
+        _ => Err(Problem::malformed("body", NO_OBJECT)),
+    }
+}
+
+fn body(request: &mut Value) -> Result<String, Problem> {
+    let body = match request["body"].take() {
+        Value::String(body) if !body.is_empty() => body,
+        _ => return Err(Problem::malformed("body", "is empty; send the command as JSON")),
+    };
+    if request["isBase64Encoded"] != true {
+        return Ok(body);
+    }
+    let bytes = aws_smithy_types::base64::decode(body)
+        .map_err(|_| Problem::malformed("body", "is not base64"))?;
+    String::from_utf8(bytes).map_err(|_| Problem::malformed("body", "is not UTF-8"))
+}
+
+/// A malformed one is ignored, as the W3C's Trace Context says.
+fn traceparent<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Traceparent>, D::Error> {
+    let text = Option::<String>::deserialize(json)?;
+    Ok(text.and_then(|text| text.parse().ok()))
+}
+
+/// A direct caller, by the name that it gives itself.
+fn direct_principal<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Principal>, D::Error> {
+    let name = Option::<String>::deserialize(json)?;
+    Ok(name.map(|name| Principal::new(PrincipalKind::Direct, None, name)))
+}
+
+impl Surroundings {
+    fn of_headers(headers: &Value) -> Self {
+        let header = |name: &str| {
+            let mut headers = headers.as_object()?.iter();
+            let (_, value) = headers.find(|(header, _)| header.eq_ignore_ascii_case(name))?;
+            value.as_str().map(str::to_owned)
+        };
+        Self {
+            command_id: header("idempotency-key"),
+            correlation_id: header("x-correlation-id"),
+            causation_id: None,
+            traceparent: header("traceparent").and_then(|text| text.parse().ok()),
+            principal: None,
+            by: None,
+            effective_at: header("effective-at"),
+        }
+    }
+
+    /// The envelope of a command of this slice that an event leads to, under the command's key. The command's span is a
+    /// child of that of the command that wrote the event.
+    pub(crate) fn of_event(
+        event: &TopicEvent,
+        slice: &'static str,
+        key: String,
+        clock: &Clock,
+    ) -> Envelope {
+        let of_cause = |name| event.meta.text(name).map(str::to_owned);
+        let surroundings = Self {
+            command_id: Some(key),
+            correlation_id: of_cause("correlationId"),
+            causation_id: Some(event.id.clone()),
+            traceparent: Traceparent::of_event(&event.meta),
+            principal: event.meta.text(Metadata::PRINCIPAL).map(Principal::from),
+            by: Some(slice),
+            effective_at: None,
+        };
+        let cause_ms = ms_of_rfc3339(&event.recorded_at);
+        Envelope { cause_ms, ..surroundings.envelope(slice, clock) }
+    }
+
+    /// The envelope of a command of this slice that has all the time it needs. Its events get the span of the command.
+    pub(crate) fn envelope(self, slice: &str, clock: &Clock) -> Envelope {
+        let Self { command_id, correlation_id, causation_id, traceparent, .. } = self;
+        let Self { principal, by, effective_at, .. } = self;
+        let idempotency_key = command_id.clone();
+        let command_id = command_id.unwrap_or_else(|| clock.uuid().to_string());
+        let span = Traceparent::of_command(&command_id, slice, traceparent);
+        let mut metadata = Metadata::default();
+        let entries = [
+            ("commandId", Some(command_id.clone())),
+            ("correlationId", Some(correlation_id.unwrap_or_else(|| command_id.clone()))),
+            ("causationId", Some(causation_id.unwrap_or_else(|| command_id.clone()))),
+            (Metadata::TRACEPARENT, Some(span.to_string())),
+            (Metadata::PRINCIPAL, principal.as_ref().map(Principal::to_string)),
+            (Metadata::BY, by.map(str::to_owned)),
+            ("effectiveAt", effective_at),
+        ];
+        for (key, value) in entries {
+            if let Some(value) = value {
+                metadata.insert(key, value).expect("none of these keys is the log's own");
+            }
+        }
+        let (now_ms, is_of_stack) = (clock.now_ms(), by.is_some());
+        let context = CommandContext { now_ms, command_id, principal, is_of_stack };
+        Envelope { context, metadata, idempotency_key, cause_ms: None, deadline_ms: None }
+    }
+
+    /// Each becomes an attribute of every event, so each is bounded and plain.
+    fn check(&self) -> Result<(), Problem> {
+        let principal = self.principal.as_ref().map(|principal| principal.id.clone());
+        let names = [
+            ("Idempotency-Key (commandId)", &self.command_id),
+            ("X-Correlation-Id (correlationId)", &self.correlation_id),
+            ("causationId", &self.causation_id),
+            ("principal", &principal),
+            (EFFECTIVE_AT, &self.effective_at),
+        ];
+        for (field, value) in names {
+            let Some(value) = value else { continue };
+            let plain = value.bytes().all(|byte| byte.is_ascii_graphic());
+            if value.is_empty() || value.len() > NAME_BYTES_MAX || !plain {
+                let limit = format!("must be 1 to {NAME_BYTES_MAX} visible ASCII characters");
+                return Err(Problem::malformed(field, limit));
+            }
+        }
+        // Only keys of reactions have a slash, so no caller can use up the key of a reaction.
+        if self.command_id.as_ref().is_some_and(|id| id.contains('/')) {
+            return Err(Problem::malformed(names[0].0, "must not contain /"));
+        }
+        if self.effective_at.as_ref().is_some_and(|text| ms_of_rfc3339(text).is_none()) {
+            return Err(Problem::malformed(EFFECTIVE_AT, TIME_WANTED));
+        }
+        Ok(())
+    }
+}

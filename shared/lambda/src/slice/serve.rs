@@ -1,0 +1,77 @@
+//! How the function of a slice is served.
+
+use std::process::ExitCode;
+
+use crate::{Issuers, VariableNames, Variables};
+use futures::future::LocalBoxFuture;
+use lambda_runtime::{LambdaEvent, service_fn};
+use ringfence_aws::Clock;
+use ringfence_core::{Context, LogOf, OnLog, Slice};
+use ringfence_log::{BoxError, InTable, Log};
+use serde_json::value::RawValue;
+
+use crate::slice::function::{AnyFunction, Function, Invoked};
+use crate::slice::telemetry::Line;
+
+/// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
+const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
+
+/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
+/// catalog disagree), one line of the log names everything to mend.
+pub fn run<S: Slice<Context: Context<Log: Log<S>>>>() -> ExitCode {
+    let open = async { Ok(Box::new(open::<S>().await?) as Box<dyn AnyFunction>) };
+    crate::start(Some(S::NAME), serve(Box::pin(open)))
+}
+
+/// The variables that the slice's function reads.
+pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
+    Variables::names(config::<S, LogOf<S>>)
+}
+
+/// What the variables say.
+struct Config {
+    table: String,
+    /// How many decisions or documents are kept.
+    entries: usize,
+    /// The issuers of tokens that have aliases.
+    issuers: Issuers,
+    /// Whether each slice has metrics of its own.
+    per_slice: bool,
+}
+
+fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
+    Config {
+        table: variables.required(L::TABLE),
+        entries: variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT),
+        issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
+        per_slice: variables.optional("METRICS_PER_SLICE", false),
+    }
+}
+
+async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
+-> Result<Function<S, impl OnLog<S>>, BoxError> {
+    let Config { table, entries, issuers, per_slice } = Variables::from_env(config::<S, LogOf<S>>)?;
+    let clock = Clock::system();
+    let client = ringfence_aws::client_from_env()?;
+    let table = InTable::new(client.clone(), table, clock.clone());
+    let (on, meter) = LogOf::<S>::open(table, entries)?;
+    ringfence_aws::open(&client).await;
+    Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))
+}
+
+/// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled
+/// once, and not for each slice.
+fn serve(
+    open: LocalBoxFuture<'static, Result<Box<dyn AnyFunction>, BoxError>>,
+) -> LocalBoxFuture<'static, Result<(), BoxError>> {
+    Box::pin(async {
+        let function = &*open.await?;
+        lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
+            let Invoked { answer, lines } =
+                function.call(event.payload.get(), &event.context).await;
+            lines.iter().for_each(Line::write);
+            answer
+        }))
+        .await
+    })
+}

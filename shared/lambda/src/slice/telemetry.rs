@@ -1,0 +1,203 @@
+//! What a slice logs of a command: one JSON object. It is a span of a trace too: `timestamp` is when it began,
+//! `duration_ms` how long it took.
+
+use crate::LOGGED_BYTES_MAX;
+use ringfence_aws::Usage;
+use ringfence_core::{BoundaryId, Traceparent, rfc3339};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The report of one command, or of an invocation that leads to none.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Line {
+    #[serde(skip)]
+    pub(crate) timestamp_ms: u64,
+    pub(crate) slice: &'static str,
+    /// Whether it has metrics of the slice.
+    #[serde(skip)]
+    pub(crate) per_slice: bool,
+    pub(crate) function_request_id: String,
+    pub(crate) cold_start: bool,
+    pub(crate) command_id: Option<String>,
+    pub(crate) correlation_id: Option<String>,
+    /// The event that caused a reaction; for other commands, the caller's value.
+    pub(crate) causation_id: Option<String>,
+    /// The span of the command. Absent if there is none.
+    #[serde(skip)]
+    pub(crate) span: Option<Traceparent>,
+    /// The span of what gave the command, if known.
+    #[serde(skip)]
+    pub(crate) parent: Option<Traceparent>,
+    /// Whether the command took effect before, under the same key. The line of then has the same span.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) repeated: bool,
+    /// Who gave the command, or caused the first one of its flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) principal: Option<String>,
+    /// The slice whose reaction the command is; absent for one that a caller gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by: Option<String>,
+    pub(crate) outcome: &'static str,
+    pub(crate) attempts: u32,
+    /// The boundaries to which others added something, one for each conflict.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) conflicts: Vec<String>,
+    pub(crate) duration_ms: u64,
+    #[serde(skip)]
+    pub(crate) usage: Usage,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
+}
+
+impl Line {
+    /// Notes as many conflicts as fit into the line.
+    pub(crate) fn met(&mut self, boundaries: &[BoundaryId]) {
+        for boundary in boundaries {
+            let noted: usize = self.conflicts.iter().map(String::len).sum();
+            if noted + boundary.as_str().len() <= LOGGED_BYTES_MAX {
+                self.conflicts.push(boundary.to_string());
+            }
+        }
+    }
+
+    /// Writes the line to standard output, where Lambda collects it.
+    pub(crate) fn write(&self) {
+        println!("{}", self.json());
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let level = match self.outcome {
+            "internal" | "newer-version" | "outcome-unknown" | "unknown-type" => "ERROR",
+            "contention" | "throttled" | "unavailable" => "WARN",
+            _ => "INFO",
+        };
+        let mut line = serde_json::to_value(self).expect("a line is a map with text keys");
+        line["timestamp"] = rfc3339(self.timestamp_ms).into();
+        line["level"] = level.into();
+        line["message"] = format!("{} {}", self.slice, self.outcome).into();
+        let units = self.usage.total();
+        line["requests"] = (self.usage.reads + self.usage.writes).into();
+        line["read_units"] = units.read.into();
+        line["write_units"] = units.write.into();
+        if let Some(span) = self.span {
+            line["trace_id"] = span.trace_id().into();
+            line["span_id"] = span.span_id().into();
+            if let Some(parent) = self.parent {
+                line["parent_span_id"] = parent.span_id().into();
+            }
+            if !span.is_sampled() {
+                line["sampled"] = false.into();
+            }
+        }
+        self.measure(&mut line);
+        line
+    }
+
+    /// Adds what CloudWatch makes metrics of, in its embedded metric format. Each series of a metric costs money every
+    /// month, so all slices share the one that has an alarm, and it is written only when something is to be counted.
+    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
+    fn measure(&self, line: &mut Value) {
+        let directive = |dimensions: &[&str], metrics: &[(&str, &str)]| {
+            let metric = |(name, unit): &(&str, &str)| json!({ "Name": name, "Unit": unit });
+            let metrics: Vec<_> = metrics.iter().map(metric).collect();
+            json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics })
+        };
+        let mut directives = Vec::new();
+        if self.outcome == "contention" {
+            line["contention"] = 1.into();
+            directives.push(directive(&[], &[("contention", "Count")]));
+        }
+        if self.per_slice {
+            let metrics = [("attempts", "Count"), ("duration_ms", "Milliseconds")];
+            directives.push(directive(&["slice"], &metrics));
+        }
+        if !directives.is_empty() {
+            line["_aws"] =
+                json!({ "Timestamp": self.timestamp_ms, "CloudWatchMetrics": directives });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_aws::Units;
+
+    use super::*;
+
+    fn line(outcome: &'static str) -> Line {
+        Line {
+            timestamp_ms: 0,
+            slice: "order-product",
+            per_slice: false,
+            function_request_id: "r-1".to_owned(),
+            cold_start: false,
+            command_id: None,
+            correlation_id: None,
+            causation_id: None,
+            span: None,
+            parent: None,
+            repeated: false,
+            principal: None,
+            by: None,
+            outcome,
+            attempts: 1,
+            conflicts: Vec::new(),
+            duration_ms: 0,
+            usage: Usage::default(),
+            cause: None,
+        }
+    }
+
+    #[test]
+    fn the_level_of_a_line_and_its_metrics_follow_from_the_outcome() {
+        for (outcome, level) in [
+            ("accepted", "INFO"),
+            ("rejected", "INFO"),
+            ("malformed", "INFO"),
+            ("contention", "WARN"),
+            ("throttled", "WARN"),
+            ("unavailable", "WARN"),
+            ("outcome-unknown", "ERROR"),
+            ("internal", "ERROR"),
+        ] {
+            let contends = outcome == "contention";
+            let found = line(outcome).json();
+            assert_eq!(found["level"], level, "{outcome}");
+            assert_eq!(found.get("contention"), contends.then_some(&json!(1)), "{outcome}");
+            assert_eq!(found.get("_aws").is_some(), contends, "{outcome}");
+            let own = Line { per_slice: true, ..line(outcome) }.json();
+            let directives = own["_aws"]["CloudWatchMetrics"].as_array().expect("directives");
+            let dimensions: Vec<_> = directives.iter().map(|it| &it["Dimensions"]).collect();
+            let (all, slice) = (json!([[]]), json!([["slice"]]));
+            let expected = if contends { vec![&all, &slice] } else { vec![&slice] };
+            assert_eq!(dimensions, expected, "{outcome}");
+            for metric in directives.iter().flat_map(|it| it["Metrics"].as_array()).flatten() {
+                let name = metric["Name"].as_str().expect("a name");
+                assert!(own[name].is_number(), "{name} has no value");
+            }
+        }
+    }
+
+    #[test]
+    fn the_requests_and_units_of_a_line_are_those_of_tables_and_indexes() {
+        let index = Units { read: 0.5, write: 4.0 };
+        let usage = Usage {
+            reads: 3,
+            writes: 2,
+            tables: Units { read: 1.0, write: 8.0 },
+            indexes: [("events/tag_a".to_owned(), index)].into(),
+        };
+        let line = Line { usage, ..line("accepted") }.json();
+        let found = [&line["requests"], &line["read_units"], &line["write_units"]];
+        assert_eq!(found, [&json!(5), &json!(1.5), &json!(12.0)]);
+    }
+
+    #[test]
+    fn the_conflicts_of_a_line_are_noted_as_far_as_they_fit() {
+        let boundary = |bytes| BoundaryId::stored("x".repeat(bytes));
+        let mut line = line("contention");
+        line.met(&[boundary(1_000), boundary(1_000), boundary(1_000), boundary(48), boundary(1)]);
+        let noted: Vec<_> = line.conflicts.iter().map(String::len).collect();
+        assert_eq!(noted, [1_000, 1_000, 48]);
+    }
+}

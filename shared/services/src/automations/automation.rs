@@ -1,0 +1,140 @@
+//! An ordered automation, as what handles the events of lanes.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use lambda_runtime::Error;
+use ringfence_aws::Clock;
+use ringfence_core::{BoundaryId, Cause, Context, Lane, LogOf, SequencedEvent, Slice};
+use ringfence_lambda::slice::Hosted;
+use ringfence_log::Log;
+use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
+use ringfence_stack::{MemberList, Members, Visitor};
+
+/// An automation that begins reacts to the events of so long before. If the EventTopic has delivered them to it before,
+/// their keys are known, and nothing happens twice.
+const OVERLAP: Duration = Duration::from_secs(3_600);
+
+/// The ordered automations of a stack.
+#[derive(Clone, Debug, Default)]
+pub struct Ordered(pub(crate) Vec<OrderedSlice>);
+
+/// A slice that reacts in order.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderedSlice {
+    pub(crate) name: &'static str,
+    causes: &'static [Cause],
+    lane: Lane,
+    /// The variable that names the table of its log.
+    table: &'static str,
+    open: fn(Client, String, Clock) -> Result<Hosted, Error>,
+}
+
+impl Ordered {
+    /// Those that the stack `M` lists.
+    #[must_use]
+    pub fn of<M: Members>() -> Self {
+        let mut ordered = Self::default();
+        MemberList::walk::<M>(&mut ordered);
+        ordered
+    }
+}
+
+impl Visitor for Ordered {
+    fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
+        // A constant, so that the code of other slices is not compiled into the function.
+        if const { S::ORDER.is_some() }
+            && let Some(lane) = S::ORDER
+        {
+            self.0.push(OrderedSlice {
+                name: S::NAME,
+                causes: S::REACTS_TO,
+                lane,
+                table: <LogOf<S> as Log<S>>::TABLE,
+                open: Hosted::open::<S>,
+            });
+        }
+    }
+}
+
+/// A slice that is open, once for each worker: what one keeps and counts is of one command at a time.
+pub struct Automation {
+    slice: OrderedSlice,
+    functions: Vec<Hosted>,
+}
+
+impl Automation {
+    pub(crate) fn open(
+        slice: &OrderedSlice,
+        client: &Client,
+        logs: &[(&str, String)],
+    ) -> Result<Self, Error> {
+        let table = logs.iter().find(|(variable, _)| *variable == slice.table);
+        let unknown =
+            || format!("{} names the table of {}, which is not known", slice.table, slice.name);
+        let (_, table) = table.ok_or_else(unknown)?;
+        let functions =
+            (0..WORKERS).map(|_| (slice.open)(client.clone(), table.clone(), Clock::system()));
+        Ok(Self { slice: *slice, functions: functions.collect::<Result<_, _>>()? })
+    }
+}
+
+impl Handler for Automation {
+    fn name(&self) -> &'static str {
+        self.slice.name
+    }
+
+    fn handles(&self, event: &SequencedEvent) -> bool {
+        let is_cause =
+            |cause: &Cause| cause.context == event.context && cause.event_type == event.event_type;
+        self.slice.causes.iter().any(is_cause)
+    }
+
+    fn lane(&self, event: &SequencedEvent) -> BoundaryId {
+        self.slice.lane.of(event)
+    }
+
+    fn starts(&self) -> Starts {
+        Starts::Now
+    }
+
+    fn overlap(&self) -> Duration {
+        OVERLAP
+    }
+
+    /// The key of the reaction makes the effect happen once.
+    fn in_doubt(&self) -> InDoubt {
+        InDoubt::Repeat
+    }
+
+    fn keeps_receipts(&self) -> bool {
+        false
+    }
+
+    fn plan(&self, _: &SequencedEvent) -> Result<usize, Failed> {
+        Ok(1)
+    }
+
+    fn carry_out<'a>(
+        &'a self,
+        worker: usize,
+        delivery: Delivery<'a>,
+    ) -> LocalBoxFuture<'a, Result<(), Failed>> {
+        let reacted = self.functions[worker].react(delivery.event());
+        async move {
+            let failed = reacted.await.err();
+            failed.map_or(Ok(()), |failed| {
+                let cause = format!("{}: {}", failed.error_type, failed.error_message);
+                // What can't be read is not readable later either, unless another program reads it.
+                Err(if failed.error_type == "malformed" {
+                    Failed::ForGood(cause)
+                } else {
+                    Failed::ForNow(cause)
+                })
+            })
+        }
+        .boxed_local()
+    }
+}

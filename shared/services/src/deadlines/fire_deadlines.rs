@@ -1,0 +1,128 @@
+//! fire-deadlines: sends what is due, once a minute.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use lambda_runtime::{Diagnostic, Error};
+use ringfence_aws::Clock;
+use ringfence_core::{LogKind, rfc3339};
+use ringfence_lambda::{Call, Service, Variables};
+use ringfence_views::DueReader;
+use serde_json::{Value, json};
+
+use crate::deadlines::list::Deadlines;
+use crate::deadlines::sweep::{Sweep, Swept};
+
+/// The function. It serves what is due in the stack.
+pub struct FireDeadlines {
+    deadlines: Deadlines,
+    client: Client,
+    tables: BTreeMap<LogKind, String>,
+    views: String,
+    clock: Clock,
+}
+
+impl Service for FireDeadlines {
+    const NAME: &'static str = "fire-deadlines";
+    // The commands that are under way are cut off then. The rest is for the line of the log.
+    const ANSWER_TIME: Duration = Duration::from_secs(8);
+    const TIME_DEFAULT: Duration = Duration::from_secs(50);
+    type Of = Deadlines;
+    /// The tables of the logs, and that of the views.
+    type Config = (BTreeMap<LogKind, String>, String);
+
+    fn config(variables: &mut Variables) -> Self::Config {
+        let logs = [
+            (LogKind::Dcb, "EVENT_TABLE"),
+            (LogKind::Aggregates, "AGGREGATE_TABLE"),
+            (LogKind::Documents, "DOCUMENT_TABLE"),
+        ];
+        let tables = logs.map(|(log, name)| (log, variables.required(name)));
+        (tables.into(), variables.required("VIEW_TABLE"))
+    }
+
+    async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
+        let client = ringfence_aws::client_from_env()?;
+        let fire = Self { deadlines, client, tables, views, clock: Clock::system() };
+        // What can't be opened is said at the start.
+        fire.sweep()?;
+        ringfence_aws::open(&fire.client).await;
+        Ok(fire)
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let failed = |message: String| Diagnostic {
+            error_type: "not-swept".to_owned(),
+            error_message: message,
+        };
+        let started_ms = self.clock.now_ms();
+        let sweep = self.sweep().map_err(|error| failed(error.to_string()))?;
+        let swept = sweep.all(call.time).await;
+        let now_ms = self.clock.now_ms();
+        let mut line = swept.line(now_ms);
+        line["function_request_id"] = call.request_id.as_str().into();
+        line["duration_ms"] = now_ms.saturating_sub(started_ms).into();
+        println!("{line}");
+        match swept.failures.is_empty() {
+            true => Ok(json!({ "fired": swept.fired, "left": swept.left })),
+            false => Err(failed(swept.failures.join("; "))),
+        }
+    }
+}
+
+impl FireDeadlines {
+    fn sweep(&self) -> Result<Sweep, Error> {
+        Sweep::new(&self.deadlines, &self.tables, &self.views, &self.client, &self.clock)
+    }
+}
+
+impl Sweep {
+    /// A sweep of what is due. `tables` are those of the logs, and `views` that of the rows. The clock is also that of the
+    /// decisions.
+    ///
+    /// # Errors
+    /// A slice can't be on its log.
+    pub fn new(
+        deadlines: &Deadlines,
+        tables: &BTreeMap<LogKind, String>,
+        views: &str,
+        client: &Client,
+        clock: &Clock,
+    ) -> Result<Self, Error> {
+        let dues = deadlines.open(tables, client, clock)?;
+        let reader = DueReader::new(client.clone(), views);
+        Ok(Self { reader, clock: clock.clone(), dues, keeps_pauses: true })
+    }
+}
+
+impl Swept {
+    /// The line of the log, with the metric of the alarm DeadlinesLate.
+    fn line(&self, now_ms: u64) -> Value {
+        let level = match (self.failures.is_empty(), self.left) {
+            (false, _) => "ERROR",
+            (true, 0) => "INFO",
+            (true, _) => "WARN",
+        };
+        json!({
+            "timestamp": rfc3339(now_ms),
+            "level": level,
+            "message": "deadlines",
+            "fired": self.fired,
+            "left": self.left,
+            "paused": self.paused,
+            "unfinished": self.unfinished,
+            "due_lag_ms": self.lag_ms,
+            "causes": self.causes,
+            "cause": self.failures.first(),
+            "_aws": {
+                "Timestamp": now_ms,
+                "CloudWatchMetrics": [{
+                    "Namespace": "Ringfence",
+                    "Dimensions": [[]],
+                    "Metrics": [{ "Name": "due_lag_ms", "Unit": "Milliseconds" }],
+                }],
+            },
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! What is due in a stack, with the code that sends its commands.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+use ringfence_aws::Clock;
+use ringfence_core::{Context, Due, DueRow, LogKind, LogName, LogOf, OnLog, Outcome, chain};
+use ringfence_log::{BoxError, InTable, Log};
+use ringfence_stack::{MemberList, Members, Visitor};
+use ringfence_views::Definition;
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// How long one command may take, so that one that hangs leaves time to the others.
+const COMMAND_TIME: Duration = Duration::from_secs(5);
+
+/// The dues of a stack.
+#[derive(Clone, Default)]
+pub struct Deadlines(Vec<Listed>);
+
+type Open = fn(&BTreeMap<LogKind, String>, &Client, &Clock) -> Result<Box<dyn Fire>, BoxError>;
+
+#[derive(Clone, Copy)]
+struct Listed {
+    definition: Definition,
+    looks_ahead: bool,
+    open: Open,
+}
+
+/// A due on the log of its slice.
+pub(crate) struct Opened {
+    pub(crate) definition: Definition,
+    pub(crate) looks_ahead: bool,
+    pub(crate) on: Box<dyn Fire>,
+}
+
+/// Sends the command of a row.
+pub(crate) trait Fire {
+    fn fire<'a>(&'a self, id: &'a str, row: Value) -> LocalBoxFuture<'a, Result<(), String>>;
+}
+
+impl Deadlines {
+    /// What is due in the stack that `M` lists.
+    #[must_use]
+    pub fn of<M: Members>() -> Self {
+        let mut deadlines = Self::default();
+        MemberList::walk::<M>(&mut deadlines);
+        deadlines
+    }
+
+    /// Each on its log, whose writers have this clock.
+    pub(crate) fn open(
+        &self,
+        tables: &BTreeMap<LogKind, String>,
+        client: &Client,
+        clock: &Clock,
+    ) -> Result<Vec<Opened>, BoxError> {
+        let open = |listed: &Listed| {
+            let Listed { definition, looks_ahead, open } = *listed;
+            Ok(Opened { definition, looks_ahead, on: open(tables, client, clock)? })
+        };
+        self.0.iter().map(open).collect()
+    }
+}
+
+impl Visitor for Deadlines {
+    fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
+        let open: Open = |tables, client, clock| {
+            let unnamed = || format!("{} needs the table of its log, which is not named", D::NAME);
+            let table = tables.get(&LogOf::<D>::KIND).ok_or_else(unnamed)?;
+            let table = InTable::new(client.clone(), table, clock.clone());
+            // A decision that is kept would be of no use: a row comes once.
+            let (on, _) = LogOf::<D>::open(table, 0)?;
+            let of = Of { on, clock: clock.clone(), due: std::marker::PhantomData::<D> };
+            Ok(Box::new(of))
+        };
+        let definition = Definition::of_due::<D>();
+        self.0.push(Listed { definition, looks_ahead: D::LOOKS_AHEAD, open });
+    }
+}
+
+struct Of<D, L> {
+    on: L,
+    clock: Clock,
+    due: std::marker::PhantomData<D>,
+}
+
+impl<D: Due, L: OnLog<D>> Fire for Of<D, L> {
+    fn fire<'a>(&'a self, id: &'a str, row: Value) -> LocalBoxFuture<'a, Result<(), String>> {
+        let fired = async move {
+            let row: DueRow<D::Row> = serde_json::from_value(row).map_err(|error| chain(&error))?;
+            let command = D::command(id, &row.row).map_err(|error| chain(&*error))?;
+            let now_ms = self.clock.now_ms();
+            let mut envelope = row.envelope::<D>(id, now_ms);
+            let time_ms = u64::try_from(COMMAND_TIME.as_millis()).unwrap_or(u64::MAX);
+            envelope.deadline_ms = Some(now_ms.saturating_add(time_ms));
+            let handled = timeout(COMMAND_TIME, self.on.handle(&command, &envelope)).await;
+            let handled = handled.map_err(|_| "it took too long".to_owned())?;
+            let handled = handled.map_err(|error| chain(&error))?;
+            match handled.outcome {
+                Outcome::Accepted(_) if handled.repeated => Err(
+                    "it took effect before, and no event has cleared the row since: perhaps the view is behind"
+                        .to_owned(),
+                ),
+                Outcome::Accepted(events) if events.is_empty() => {
+                    Err("it had nothing to change".to_owned())
+                }
+                Outcome::Accepted(_) => Ok(()),
+                Outcome::Rejected { rejected, .. } => {
+                    Err(format!("it was rejected: {}", rejected.message))
+                }
+            }
+        };
+        fired.boxed_local()
+    }
+}

@@ -1,0 +1,12 @@
+//! The functions that serve a whole stack. Each module is one of them, with what it needs.
+#![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
+
+#[cfg(test)]
+extern crate ringfence_core as ringfence; // the derive macros name it so
+
+pub mod automations;
+pub mod deadlines;
+pub mod program;
+pub mod queue;
+pub mod spans;
+pub mod topic;

@@ -1,0 +1,166 @@
+//! What callers ask over HTTP: `POST /commands/<context>/<slice>` puts a command into the queue, and
+//! `GET /commands/<id>` says what became of it.
+
+use std::error::Error;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use ringfence_aws::Clock;
+use ringfence_core::{KeyReused, Principal, chain};
+use ringfence_lambda::slice::QueuedCommand;
+use ringfence_lambda::{Issuers, Problem, http, principal};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::queue::answers::{AnswersError, CommandAnswer, CommandAnswers};
+use crate::queue::commands::OpenSlice;
+use crate::queue::run::say;
+use crate::queue::sqs::{COMMAND_BYTES_MAX, CommandQueue, ID_CHARS_MAX, body};
+
+/// What answers requests.
+pub(crate) struct Asked<'a> {
+    pub(crate) slices: &'a [OpenSlice],
+    pub(crate) answers: &'a CommandAnswers,
+    pub(crate) queue: &'a dyn CommandQueue,
+    pub(crate) issuers: &'a Issuers,
+    pub(crate) clock: &'a Clock,
+    pub(crate) request_id: &'a str,
+    /// The time for the answer.
+    pub(crate) time: Duration,
+}
+
+/// The letters of an id that stay as they are in a path. A dot does not: clients resolve the parts `.` and `..`, also if
+/// they are percent-encoded once.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
+
+impl Asked<'_> {
+    /// The answer to a request of the HTTP API.
+    pub(crate) async fn answer(&self, request: Value) -> Value {
+        let is_get = request["requestContext"]["http"]["method"] == "GET";
+        let answered = match is_get {
+            true => self.look(request).await,
+            false => self.take(&request).await,
+        };
+        let is_pending = answered.as_ref().is_ok_and(|answer| !answer.state.is_answered());
+        let location =
+            answered.as_ref().map(|answer| format!("/commands/{}", in_path(&answer.command_id)));
+        let location = location.ok();
+        let mut answer = http(answered.map(|answer| answer.document()));
+        if is_pending && !is_get {
+            answer["statusCode"] = 202.into();
+        }
+        if let Some(location) = location.filter(|_| !is_get) {
+            answer["headers"]["location"] = location.into();
+        }
+        answer
+    }
+
+    /// Puts the command of a request into the queue, if it has no answer yet.
+    async fn take(&self, request: &Value) -> Result<CommandAnswer, Problem> {
+        let part = |name: &str| request["pathParameters"][name].as_str().unwrap_or_default();
+        let name = format!("{}/{}", part("context"), part("slice"));
+        let slice = self.slices.iter().find(|slice| slice.name == name);
+        let unknown = || {
+            let detail = format!("no context of this stack has the slice {name}");
+            Problem::new(404, "slice-not-found", "There is no such slice", detail)
+        };
+        let slice = slice.ok_or_else(unknown)?;
+        let queued = slice.hosted.take(&request.to_string(), self.issuers)?;
+        let bytes = body(&queued).len();
+        if bytes > COMMAND_BYTES_MAX {
+            let detail = format!(
+                "body: the command is a message of {bytes} bytes, limit {COMMAND_BYTES_MAX}; the queue takes no more, so \
+                 send it to /{name}"
+            );
+            return Err(Problem::too_large(detail));
+        }
+        let pending = CommandAnswer::pending(&queued, self.clock.now_ms());
+        let put = timeout(self.time, self.put(&queued, pending)).await;
+        put.unwrap_or_else(|late| Err(self.unknown(&queued, &late)))
+    }
+
+    /// Puts a command into the queue that waits, unless more is known of it.
+    async fn put(
+        &self,
+        queued: &QueuedCommand,
+        pending: CommandAnswer,
+    ) -> Result<CommandAnswer, Problem> {
+        let known = self.answers.begin(&pending, self.clock.now_ms()).await;
+        let known = known.map_err(|error| self.failed(&error))?;
+        if known.as_ref().is_some_and(|known| known.sha256 != pending.sha256) {
+            return Err(Problem::key_reused(&KeyReused { key: pending.command_id, event: None }));
+        }
+        let answer = known.unwrap_or(pending);
+        // A command that was tried stays in the queue until it has its answer or is given up.
+        if answer.state.is_answered() || answer.tries > 0 {
+            return Ok(answer);
+        }
+        let sent = self.queue.send(queued).await;
+        sent.map_err(|error| self.unknown(queued, &*error))?;
+        Ok(answer)
+    }
+
+    /// What became of a command, for the caller who gave it.
+    async fn look(&self, request: Value) -> Result<CommandAnswer, Problem> {
+        let asks = principal(&request, self.issuers)?;
+        let id = request["pathParameters"]["id"].as_str().unwrap_or_default();
+        let id = percent_decode_str(id).decode_utf8_lossy();
+        // No command has such an id, and the table refuses keys that are much longer.
+        if id.len() > ID_CHARS_MAX {
+            return Err(not_found());
+        }
+        let unknown = "what became of the command is not known now; ask again";
+        let found = match timeout(self.time, self.answers.find(&id)).await {
+            Ok(found) => found.map_err(|error| self.no_answers(&error, unknown))?,
+            Err(late) => return Err(self.no_answers(&late, unknown)),
+        };
+        let found = found.map(|found| found.seen_at(self.clock.now_ms()));
+        let found = found.filter(|found| may_see(asks.as_ref(), found)).ok_or_else(not_found)?;
+        let slice = self.slices.iter().find(|slice| slice.name == found.slice);
+        let scopes = slice.map_or(&[][..], |slice| slice.scopes);
+        match asks.is_none_or(|asks| asks.may_use(scopes)) {
+            true => Ok(found),
+            false => Err(Problem::scope_missing(scopes)),
+        }
+    }
+
+    /// The queue did not say whether it took a command, or there is no time left to wait for that.
+    fn unknown(&self, queued: &QueuedCommand, error: &(dyn Error + 'static)) -> Problem {
+        say(self.request_id, &chain(error));
+        let id = &queued.command_id;
+        let detail = format!(
+            "the command may be in the queue; repeat it with the Idempotency-Key {id}, and it takes effect once"
+        );
+        Problem::new(504, "outcome-unknown", "The queue did not answer", detail)
+    }
+
+    /// The table fails before a command is put into the queue.
+    fn failed(&self, error: &AnswersError) -> Problem {
+        let detail = "nothing is in the queue for this request; send it again, with its Idempotency-Key if it has one";
+        self.no_answers(error, detail)
+    }
+
+    fn no_answers(&self, error: &(dyn Error + 'static), detail: &str) -> Problem {
+        say(self.request_id, &chain(error));
+        let title = "The answers of commands can't be read or written";
+        Problem::new(503, "unavailable", title, detail.to_owned())
+    }
+}
+
+/// Whether a caller may see what became of a command. One that no authorizer has looked at may see everything, as in
+/// views.
+fn may_see(asks: Option<&Principal>, found: &CommandAnswer) -> bool {
+    asks.is_none_or(|asks| found.principal == Some(asks.to_string()))
+}
+
+/// An id as a part of a path. API Gateway decodes a path and cuts it at a `?` before it looks for the route. So what it
+/// decodes is percent-encoded too, and [`Asked::look`] decodes that.
+fn in_path(id: &str) -> String {
+    let once = utf8_percent_encode(id, PLAIN).to_string();
+    utf8_percent_encode(&once, PLAIN).to_string()
+}
+
+fn not_found() -> Problem {
+    let detail = "no command of this id waits or was answered within fifteen days, or another caller gave it";
+    Problem::new(404, "command-not-found", "There is no such command", detail.to_owned())
+}

@@ -1,0 +1,248 @@
+//! Carries out the commands of a batch, in the order of each group.
+
+use std::collections::BTreeMap;
+
+use ringfence_aws::Clock;
+use ringfence_core::{chain, json, rfc3339};
+use ringfence_lambda::slice::QueuedCommand;
+use ringfence_lambda::{Problem, bounded, has_time};
+use serde_json::{Value, json};
+
+use crate::queue::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
+use crate::queue::commands::OpenSlice;
+use crate::queue::sqs::{COMMAND_BYTES_MAX, CommandQueue};
+
+/// After how many tries without an answer a command is given up.
+pub const TRIES_MAX: u32 = 8;
+/// For how many seconds a command waits after each try; after the later ones, for as long as after the last of these.
+/// Together that is some forty minutes.
+const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
+/// If a message was received more often than this, each try is noted before it begins, because a process that ends notes
+/// nothing afterwards. It is twice the number of tries, because a message also comes again if an earlier one of its group
+/// fails.
+const NOTED_AFTER: u32 = 2 * TRIES_MAX;
+
+/// The longest cause of a letter, in bytes of JSON.
+const CAUSE_BYTES_MAX: usize = 1_024;
+
+/// What carries out a batch.
+pub(crate) struct Batch<'a> {
+    pub(crate) slices: &'a [OpenSlice],
+    pub(crate) answers: &'a CommandAnswers,
+    pub(crate) queue: &'a dyn CommandQueue,
+    pub(crate) clock: &'a Clock,
+    pub(crate) request_id: &'a str,
+    /// When the last command must have its answer, in milliseconds since 1970.
+    pub(crate) until_ms: u64,
+}
+
+/// A message of the queue, as Lambda delivers it.
+struct Delivered<'m> {
+    id: &'m str,
+    receipt: &'m str,
+    group: &'m str,
+    /// How often it was received, now included.
+    received: u32,
+    body: &'m str,
+}
+
+impl<'m> Delivered<'m> {
+    fn of(record: &'m Value) -> Self {
+        let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str);
+        let text = |pointer| text(pointer).unwrap_or_default();
+        Self {
+            id: text("/messageId"),
+            receipt: text("/receiptHandle"),
+            group: text("/attributes/MessageGroupId"),
+            received: text("/attributes/ApproximateReceiveCount").parse().unwrap_or(1),
+            body: text("/body"),
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// Carries out the commands of these messages. Returns the ids of those that must come again. One that failed holds
+    /// back the later ones of its group.
+    pub(crate) async fn run(&self, records: &[Value]) -> Vec<String> {
+        let (mut held, mut again) = (BTreeMap::new(), Vec::new());
+        for message in records.iter().map(Delivered::of) {
+            let pause = match held.get(message.group) {
+                Some(pause) => Some(*pause),
+                None => self.one(&message).await.err(),
+            };
+            if let Some(seconds) = pause {
+                held.insert(message.group.to_owned(), seconds);
+                again.push(message.id.to_owned());
+                // If it fails, the queue shows the message when its own time is over.
+                let _ = self.queue.show_after(message.receipt, seconds).await;
+            }
+        }
+        again
+    }
+
+    /// Carries out one command. An error is the time in seconds after which it is to be tried again.
+    async fn one(&self, message: &Delivered<'_>) -> Result<(), u16> {
+        self.check_time()?;
+        let read = json::read(message.body, json::LEVELS_MAX).map_err(|error| error.to_string());
+        let queued = read.and_then(|json| {
+            serde_json::from_value::<QueuedCommand>(json).map_err(|error| error.to_string())
+        });
+        let queued = match queued {
+            Ok(queued) => queued,
+            Err(error) => {
+                let cause = format!("the message is not a command of this stack: {error}");
+                let cause = bounded(&cause, CAUSE_BYTES_MAX);
+                // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
+                let body = bounded(message.body, COMMAND_BYTES_MAX);
+                let letter = json!({ "cause": cause, "body": body });
+                return self.give_up(message, &letter).await;
+            }
+        };
+        let known = self.answers.find(&queued.command_id).await;
+        let known = known.map_err(|error| self.failed(message, &queued, &error))?;
+        let answer = match &known {
+            // Its answer or its letter was kept, and then the message was not deleted.
+            Some(known) if known.state.is_answered() => return Ok(()),
+            Some(known) if known.given_up.as_deref() == Some(message.id) => return Ok(()),
+            Some(known) if known.state == CommandState::Pending => known.clone(),
+            // It is forgotten, or its letter was redriven.
+            _ => CommandAnswer::pending(&queued, self.clock.now_ms()),
+        };
+        let standing = self.carry_out(message, &queued, known, answer).await?;
+        match standing.state {
+            CommandState::Pending => Err(pause(standing.tries)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Carries out a command of which `known` is known, and of which `answer` says that it waits. Returns what is known
+    /// afterwards.
+    async fn carry_out(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        mut known: Option<CommandAnswer>,
+        answer: CommandAnswer,
+    ) -> Result<CommandAnswer, u16> {
+        let mut note = CommandAnswer { tries: answer.tries + 1, ..answer.clone() };
+        note.first_failed.get_or_insert_with(|| rfc3339(self.clock.now_ms()));
+        if message.received > NOTED_AFTER {
+            let problem = unanswered();
+            if answer.tries >= TRIES_MAX {
+                return self.note_failure(message, queued, known, answer, problem).await;
+            }
+            note.problem = Some(problem.document());
+            let standing = self.keep(message, queued, &note, known.as_ref()).await?;
+            if standing != note {
+                return Ok(standing);
+            }
+            known = Some(standing);
+        }
+        // What the table was asked may have taken long.
+        self.check_time()?;
+        let (state, document) = match self.answered(queued).await {
+            Ok(accepted) => (CommandState::Accepted, accepted),
+            Err(problem) if problem.settles_command() => {
+                (CommandState::Rejected, problem.document())
+            }
+            Err(problem) => return self.note_failure(message, queued, known, note, problem).await,
+        };
+        let answer = CommandAnswer { state, answer: Some(document), ..answer };
+        self.keep(message, queued, &answer, known.as_ref()).await
+    }
+
+    /// Whether a command may begin. If not, it comes again at once.
+    fn check_time(&self) -> Result<(), u16> {
+        if has_time(self.clock.now_ms(), self.until_ms) { Ok(()) } else { Err(0) }
+    }
+
+    async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
+        let slice = self.slices.iter().find(|slice| slice.name == queued.slice);
+        let Some(slice) = slice else {
+            // As during a deploy or after a roll-back.
+            let detail = format!("this version of the stack has no slice {}", queued.slice);
+            return Err(Problem::new(503, "unavailable", "The slice is not there", detail));
+        };
+        slice.hosted.run(queued, self.until_ms, self.request_id).await
+    }
+
+    /// Notes that a command had no answer. After the last try it is kept as a letter.
+    async fn note_failure(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        known: Option<CommandAnswer>,
+        mut note: CommandAnswer,
+        problem: Problem,
+    ) -> Result<CommandAnswer, u16> {
+        let cause = cause(&problem);
+        note.problem = Some(problem.document());
+        if note.tries >= TRIES_MAX {
+            note.state = CommandState::Failed;
+            note.given_up = Some(message.id.to_owned());
+            self.give_up(message, &letter(cause, queued, &note)).await?;
+        }
+        self.keep(message, queued, &note, known.as_ref()).await
+    }
+
+    async fn keep(
+        &self,
+        message: &Delivered<'_>,
+        queued: &QueuedCommand,
+        answer: &CommandAnswer,
+        known: Option<&CommandAnswer>,
+    ) -> Result<CommandAnswer, u16> {
+        let kept = self.answers.keep(answer, known, self.clock.now_ms()).await;
+        kept.map_err(|error| self.failed(message, queued, &error))
+    }
+
+    /// Keeps a letter about a message, which then leaves the queue.
+    async fn give_up(&self, message: &Delivered<'_>, letter: &Value) -> Result<(), u16> {
+        let kept = self.queue.keep(letter, message.id, message.group).await;
+        kept.map_err(|error| {
+            say(
+                self.request_id,
+                &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
+            );
+            pause(message.received)
+        })
+    }
+
+    /// The table of the answers has failed, so the try can't be noted. SQS counts the receives.
+    fn failed(&self, message: &Delivered<'_>, queued: &QueuedCommand, error: &AnswersError) -> u16 {
+        say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
+        pause(message.received)
+    }
+}
+
+/// The problem of a try of which nothing is noted.
+fn unanswered() -> Problem {
+    let detail = "the try ended before it had an answer, or its answer could not be kept";
+    Problem::new(500, "internal", "The command had no answer", detail.to_owned())
+}
+
+fn cause(problem: &Problem) -> String {
+    bounded(&format!("{}: {}", problem.kind, problem.detail()), CAUSE_BYTES_MAX)
+}
+
+/// The letter about a command that had no answer.
+fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
+    json!({
+        "cause": cause,
+        "queued": queued,
+        "tries": answer.tries,
+        "firstFailed": answer.first_failed,
+    })
+}
+
+/// A line of the log.
+pub(crate) fn say(request_id: &str, cause: &str) {
+    tracing::error!(function_request_id = request_id, cause, "run-commands");
+}
+
+/// The pause after this many tries, in seconds.
+fn pause(tries: u32) -> u16 {
+    let last = PAUSES_SECONDS.len() - 1;
+    let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(last);
+    PAUSES_SECONDS[n.min(last)]
+}

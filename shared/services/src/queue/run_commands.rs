@@ -1,0 +1,109 @@
+//! run-commands: takes commands into the queue, carries them out in order, and says what became of them.
+
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use lambda_runtime::{Diagnostic, Error};
+use ringfence_aws::{Clock, Meter, sdk_config};
+use ringfence_lambda::{Call, Issuers, Service, Variables, delivered, records};
+use serde_json::Value;
+
+use crate::queue::answers::CommandAnswers;
+use crate::queue::ask::Asked;
+use crate::queue::commands::{OpenSlice, QueuedSlices};
+use crate::queue::run::Batch;
+use crate::queue::sqs::{CommandQueue, SqsCommandQueue};
+
+/// One call to SQS, the SDK's own retries included.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The function. It serves the slices of the stack.
+pub struct RunCommands {
+    slices: Vec<OpenSlice>,
+    answers: CommandAnswers,
+    queue: Box<dyn CommandQueue>,
+    issuers: Issuers,
+    clock: Clock,
+}
+
+/// What the variables say.
+pub struct CommandsConfig {
+    /// Each log's table, by the variable that names it.
+    logs: Vec<(&'static str, String)>,
+    views: String,
+    commands: String,
+    letters: String,
+    issuers: Issuers,
+}
+
+impl Service for RunCommands {
+    const NAME: &'static str = "run-commands";
+    // An answer is kept after its command.
+    const ANSWER_TIME: Duration = Duration::from_secs(5);
+    const TIME_DEFAULT: Duration = Duration::from_secs(20);
+    type Of = QueuedSlices;
+    type Config = CommandsConfig;
+
+    fn config(variables: &mut Variables) -> CommandsConfig {
+        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
+        CommandsConfig {
+            logs: logs.map(|name| (name, variables.required(name))).into(),
+            views: variables.required("VIEW_TABLE"),
+            commands: variables.required("COMMAND_QUEUE_URL"),
+            letters: variables.required("DEAD_LETTER_QUEUE_URL"),
+            issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
+        }
+    }
+
+    async fn open(slices: QueuedSlices, config: CommandsConfig) -> Result<Self, Error> {
+        let CommandsConfig { logs, views, commands, letters, issuers } = config;
+        let client = ringfence_aws::client_from_env()?;
+        let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
+        let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
+        let sqs = aws_sdk_sqs::Client::new(&sqs);
+        let queue = Box::new(SqsCommandQueue::new(sqs, commands, letters));
+        ringfence_aws::open(&client).await;
+        Self::on(&slices, &client, &logs, &views, queue, issuers, Clock::system())
+    }
+
+    async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
+        let Call { mut payload, request_id, time, .. } = call;
+        let Self { slices, answers, issuers, clock, .. } = self;
+        let (queue, request_id) = (&*self.queue, &*request_id);
+        if payload["requestContext"]["http"].is_object() {
+            let asked = Asked { slices, answers, queue, issuers, clock, request_id, time };
+            return Ok(asked.answer(payload).await);
+        }
+        let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let until_ms = clock.now_ms().saturating_add(time_ms);
+        let batch = Batch { slices, answers, queue, clock, request_id, until_ms };
+        Ok(delivered(batch.run(&records(&mut payload)?).await))
+    }
+}
+
+impl RunCommands {
+    /// What its requests for the answers of commands cost so far.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        self.answers.meter()
+    }
+
+    /// The function with these slices. The tables of the logs are named by their variables, such as `EVENT_TABLE`.
+    ///
+    /// # Errors
+    /// A slice can't be on its log.
+    pub fn on(
+        slices: &QueuedSlices,
+        client: &Client,
+        logs: &[(&str, String)],
+        views: &str,
+        queue: Box<dyn CommandQueue>,
+        issuers: Issuers,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let slices = slices.open(client, logs, &clock)?;
+        let answers = CommandAnswers::new(client.clone(), views);
+        Ok(Self { slices, answers, queue, issuers, clock })
+    }
+}

@@ -1,0 +1,120 @@
+//! From a stream record to a bus entry.
+
+use ringfence_aws::{CodecError, item_of_image};
+use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
+use ringfence_feed::events_of_image;
+use serde_json::Value;
+
+/// Largest entry, in bytes, as EventBridge counts them. It takes 1 MB a call, and the limit of a call bounds an entry
+/// too.
+/// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
+pub const ENTRY_BYTES_MAX: usize = 1_000_000;
+
+/// Before the context in the source of an entry that a replay sends. A rule that wants replays
+/// matches it: `{"source": [{"prefix": "replay."}]}`.
+pub const REPLAY_SOURCE_PREFIX: &str = "replay.";
+
+/// What EventBridge counts for the time of an entry, in bytes.
+const TIME_BYTES: usize = 14;
+
+/// One event, ready for the bus.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TopicEntry {
+    /// The context that declares the event.
+    pub source: String,
+    /// The event type.
+    pub detail_type: String,
+    /// The event as JSON.
+    pub detail: String,
+    /// Unique to the event.
+    pub id: String,
+    /// When the event was recorded, in milliseconds since 1970. Without it the bus takes the time of arrival.
+    pub time_ms: Option<u64>,
+}
+
+/// Why a record can never be published.
+#[derive(Debug, thiserror::Error)]
+pub enum TopicEntryError {
+    /// It is not a record of a table's stream.
+    #[error("not a stream record")]
+    Record(#[source] CodecError),
+    /// Its image is not a complete event.
+    #[error("not an event")]
+    Image(#[from] ringfence_feed::EntryError),
+    /// Neither the event nor the catalog says which context it belongs to.
+    #[error(
+        "the event names no context, and the catalog does not declare its type {0}; add the type"
+    )]
+    NoContext(String),
+    /// The bus takes no entry of this size.
+    #[error("the entry has {0} bytes, limit {ENTRY_BYTES_MAX}")]
+    TooLarge(usize),
+}
+
+impl TopicEntry {
+    /// The entry of an event that a replay of this name sends again: marked in its source, so that
+    /// no rule that names a context takes it, and in its detail, so that its consumer can tell.
+    pub fn of_replay(event: SequencedEvent, replay: &str) -> Result<Self, TopicEntryError> {
+        Self::new(event, Some(replay))
+    }
+
+    /// The entry of a new event.
+    pub fn of_event(event: SequencedEvent) -> Result<Self, TopicEntryError> {
+        Self::new(event, None)
+    }
+
+    /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
+    /// each event that an append to a document added, and none for anything else. Each is published or
+    /// fails on its own. An event of another writer may name no context; it has the context of its type.
+    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
+        let Some(image) = record.pointer("/dynamodb/NewImage") else {
+            return Vec::new();
+        };
+        let image = item_of_image(image).map_err(TopicEntryError::Record);
+        let events = image.and_then(|image| Ok(events_of_image(image)?));
+        match events {
+            Ok(events) => {
+                let entry = |event: Result<SequencedEvent, _>| {
+                    let mut event = event?;
+                    if event.context.is_empty() {
+                        let context = catalog.context(&event.event_type);
+                        event.context = context.unwrap_or_default().to_owned();
+                    }
+                    Self::of_event(event)
+                };
+                events.into_iter().map(entry).collect()
+            }
+            Err(error) => vec![Err(error)],
+        }
+    }
+
+    fn new(event: SequencedEvent, replay: Option<&str>) -> Result<Self, TopicEntryError> {
+        if event.context.is_empty() {
+            return Err(TopicEntryError::NoContext(event.event_type));
+        }
+        let source = match replay {
+            None => event.context.clone(),
+            Some(_) => format!("{REPLAY_SOURCE_PREFIX}{}", event.context),
+        };
+        let (time_ms, detail_type) = ((event.at > 0).then_some(event.at), event.event_type.clone());
+        let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
+        let id = detail.id.clone();
+        let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
+        let entry = Self { source, detail_type, detail, id, time_ms };
+        match entry.bytes() {
+            bytes if bytes > ENTRY_BYTES_MAX => Err(TopicEntryError::TooLarge(bytes)),
+            _ => Ok(entry),
+        }
+    }
+
+    /// Its size as EventBridge counts it, in bytes.
+    pub fn bytes(&self) -> usize {
+        TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()
+    }
+
+    /// Its size in a request, in bytes: there the detail is a text within JSON, so that its quotes are escaped.
+    pub fn sent_bytes(&self) -> usize {
+        let escaped = self.detail.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
+        self.bytes() + escaped.count()
+    }
+}
