@@ -130,7 +130,7 @@ fn every_program_and_every_test_target_has_a_name_of_its_own() {
             }
         }
     }
-    assert!(found.contains_key(&("test", "cargo")), "{found:?}");
+    assert!(found.contains_key(&("test", "rules")), "{found:?}");
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_local::workspace_root;
-
 use crate::tidy::layers::{Crate, ROOT, is_of_name, tree};
-use crate::tidy::{entries, name};
+use crate::tidy::{LIBRARIES, name, packages};
 
 /// The types that the users of a library can name: those of public modules, and those that a public module exports.
 fn nouns(library: &Crate) -> BTreeSet<String> {
@@ -40,7 +38,7 @@ fn items(code: &str, begins: &[&str]) -> Vec<String> {
 #[test]
 fn no_two_libraries_have_a_public_type_of_the_same_name() {
     let mut of: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for package in entries(&workspace_root().join("shared")) {
+    for package in LIBRARIES.into_iter().flat_map(packages) {
         for noun in nouns(&Crate::read(&package.join("src"))) {
             of.entry(noun).or_default().push(name(&package));
         }

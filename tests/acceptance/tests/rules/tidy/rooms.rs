@@ -7,6 +7,8 @@ use ringfence_testing::template::check_none;
 use ringfence_testing::{check_rooms, check_schemas};
 use stack::Shop;
 
+use crate::tidy::{LIBRARIES, packages};
+
 #[test]
 fn every_context_is_listed_and_every_slice_stands_alone_and_has_a_binary() {
     check_rooms::<Shop>();
@@ -31,11 +33,9 @@ fn dependencies(manifest: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// The names of the packages in folders of the workspace.
-fn packages(folder: &str) -> BTreeSet<String> {
-    let folders = fs::read_dir(workspace_root().join(folder)).unwrap();
-    let manifests =
-        folders.filter_map(|it| fs::read_to_string(it.unwrap().path().join("Cargo.toml")).ok());
+/// The names of the packages in a folder of the workspace.
+fn names(room: &str) -> BTreeSet<String> {
+    let manifests = packages(room).map(|it| fs::read_to_string(it.join("Cargo.toml")).unwrap());
     let name = |manifest: String| {
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = "));
         name.unwrap().trim_matches('"').to_owned()
@@ -43,22 +43,32 @@ fn packages(folder: &str) -> BTreeSet<String> {
     manifests.map(name).collect()
 }
 
+/// Lines of the manifests in these rooms that name a package of the other rooms, in lists of these kinds.
+fn wrong(rooms: &[&str], others: &[&str], with_dev: bool) -> Vec<String> {
+    let others: BTreeSet<String> = others.iter().flat_map(|room| names(room)).collect();
+    let mut troubles = Vec::new();
+    for manifest in rooms.iter().flat_map(|room| packages(room)).map(|it| it.join("Cargo.toml")) {
+        let text = fs::read_to_string(&manifest).unwrap();
+        let text = if with_dev { &*text } else { text.split("[dev-dependencies]").next().unwrap() };
+        let named = dependencies(text).into_iter().filter(|(name, _)| others.contains(*name));
+        let manifest = manifest.strip_prefix(workspace_root()).unwrap().display();
+        troubles.extend(named.map(|(_, line)| format!("{manifest}: remove `{line}`")));
+    }
+    troubles
+}
+
 #[test]
 fn a_library_depends_on_no_application_and_on_no_proof() {
-    let stacks = ["functions", "projects", "projects/functions", "starter", "starter/functions"];
-    let folders = stacks.into_iter().chain(["tests"]);
-    let all: BTreeSet<String> = folders.flat_map(packages).collect();
-    let mut troubles = Vec::new();
-    for library in fs::read_dir(workspace_root().join("shared")).unwrap() {
-        let manifest = library.unwrap().path().join("Cargo.toml");
-        let text = fs::read_to_string(&manifest).unwrap();
-        let named = dependencies(&text).into_iter().filter(|(name, _)| all.contains(*name));
-        troubles.extend(named.map(|(_, line)| {
-            let manifest = manifest.strip_prefix(workspace_root()).unwrap().display();
-            format!("{manifest}: remove `{line}`; the tests of a library have a small domain of their own")
-        }));
-    }
-    check_none(&troubles);
+    let applications =
+        ["functions", "projects", "projects/functions", "starter", "starter/functions", "tests"];
+    // The tests of a library have a small domain in themselves.
+    check_none(&wrong(&LIBRARIES, &applications, true));
+}
+
+/// Tests may use tools.
+#[test]
+fn what_runs_on_aws_depends_on_no_tool() {
+    check_none(&wrong(&["shared", "shared/compat"], &["tools"], false));
 }
 
 #[test]
