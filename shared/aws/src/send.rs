@@ -4,7 +4,26 @@
 //! What the orchestrator finds out for a request is the same for all requests of a table: the endpoint, most headers,
 //! the time-outs, the connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest
 //! is done here, in the orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection
-//! that failed is given up, and a wrong clock is corrected. docs/decisions.md has the reasons, and what this relies on.
+//! that failed is given up, and a wrong clock is corrected.
+//!
+//! The request that asks is ended by an interceptor just before it would be sent, so endpoints, headers, time-outs and
+//! the errors of a wrong configuration are the SDK's. Its signature is compared with the one that is made here.
+//!
+//! What differs from the SDK:
+//!
+//! - There are no retries, no time-out of an operation, no protection against stalled streams, no spans and no metrics.
+//! - A caller's interceptor or resolver of endpoints sees the request that asks, and no other one.
+//! - `AWS_DISABLE_CLOCK_SKEW_CORRECTION` has no effect. The SDK corrects the clock only with retries on, and not after
+//!   the function was frozen.
+//! - A success whose answer can't be read has an unknown outcome. The SDK makes the same error of it as of a refusal.
+//!   So the HTTP status decides.
+//!
+//! Neither the SDK nor this module checks `x-amz-crc32`; TLS protects the answer.
+//!
+//! This relies on two things that the SDK's crates make public and do not promise: the type of an operation is a
+//! `RuntimePlugin` whose configuration holds the serialiser and the deserialiser, and an interceptor sees the signed
+//! request and the runtime components. A version of the SDK that changes them fails to compile, or fails
+//! `send/tests.rs`. `PutEvents` goes through the orchestrator: its requests are few and have up to ten events.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,8 +5,9 @@
 //!
 //! What is stored can't be refused: DynamoDB keeps 38 digits, and the body of a document has any number. A number that
 //! does not fit is then kept as an object with its text, `{"$number": "1584097275961.1234"}`, and whatever stores the
-//! value again writes the number. So a copy has the same number, and a type that takes a number refuses the event instead
-//! of taking another number.
+//! value again writes the number. So a copy has the same number, and a type that takes a number refuses the event
+//! instead of taking another number. serde_json's feature `arbitrary_precision` is no help: each number would be a text
+//! in memory, and types that serde reads through a buffer (`untagged`, `flatten`) would fail on fractions.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,7 @@
 //! Importing events that another log recorded (rule 8).
+//!
+//! Events are imported one at a time, because their order becomes the order of slots and times. Two under way at once
+//! could pass each other under a common fence, and the earlier one would get the later time.
 
 use std::collections::BTreeMap;
 
