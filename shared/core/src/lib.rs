@@ -4,7 +4,7 @@
 //! runs it over any [`EventLog`]: read, fold, decide, append under the condition that nothing the
 //! decision read has changed. The condition is what was seen ([`Seen`]): the next slot of each partition
 //! that was read is free, and the fence of each other boundary counts as many events. Why that is enough is
-//! in ARCHITECTURE.md, "The protocol", with the rules whose numbers are in comments.
+//! in docs/no-lost-update.md. The rules whose numbers are in comments are in docs/protocol.md.
 //!
 //! # Without the derive macros
 //!

@@ -311,24 +311,24 @@ fn environments() -> impl Iterator<Item = Environment> {
     ENVIRONMENTS.into_iter().chain([CRASHED_SNAPSHOTS, CRASHED_SUBSETS, WRONG])
 }
 
-/// The number of the environment that `document` names for `mutant`.
-pub fn documented(mutant: &Mutant, document: &str) -> Option<usize> {
-    let (_, section) = document.split_once(&format!("### {}\n", mutant.name))?;
+/// The number of the environment that the file of traces names for `mutant`.
+pub fn documented(mutant: &Mutant, traces: &str) -> Option<usize> {
+    let (_, section) = traces.split_once(&format!("# {}\n", mutant.name))?;
     let (_, environment) = section.split_once("Environment: ")?;
     environments().position(|it| environment.starts_with(&format!("{}.\n", it.name)))
 }
 
-/// All mutants with their shortest traces, as `docs/no-lost-update.md` has them. Each is hunted from the environment of
-/// this number on.
+/// All mutants with their shortest traces, as `docs/no-lost-update-traces.txt` has them. Each is hunted from the
+/// environment of this number on.
 pub fn report(first: impl Fn(&Mutant) -> usize) -> String {
     MUTANTS.iter().map(|mutant| section(mutant, hunt(mutant, first(mutant)).as_ref())).collect()
 }
 
-/// One mutant, as the document has it.
+/// One mutant, as the file of traces has it.
 pub fn section(mutant: &Mutant, caught: Option<&Caught>) -> String {
     let (name, property) = (mutant.name, mutant.breaks.name());
     let Some(Caught { environment, scenario, trace, .. }) = caught else {
-        return format!("### {name}\n\nNot caught.\n\n");
+        return format!("# {name}\n\nNot caught.\n\n");
     };
     let steps = numbered(trace);
     let ever = if mutant.breaks == Property::NoPermanentConflict {
@@ -338,7 +338,7 @@ pub fn section(mutant: &Mutant, caught: Option<&Caught>) -> String {
     };
     let environment = environment.name;
     format!(
-        "### {name}\n\nBreaks: {property}. Environment: {environment}.\n\n\
-         ```\n{scenario}{steps}{ever}```\n\n"
+        "# {name}\n\nBreaks: {property}. Environment: {environment}.\n\n\
+         {scenario}{steps}{ever}\n"
     )
 }

@@ -1,4 +1,4 @@
-//! From a query to the physical reads that answer it (ARCHITECTURE.md, "Reads").
+//! From a query to the physical reads that answer it (docs/protocol.md, "Reads").
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The facts of a case in other fold orders (rule 7). A case gives its facts in one order. Facts of
+//! The facts of a case in other fold orders (rule 4). A case gives its facts in one order. Facts of
 //! different boundaries could have been recorded in another one: the clocks of writers differ, and nothing
 //! orders their appends. So the command is decided on the facts in each order that keeps the order within
 //! every boundary, up to a number of orders, and each decision must be the same.

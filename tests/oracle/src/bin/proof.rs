@@ -24,8 +24,10 @@ const SCHEDULES: u64 = 10_000;
 const SETS: u64 = 100;
 /// Events of the import for each schedule.
 const IMPORTED: u64 = 10;
-/// The document that states what the model prints.
-const DOCUMENT: &str = include_str!("../../../../docs/no-lost-update.md");
+/// The shortest trace of each mutant.
+const TRACES: &str = include_str!("../../../../docs/no-lost-update-traces.txt");
+/// What the model explores.
+const RUNS: &str = include_str!("../../../../docs/no-lost-update-runs.txt");
 /// The document with the table of contention.
 const LIMITS: &str = include_str!("../../../../docs/limits.md");
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
@@ -172,7 +174,7 @@ fn progress_ends() {
     }
 }
 
-/// Every mutant of the protocol is caught, as the document shows it. Mutants of order and progress break no safety.
+/// Every mutant of the protocol is caught, as the file of traces shows it. Mutants of order and progress break no safety.
 fn rules(_extent: &Extent) -> Result<String, String> {
     let mut wrong = Vec::new();
     for mutant in &MUTANTS {
@@ -181,8 +183,8 @@ fn rules(_extent: &Extent) -> Result<String, String> {
             continue;
         };
         let section = section(mutant, Some(&caught));
-        if !DOCUMENT.contains(section.trim_end()) {
-            wrong.push(format!("docs/no-lost-update.md has another trace than\n{section}"));
+        if !TRACES.contains(section.trim_end()) {
+            wrong.push(format!("docs/no-lost-update-traces.txt has another trace than\n{section}"));
         }
         let (steps, states) = (caught.trace.len(), caught.states);
         let property = mutant.breaks.name();
@@ -195,7 +197,7 @@ fn rules(_extent: &Extent) -> Result<String, String> {
     Err(wrong.join("\n"))
 }
 
-/// The protocol breaks nothing within the bounds, and the document has the same numbers.
+/// The protocol breaks nothing within the bounds, and the file of runs has the same numbers.
 fn model(extent: &Extent) -> Result<String, String> {
     println!("| who | environment | scenarios | states | transitions | broken |");
     println!("|---|---|---|---|---|---|");
@@ -217,8 +219,8 @@ fn model(extent: &Extent) -> Result<String, String> {
         let row =
             format!("| {} | {name} | {all} | {states} | {transitions} | {broken} |", run.name);
         println!("{row}");
-        if extent <= runs::Extent::Full && !DOCUMENT.contains(&row) {
-            wrong.push(format!("docs/no-lost-update.md has other numbers than\n{row}"));
+        if extent <= runs::Extent::Full && !RUNS.contains(&row) {
+            wrong.push(format!("docs/no-lost-update-runs.txt has other numbers than\n{row}"));
         }
         for (property, (scenarios, example)) in &totals.broken {
             wrong.push(format!("{scenarios} scenarios break {}:\n{example}", property.name()));
