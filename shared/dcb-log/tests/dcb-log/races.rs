@@ -192,7 +192,7 @@ impl Slice for Stock {
     }
 }
 
-/// docs/operations.md has the figures.
+/// Two types share the slots of their partition, so they meet more often than each alone.
 #[tokio::test(start_paused = true)]
 async fn changes_of_two_types_of_one_product_meet_at_its_next_slot_and_all_are_accepted() {
     let conflicts = async |of_each: usize, of_other: usize| {

@@ -22,7 +22,7 @@ castore-legacy: a table of Castore's older layout, into the aggregate log.
 
 propulsion-index: the order of the events in the index of Propulsion.DynamoStore, into the index.
 
-Tables are read strongly, and their events are held in memory. docs/operations.md says what becomes of each attribute, and
+Tables are read strongly, and their events are held in memory. docs/runbook.md says what becomes of each attribute, and
 what is not read.
 
 What acts on events would act on imported ones too: automations would take the places of events that come later. So
