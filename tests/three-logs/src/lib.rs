@@ -1,8 +1,8 @@
 //! Accounts with money in them, on all three logs: the code that a team writes for each, and its costs.
 //!
 //! [`account`] has the events and the rules, which are the same on every log. [`dcb`], [`aggregate`] and [`document`] are
-//! a context each, and the files of `slices` are the slices of all. docs/which-log.md shows the code, and
-//! the lines in which the contexts differ.
+//! a context each, and the files of `slices` are the slices of all. docs/which-log.md says how
+//! many lines of the contexts differ.
 
 #![expect(clippy::duplicate_mod, reason = "the slices are the same on each log")]
 

@@ -1,4 +1,4 @@
-//! docs/which-log.md shows the code, its differences and the figures as they are.
+//! docs/which-log.md shows how many lines a move changes, and the figures, as they are.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,6 @@ fn page() -> PathBuf {
 fn source(file: &str) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
     fs::read_to_string(source).expect("the source")
-}
-
-fn quoted(file: &str) -> String {
-    format!("```rust\n{}```\n", source(file))
-}
-
-/// The lines in which the files differ, each with a line around it.
-fn diff(from: &str, to: &str) -> String {
-    let (from, to) = (source(from), source(to));
-    let diff = TextDiff::from_lines(&from, &to);
-    format!("```diff\n{}```\n", diff.unified_diff().context_radius(1))
 }
 
 /// How many lines only the first file has, and how many only the second.
@@ -79,24 +68,10 @@ fn replaced(page: &str, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_page_has_the_code_the_differences_and_the_figures() {
+fn the_page_has_the_moves_and_the_costs() {
     let found = fs::read_to_string(page()).expect("the page");
-    let mut right = replaced(&found, "costs", &table());
-    right = replaced(&right, "moves", &moves());
-    for (name, file) in [
-        ("the events and the state", "account.rs"),
-        ("the slice", "slices/withdraw.rs"),
-        ("the slice on two accounts", "slices/transfer.rs"),
-        ("the context on the DCB log", "dcb.rs"),
-        ("the context on the aggregate log", "aggregate.rs"),
-        ("the context on the document log", "document.rs"),
-    ] {
-        right = replaced(&right, name, &quoted(file));
-    }
-    for (log, context) in MOVED {
-        let name = format!("the move to the {log}");
-        right = replaced(&right, &name, &diff("dcb.rs", context));
-    }
+    let right = replaced(&found, "costs", &table());
+    let right = replaced(&right, "moves", &moves());
     if env::var_os("UPDATE").is_some() {
         fs::write(page(), right).expect("the page can be written");
     } else {

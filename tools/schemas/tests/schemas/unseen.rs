@@ -73,8 +73,8 @@ fn the_page_lists_what_is_not_in_a_shape() {
     let unseen = [
         ("an untagged enum", breaks::<Untagged<u8>, Untagged<bool>>()),
         ("the optional members of an enum with a tag", breaks::<Tagged<u8>, Tagged<bool>>()),
-        ("the form of a text, such as a date", breaks::<Day, Time>()),
-        ("a limit of a text above 512 KB", breaks::<Text<600_000>, Text<530_000>>()),
+        ("the form of a string, such as a date", breaks::<Day, Time>()),
+        ("a limit of a string above 512 KB", breaks::<Text<600_000>, Text<530_000>>()),
         ("a limit of a list above 8,192 elements", breaks::<List<u8, 9_000>, List<u8, 8_500>>()),
         ("a limit of a list whose elements all differ", breaks::<Five, Three>()),
         ("the keys of a map", breaks::<BTreeMap<String, u8>, BTreeMap<u8, u8>>()),
