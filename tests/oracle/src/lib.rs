@@ -22,6 +22,7 @@ mod market;
 mod mutant;
 pub mod mutations;
 pub mod names;
+pub mod picture;
 pub mod queries;
 mod reacting;
 mod recount;
