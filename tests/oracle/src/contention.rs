@@ -281,15 +281,22 @@ pub fn check(products: u64, seconds: u64) -> Result<String, String> {
     }
 }
 
-/// Orders a second, in the rows of the table.
+/// Orders a second, in the curves of the picture.
 pub const ORDERS: [u64; 3] = [5, 10, 20];
 /// Appends a second to the product that the orders check, or to one boundary.
-const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
+pub const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 
-/// The table of docs/limits.md, one line a row: in each cell the share that committed at once and that gave up, in
-/// percent, and the time within which 99 of 100 ended, in milliseconds.
+/// What became of commands of one kind at each of the [`RATES`].
+pub struct Curve {
+    /// What the commands are.
+    pub name: String,
+    /// A load for each rate.
+    pub ends: Vec<Ends>,
+}
+
+/// The curves of the picture in docs/limits.md, each with its loads simulated.
 #[must_use]
-pub fn rows(products: u64, orders: &[u64]) -> Vec<String> {
+pub fn curves(products: u64, orders: &[u64]) -> Vec<Curve> {
     let checked = |orders, fenced| {
         move |appends| {
             let [orders, _] = simulate(Load { orders, appends, fenced }, products, TURN_SECONDS, 1);
@@ -302,32 +309,16 @@ pub fn rows(products: u64, orders: &[u64]) -> Vec<String> {
         appends
     };
     thread::scope(|scope| {
-        let mut rows = Vec::new();
-        for (how, fenced) in [("by its slot", false), ("`fenced`", true)] {
+        let mut curves = Vec::new();
+        for (how, fenced) in [("by its slot", false), ("fenced", true)] {
             for orders in orders {
-                let name = format!("{orders} orders, {how}");
+                let name = format!("{orders} orders a second, {how}");
                 let ends = checked(*orders, fenced);
-                rows.push(scope.spawn(move || row(&name, ends)));
+                curves.push(scope.spawn(move || Curve { name, ends: RATES.map(ends).into() }));
             }
         }
-        rows.push(scope.spawn(move || row("the appends alone, to one partition", alone)));
-        rows.into_iter().map(|row| row.join().expect("no simulation panics")).collect()
+        let name = "the appends alone".to_owned();
+        curves.push(scope.spawn(move || Curve { name, ends: RATES.map(alone).into() }));
+        curves.into_iter().map(|it| it.join().expect("no simulation panics")).collect()
     })
-}
-
-/// A row, with a cell for each rate.
-fn row(name: &str, ends: impl Fn(u64) -> Ends) -> String {
-    let cell = |rate| {
-        let ends = ends(rate);
-        let all = ends.commands();
-        let at_once = (100 * ends.at_once() + all / 2) / all;
-        let gave_up = format!("{:.2}", 100.0 * ends.gave_up() as f64 / all as f64);
-        let gave_up = gave_up.trim_end_matches('0').trim_end_matches('.');
-        let ms = match ends.p99_ms() {
-            ms @ 0..1_000 => ms.to_string(),
-            ms => format!("{},{:03}", ms / 1_000, ms % 1_000),
-        };
-        format!("{at_once} %, {gave_up} %, {ms} ms")
-    };
-    format!("| {name} | {} |", RATES.map(cell).join(" | "))
 }

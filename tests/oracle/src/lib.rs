@@ -24,6 +24,7 @@ mod market;
 mod mutant;
 pub mod mutations;
 pub mod names;
+pub mod picture;
 pub mod queries;
 mod reacting;
 mod recount;

@@ -1,16 +1,18 @@
 //! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
 //! full. `cargo proof mutants` is another one: it breaks the code, and shows what the tests notice. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
-//! writer more. Fewer are a shorter one: of the model half of the states, of contention three rows of seven.
+//! writer more. Fewer are a shorter one: of the model half of the states, of contention three curves of seven.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
-use std::env;
 use std::io::{IsTerminal as _, Write as _, stderr};
 use std::process::{ExitCode, Stdio};
 use std::time::Instant;
+use std::{env, fs};
 
 use ringfence_local::programs::cargo;
 use ringfence_local::{PROOF, workspace_root};
-use ringfence_oracle::{Schedule, contention, each, import, mutations, names, queries, run};
+use ringfence_oracle::{
+    Schedule, contention, each, import, mutations, names, picture, queries, run,
+};
 use ringfence_proof::environment::ENVIRONMENTS;
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, break_no_safety, hunt, section};
@@ -28,8 +30,8 @@ const IMPORTED: u64 = 10;
 const TRACES: &str = include_str!("../../../../docs/no-lost-update-traces.txt");
 /// What the model explores.
 const RUNS: &str = include_str!("../../../../docs/no-lost-update-runs.txt");
-/// The document with the table of contention.
-const LIMITS: &str = include_str!("../../../../docs/limits.md");
+/// The picture of contention in docs/limits.md.
+const PICTURE: &str = "docs/pictures/contention.svg";
 /// Tests that go further in a proof: what cargo selects them by, and a part of their names.
 const TESTS: [(&[&str], &str); 13] = [
     (&["--test", "feed"], ""),
@@ -94,7 +96,7 @@ fn main() -> ExitCode {
     let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
     let mut fine = true;
     for (name, check) in PARTS {
-        // A table for the documentation shows nothing that a test does not assert.
+        // A picture for the documentation shows nothing that a test does not assert.
         if part.as_ref().map_or(name == "contention", |part| part != name) {
             continue;
         }
@@ -146,17 +148,25 @@ fn tests(_extent: &Extent) -> Result<String, String> {
     Ok(named.map(|named| format!("cargo test {}", named.trim_end())).join(", "))
 }
 
-/// Products, one after the other, in each cell of the table of contention.
+/// Products, one after the other, at each point of the curves of contention.
 const PRODUCTS: u64 = 5;
 
+/// The picture has these curves. With `UPDATE`, a full run draws it.
 fn contend(extent: &Extent) -> Result<String, String> {
-    let orders: &[u64] = if extent.schedules < SCHEDULES { &[10] } else { &contention::ORDERS };
-    let rows = contention::rows(PRODUCTS, orders);
-    let missing = rows.iter().filter(|row| !LIMITS.lines().any(|line| line == **row));
+    let is_full = extent.schedules >= SCHEDULES;
+    let orders: &[u64] = if is_full { &contention::ORDERS } else { &[10] };
+    let curves = contention::curves(PRODUCTS, orders);
+    let path = workspace_root().join(PICTURE);
+    if is_full && env::var_os("UPDATE").is_some() {
+        fs::write(&path, picture::picture(&curves)).map_err(|error| error.to_string())?;
+    }
+    let drawn = fs::read_to_string(&path).map_err(|error| format!("{PICTURE}: {error}"))?;
+    let curves: Vec<_> = curves.iter().map(picture::curve).collect();
+    let missing = curves.iter().filter(|curve| !drawn.lines().any(|line| line == **curve));
     let missing: Vec<_> = missing.cloned().collect();
     match missing.is_empty() {
-        true => Ok(format!("{PRODUCTS} products a cell\n{}", rows.join("\n"))),
-        false => Err(format!("docs/limits.md lacks the rows\n{}", missing.join("\n"))),
+        true => Ok(format!("{PRODUCTS} products at each point, {} curves", curves.len())),
+        false => Err(format!("{PICTURE} lacks the curves\n{}", missing.join("\n"))),
     }
 }
 
