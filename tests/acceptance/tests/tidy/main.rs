@@ -233,6 +233,17 @@ fn every_relative_link_leads_somewhere() {
 }
 
 #[test]
+fn the_readme_shows_a_slice_as_it_is() {
+    let text = |path: &str| fs::read_to_string(workspace_root().join(path)).unwrap();
+    let (readme, source) = (text("README.md"), text("functions/ordering/src/order_product.rs"));
+    let blocks = readme.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let [slice, cases] = blocks.collect::<Vec<_>>()[..] else { panic!("the slice and its cases") };
+    let (before_cases, all_cases) = source.split_once("\n    fn cases() ").unwrap();
+    assert!(format!("{before_cases}}}\n").ends_with(slice), "README.md has another slice");
+    assert!(all_cases.contains(cases), "README.md has other cases");
+}
+
+#[test]
 fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
     let root = workspace_root();
     let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
