@@ -31,8 +31,9 @@ struct Function {
 }
 
 impl Function {
+    /// Of a slice: the path of its route, and its name for `ringfence send`.
     fn path(&self) -> String {
-        format!("/{}/{}", self.context, self.name)
+        format!("{}/{}", self.context, self.name)
     }
 
     /// The first line of its documentation, without the name in front.
