@@ -36,8 +36,8 @@ fn the_page_of_slices_lists_the_functions() {
             let queues = queues.map(|queue| format!("the queue `{queue}`"));
             let is_target =
                 |rule: &&Rule| rule.targets.iter().any(|it| it.function == function.name);
-            let bell = model.rules.iter().find(is_target).map(|_| "the bell".to_owned());
-            let woken = streams.chain(queues).chain(routes).chain(bell).chain(schedules);
+            let notified = model.rules.iter().find(is_target).map(|_| "notifications".to_owned());
+            let woken = streams.chain(queues).chain(routes).chain(notified).chain(schedules);
             let woken: Vec<_> = woken.collect();
             // The only other way is a subscription of the logs, which the stack on one machine does not have.
             if woken.is_empty() { "lines of the log".to_owned() } else { woken.join(", ") }
