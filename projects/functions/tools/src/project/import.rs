@@ -39,7 +39,7 @@ on it meanwhile. What a line is about, `feature` (or `feature_id`) and `edge`, a
 of these types:
 
   project_initialized             if it is the first line
-  edge_started, edge_claim        opens an edge that was done again
+  edge_started, edge_claim        opens again an edge that was done
   iteration_completed             `delta` or `evaluators.failed`
   edge_converged, edge_released, claim_expired, claim_rejected, convergence_escalated
   review_completed                `decision` or `outcome`: approved, rejected
