@@ -1,4 +1,4 @@
-//! ring-readers: rings for what reads lane by lane when the index has grown.
+//! ring-readers: notifies reactors with lanes when the index has grown.
 //!
 //! A stream takes two readers, and the index's has project-views already. So this one rings for all reactors: it sends an
 //! entry to the EventTopic, and each reactor has a rule that takes it. A bell that is lost does no harm, because each reactor

@@ -30,8 +30,9 @@ struct Function {
 }
 
 impl Function {
+    /// Of a slice: the path of its route, and its name for `ringfence send`.
     fn path(&self) -> String {
-        format!("/{}/{}", self.context, self.name)
+        format!("{}/{}", self.context, self.name)
     }
 
     /// The first line of its documentation, without the name in front.
@@ -224,6 +225,17 @@ fn every_relative_link_leads_somewhere() {
             assert!(found, "{}: {link} leads nowhere", page.display());
         }
     }
+}
+
+#[test]
+fn the_readme_shows_a_slice_as_it_is() {
+    let text = |path: &str| fs::read_to_string(workspace_root().join(path)).unwrap();
+    let (readme, source) = (text("README.md"), text("functions/ordering/src/order_product.rs"));
+    let blocks = readme.split("```rust\n").skip(1).map(|rest| rest.split("```").next().unwrap());
+    let [slice, cases] = blocks.collect::<Vec<_>>()[..] else { panic!("the slice and its cases") };
+    let (before_cases, all_cases) = source.split_once("\n    fn cases() ").unwrap();
+    assert!(format!("{before_cases}}}\n").ends_with(slice), "README.md has another slice");
+    assert!(all_cases.contains(cases), "README.md has other cases");
 }
 
 #[test]

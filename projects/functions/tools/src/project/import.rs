@@ -34,12 +34,26 @@ const IMPORT_ID: &str = "importId";
 #[command(after_help = "\
 The file has a JSON object a line, with `event_type` and `timestamp`. The project is a local one or begins with the
 import; `publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy of it. Then others can work
-on it meanwhile. A line becomes an event of the project if it is of one of these types:
-project_initialized, edge_claim, edge_started, iteration_completed, edge_converged, edge_released, claim_rejected, claim_expired,
-convergence_escalated, review_completed, spawn_created, spawn_folded_back, checkpoint_created, gaps_validated,
-intent_raised, release_created. All others are kept as they are, and so is a line that does not fit. The report says why. A
-line is imported once, by its `event_id` or else by what it says. So the file can grow and be imported again, and the
-project can go on meanwhile.
+on it meanwhile. What a line is about, `feature` (or `feature_id`) and `edge`, and who has done it, `agent` (or
+`agent_id`), is beside these members, or in `data` or `payload`. A line becomes an event of the project if it is of one
+of these types:
+
+  project_initialized             if it is the first line
+  edge_started, edge_claim        opens again an edge that was done
+  iteration_completed             `delta` or `evaluators.failed`
+  edge_converged, edge_released, claim_expired, claim_rejected, convergence_escalated
+  review_completed                `decision` or `outcome`: approved, rejected
+  spawn_created, feature_created, feature_spawned
+                                  `parent` or `parent_vector`, and `edge`, where it was born
+  spawn_folded_back, feature_folded_back
+  checkpoint_created              `sha256` or `context_hash`
+  gaps_validated                  `full`, `partial`, `none` and `total`, or `full_coverage`, `partial_coverage`,
+                                  `no_coverage` and `total_req_keys`
+  intent_raised                   `intent_id`
+  release_created                 `version` and `features`
+
+All others are kept as they are, and so is a line that does not fit. The report says why. A line is imported once, by
+its `event_id` or else by what it says. So the file can grow and be imported again, and the project can go on meanwhile.
 
 Examples:
   ringfence project import events.jsonl --project shop

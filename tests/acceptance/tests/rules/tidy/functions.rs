@@ -12,15 +12,15 @@ use crate::tidy::{Function, functions};
 #[test]
 fn the_page_of_slices_lists_the_functions() {
     for (application, page) in applications().zip(["docs/slices.md", "projects/README.md"]) {
-        let row = |function: &Function, woken: &str| {
-            let (name, link, summary) =
-                (&function.name, link(page, &function.source), function.summary());
-            format!("| [`{name}`]({link}) | {woken} | {summary} |\n")
+        let row = |name: &str, woken: Option<String>, function: &Function| {
+            let (link, summary) = (link(page, &function.source), function.summary());
+            let woken = woken.map_or_else(String::new, |woken| format!(" {woken} |"));
+            format!("| [`{name}`]({link}) |{woken} {summary} |\n")
         };
         let model = application.model();
         let functions = functions(&application, &model);
         let (slices, others): (Vec<_>, Vec<_>) = functions.iter().partition(|f| f.is_slice);
-        let slices = slices.iter().map(|slice| row(slice, &format!("`POST {}`", slice.path())));
+        let slices = slices.iter().map(|slice| row(&slice.path(), None, slice));
         let woken = |function: &Function| {
             let table = |name| &model.tables.iter().find(|table| table.name == name).unwrap().id;
             let mappings =
@@ -36,14 +36,16 @@ fn the_page_of_slices_lists_the_functions() {
             let queues = queues.map(|queue| format!("the queue `{queue}`"));
             let is_target =
                 |rule: &&Rule| rule.targets.iter().any(|it| it.function == function.name);
-            let bell = model.rules.iter().find(is_target).map(|_| "the bell".to_owned());
-            let woken = streams.chain(queues).chain(routes).chain(bell).chain(schedules);
+            let notified = model.rules.iter().find(is_target).map(|_| "notifications".to_owned());
+            let woken = streams.chain(queues).chain(routes).chain(notified).chain(schedules);
             let woken: Vec<_> = woken.collect();
             // The only other way is a subscription of the logs, which the stack on one machine does not have.
             if woken.is_empty() { "lines of the log".to_owned() } else { woken.join(", ") }
         };
-        let others = others.iter().map(|function| row(function, &woken(function)));
-        check_table(page, "slices", "slice | path | what it does", slices.collect());
+        // The page of the shop lists once what serves every stack.
+        let others = others.iter().filter(|it| it.context != "stack" || page == "docs/slices.md");
+        let others = others.map(|function| row(&function.name, Some(woken(function)), function));
+        check_table(page, "slices", "slice | what it does", slices.collect());
         check_table(page, "functions", "function | woken by | what it does", others.collect());
     }
 }
@@ -86,7 +88,8 @@ fn check_table(page: &str, name: &str, columns: &str, rows: String) {
     let begin = begin + text[begin..].find('\n').unwrap() + 1;
     let end = text[begin..].find(&format!("<!-- end of {name} -->")).expect("the table ends");
     let end = begin + end;
-    let table = format!("| {columns} |\n|---|---|---|\n{rows}");
+    let line = "---|".repeat(columns.split('|').count());
+    let table = format!("| {columns} |\n|{line}\n{rows}");
     if env::var_os("UPDATE").is_some() {
         fs::write(&path, format!("{}{table}{}", &text[..begin], &text[end..])).unwrap();
     } else {
