@@ -1,118 +1,263 @@
 //! Event sourcing with dynamic consistency boundaries (DCB) on DynamoDB, as AWS Lambda functions.
 //!
-//! A **slice** is one use case: a command, the events that it reads, a fold and a decision. This one cancels an order:
+//! A **slice** is one use case: a command, the events that it reads, a fold and a decision. Here the limit counts all orders
+//! of a customer:
 //!
 //! ```
+//! use std::collections::BTreeMap;
+//!
 //! use ringfence::prelude::*;
 //! use serde::Serialize;
 //!
 //! ringfence::id_type!(OrderId, "names an order");
+//! ringfence::id_type!(CustomerId, "names a customer");
+//! ringfence::id_type!(ProductId, "names a product");
 //!
-//! /// An order is placed.
+//! /// A customer orders some units of one product.
 //! #[derive(Clone, Debug, PartialEq, Event)]
-//! pub struct OrderPlaced {
+//! pub struct ProductOrdered {
 //!     #[tag(partition)]
 //!     pub order_id: OrderId,
-//!     pub lines: u32,
+//!     #[tag(cross_partition)]
+//!     pub customer_id: CustomerId,
+//!     #[tag(skip)]
+//!     pub product_id: ProductId,
+//!     pub quantity: u32,
 //! }
 //!
-//! /// An order is cancelled.
-//! #[derive(Clone, Debug, PartialEq, Event)]
-//! pub struct OrderCancelled {
-//!     #[tag(partition)]
-//!     pub order_id: OrderId,
-//! }
+//! /// How many units of one product a customer may order over all orders.
+//! pub const UNITS_MAX: u64 = 10;
 //!
-//! /// Cancels an order.
+//! /// Orders units of a product.
 //! #[derive(Clone, Debug, PartialEq, Command)]
-//! pub struct CancelOrder {
+//! pub struct OrderProduct {
 //!     #[tag(partition)]
 //!     pub order_id: OrderId,
+//!     #[tag(cross_partition)]
+//!     pub customer_id: CustomerId,
+//!     /// Payload only: the fold selects the product among the customer's orders.
+//!     #[tag(skip)]
+//!     pub product_id: ProductId,
+//!     pub quantity: u32,
 //! }
 //!
 //! /// What the decision reads.
 //! #[derive(Reads)]
 //! pub enum Consumed {
-//!     OrderPlaced,
-//!     OrderCancelled,
+//!     ProductOrdered { order_id: OrderId, product_id: ProductId, quantity: u32 },
 //! }
 //!
-//! /// The status of the order.
+//! /// The customer's orders, and the order with this id, even if another customer placed it.
 //! #[derive(Default)]
-//! pub enum Order {
-//!     #[default]
-//!     Unknown,
-//!     Placed,
-//!     Cancelled,
+//! pub struct Orders {
+//!     ordered: BTreeMap<OrderId, (ProductId, u32)>,
 //! }
 //!
-//! /// Why an order is not cancelled.
+//! /// Why units are not ordered.
 //! #[derive(Clone, Debug, PartialEq, Serialize, thiserror::Error)]
 //! #[serde(tag = "code", rename_all_fields = "camelCase")]
 //! pub enum Rejection {
-//!     #[error("order {order_id} does not exist")]
-//!     OrderNotFound { order_id: OrderId },
+//!     #[error("order {order_id} is already placed")]
+//!     OrderAlreadyPlaced { order_id: OrderId },
+//!     #[error("the caller is not the customer {customer_id}")]
+//!     NotTheCustomer { customer_id: CustomerId },
+//!     #[error("quantity is 0; order at least 1")]
+//!     InvalidQuantity,
+//!     #[error("product {product_id}: at most {limit} a customer, {ordered} already ordered")]
+//!     LimitExceeded { product_id: ProductId, ordered: u64, limit: u64 },
 //! }
 //!
-//! impl State for Order {
+//! impl State for Orders {
 //!     type Reads = Consumed;
 //!
-//!     fn evolve(self, event: Consumed) -> Self {
-//!         match event {
-//!             Consumed::OrderPlaced => Order::Placed,
-//!             Consumed::OrderCancelled => Order::Cancelled,
-//!         }
+//!     fn evolve(mut self, event: Consumed) -> Self {
+//!         let Consumed::ProductOrdered { order_id, product_id, quantity } = event;
+//!         self.ordered.insert(order_id, (product_id, quantity));
+//!         self
 //!     }
 //! }
 //!
-//! impl Slice for CancelOrder {
-//!     const NAME: &'static str = "cancel-order";
+//! impl Slice for OrderProduct {
+//!     const NAME: &'static str = "order-product";
+//!     const SCOPES: &'static [&'static str] = &["ordering/write"];
 //!     type Context = Ordering;
-//!     type State = Order;
-//!     type Writes = OrderCancelled;
+//!     type State = Orders;
+//!     type Writes = ProductOrdered;
 //!     type Rejection = Rejection;
 //!
-//!     fn decide(&self, state: &Order, _: &CommandContext) -> Result<Vec<OrderCancelled>, Rejection> {
-//!         let order_id = self.order_id.clone();
-//!         match state {
-//!             Order::Unknown => Err(Rejection::OrderNotFound { order_id }),
-//!             Order::Cancelled => Ok(vec![]),
-//!             Order::Placed => Ok(vec![OrderCancelled { order_id }]),
+//!     fn decide(
+//!         &self,
+//!         state: &Orders,
+//!         context: &CommandContext,
+//!     ) -> Result<Vec<ProductOrdered>, Rejection> {
+//!         let Self { order_id, customer_id, product_id, quantity } = self.clone();
+//!         if context.is_other_person(&customer_id) {
+//!             return Err(Rejection::NotTheCustomer { customer_id });
 //!         }
+//!         if state.ordered.contains_key(&order_id) {
+//!             return Err(Rejection::OrderAlreadyPlaced { order_id });
+//!         }
+//!         if quantity == 0 {
+//!             return Err(Rejection::InvalidQuantity);
+//!         }
+//!         let same = state.ordered.values().filter(|(product, _)| *product == product_id);
+//!         let ordered = same.map(|(_, quantity)| u64::from(*quantity)).sum();
+//!         if ordered + u64::from(quantity) > UNITS_MAX {
+//!             return Err(Rejection::LimitExceeded { product_id, ordered, limit: UNITS_MAX });
+//!         }
+//!         Ok(vec![ProductOrdered { order_id, customer_id, product_id, quantity }])
 //!     }
 //!
 //!     fn cases() -> Vec<Case<Self>> {
-//!         let cancel = || CancelOrder { order_id: id("o1") };
-//!         let placed = || OrderPlaced { order_id: id("o1"), lines: 2 };
-//!         let cancelled = || OrderCancelled { order_id: id("o1") };
+//!         let ordered = |order, quantity| ProductOrdered {
+//!             order_id: id(order),
+//!             customer_id: id("c1"),
+//!             product_id: id("p1"),
+//!             quantity,
+//!         };
+//!         let order = |order, quantity| OrderProduct {
+//!             order_id: id(order),
+//!             customer_id: id("c1"),
+//!             product_id: id("p1"),
+//!             quantity,
+//!         };
+//!         let exceeded = Rejection::LimitExceeded { product_id: id("p1"), ordered: 9, limit: UNITS_MAX };
+//!         let nine = || events![ordered("o1", 6), ordered("o2", 3)];
 //!         vec![
-//!             given([]).when(cancel()).then_rejected(Rejection::OrderNotFound { order_id: id("o1") }),
-//!             given(events![placed()]).when(cancel()).then([cancelled()]),
-//!             given(events![placed(), cancelled()]).when(cancel()).then_nothing(),
+//!             given(nine()).when(order("o3", 1)).then([ordered("o3", 1)]),
+//!             given(nine()).when(order("o3", 2)).then_rejected(exceeded),
+//!             given(nine()).when(order("o2", 1)).then_rejected(Rejection::OrderAlreadyPlaced { order_id: id("o2") }),
 //!         ]
 //!     }
 //! }
 //!
 //! ringfence::context! {
 //!     pub Ordering, "ordering" on Dcb;
-//!     event OrderPlaced;
-//!     slice CancelOrder;
+//!     slice OrderProduct;
 //! }
 //!
-//! // What the test of the context does. On DynamoDB the checks of the stack run the same cases.
+//! // The test that `context!` writes. The checks of a stack run the same cases on DynamoDB.
 //! ringfence::stack::check_cases_in_memory::<Ordering>();
 //! ```
 //!
-//! Its function is `fn main() -> ExitCode { ringfence::run::<CancelOrder>() }`.
+//! Its function is `fn main() -> ExitCode { ringfence::run::<OrderProduct>() }`.
 //!
-//! Around slices a stack has these. Each module's page begins with an example:
+//! # A view
 //!
-//! - a [`view`]: rows that queries read,
-//! - a [`reactor`]: an effect outside of the stack, such as a mail,
-//! - a [`Due`]: a command that is sent at a time,
-//! - a [`function`] that is none of these, and a [`stack`](mod@stack): the list of the contexts.
+//! Rows that queries read: [`view`].
 //!
-//! [`kit`] has the cases, [`log`] the logs without slices, [`feed`] the index of all events.
+//! ```
+//! # use ringfence::prelude::*;
+//! # use serde::{Deserialize, Serialize};
+//! # ringfence::id_type!(OrderId, "names an order");
+//! # #[derive(Clone, Debug, PartialEq, Event)]
+//! # pub struct OrderPlaced {
+//! #     #[tag(partition)]
+//! #     pub order_id: OrderId,
+//! #     pub lines: u32,
+//! # }
+//! use ringfence::view::{View, kit::given};
+//!
+//! pub struct Orders;
+//!
+//! #[derive(Reads)]
+//! pub enum Consumed {
+//!     OrderPlaced { order_id: OrderId, lines: u32 },
+//! }
+//!
+//! #[derive(Debug, Serialize, Deserialize)]
+//! pub struct Row {
+//!     lines: u32,
+//! }
+//!
+//! impl View for Orders {
+//!     const NAME: &'static str = "orders";
+//!     type Reads = Consumed;
+//!     type Row = Row;
+//!
+//!     fn rows(Consumed::OrderPlaced { order_id, .. }: &Consumed) -> Vec<String> {
+//!         vec![order_id.to_string()]
+//!     }
+//!
+//!     fn evolve(_: Option<Row>, _: &str, event: &Consumed) -> Option<Row> {
+//!         let Consumed::OrderPlaced { lines, .. } = event;
+//!         Some(Row { lines: *lines })
+//!     }
+//! }
+//!
+//! given(events![OrderPlaced { order_id: id("o1"), lines: 2 }])
+//!     .then::<Orders>([("o1", Row { lines: 2 })]);
+//! ```
+//!
+//! # A reactor
+//!
+//! An effect outside of the stack, such as a mail: [`reactor`], and [`effect`] for what it sends.
+//!
+//! ```
+//! # use ringfence::prelude::*;
+//! # use serde::{Deserialize, Serialize};
+//! # ringfence::id_type!(OrderId, "names an order");
+//! # #[derive(Clone, Debug, PartialEq, Event)]
+//! # pub struct OrderPlaced {
+//! #     #[tag(partition)]
+//! #     pub order_id: OrderId,
+//! #     pub lines: u32,
+//! # }
+//! # #[derive(Reads)]
+//! # pub enum Consumed {
+//! #     OrderPlaced { order_id: OrderId },
+//! # }
+//! # ringfence::context! {
+//! #     pub Ordering, "ordering" on Dcb;
+//! #     event OrderPlaced;
+//! # }
+//! # use std::error::Error;
+//! use ringfence::function::Variables;
+//! use ringfence::reactor::{Delivery, Failed, InDoubt, Reactor, Starts};
+//!
+//! pub struct PrintLabel;
+//!
+//! impl Reactor for PrintLabel {
+//!     const NAME: &'static str = "print-label";
+//!     const STARTS: Starts = Starts::Now;
+//!     const IN_DOUBT: InDoubt = InDoubt::Repeat; // two labels are better than none
+//!     type Context = Ordering;
+//!     type Reads = Consumed;
+//!     type Effect = String;
+//!     type Config = ();
+//!
+//!     fn config(_: &mut Variables) {}
+//!
+//!     async fn open((): ()) -> Result<Self, Box<dyn Error + Send + Sync>> {
+//!         Ok(Self)
+//!     }
+//!
+//!     fn plan(Consumed::OrderPlaced { order_id }: &Consumed) -> Vec<String> {
+//!         vec![order_id.to_string()]
+//!     }
+//!
+//!     async fn run(&self, label: &String, _: &Delivery<'_>) -> Result<(), Failed> {
+//!         println!("{label}");
+//!         Ok(())
+//!     }
+//! }
+//! ```
+//!
+//! # A due, and a stack
+//!
+//! A [`Due`] stands beside its slice and says when the slice's command is sent: its four functions say which rows an event
+//! touches, how a row changes, when it is due, and with which command. A [`stack`](mod@stack) lists contexts:
+//!
+//! ```ignore
+//! ringfence::stack! {
+//!     pub Shop;
+//!     context catalog::ProductCatalog;
+//!     context ordering::Ordering;
+//! }
+//! ```
+//!
+//! [`kit`] has the cases, [`log`] the logs without slices, [`feed`] the index of all events, and [`function`] the ground of
+//! functions that are none of these.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod declare;

@@ -237,6 +237,12 @@ fn the_readme_shows_a_slice_as_it_is() {
     let (before_cases, all_cases) = source.split_once("\n    fn cases() ").unwrap();
     assert!(format!("{before_cases}}}\n").ends_with(slice), "README.md has another slice");
     assert!(all_cases.contains(cases), "README.md has other cases");
+    // The first page of the library compiles the same slice.
+    let page = text("shared/ringfence/src/lib.rs");
+    let page = page.lines().filter_map(|line| line.strip_prefix("//!"));
+    let page: String = page.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
+    let without_end = slice.strip_suffix("}\n").unwrap();
+    assert!(page.contains(without_end), "shared/ringfence/src/lib.rs has another slice");
 }
 
 #[test]
