@@ -42,12 +42,6 @@ pub(crate) struct Found {
     pub(crate) state: Option<String>,
 }
 
-/// What stands between two texts, within one line.
-fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
-    let begin = text.find(before)? + before.len();
-    text[begin..].lines().next()?.split_once(after).map(|(found, _)| found)
-}
-
 /// The context of this name, if it is there.
 pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
     let folder = format!("functions/{context}");
@@ -56,16 +50,22 @@ pub(crate) fn find(plan: &Plan, context: &str) -> Result<Option<Found>> {
         return Ok(None);
     }
     let text = plan.read(&lib)?;
-    let Some(name) = between(&text, "impl Context for ", " {") else {
-        bail!("{lib} has no `impl Context for …`, so {context} is not a context");
+    let declaration = text.split_once("ringfence::context! {").and_then(|(_, declaration)| {
+        let line = declaration.lines().find(|line| line.contains(" on "))?;
+        let (name, log) = line.trim().strip_suffix(';')?.split_once(" on ")?;
+        Some((name.split_once(',')?.0.rsplit(' ').next()?, log))
+    });
+    let Some((name, log)) = declaration else {
+        bail!("{lib} has no `ringfence::context! {{ … on …; }}`, so {context} is not a context");
     };
-    let log = match between(&text, "type Log = ", ";") {
-        Some("Dcb") => Log::Dcb,
-        Some("Aggregates") => Log::Aggregate,
-        Some(log) if log.starts_with("Documents<") => Log::Document,
-        other => bail!("{lib}: `type Log` is {other:?}, not Dcb, Aggregates or Documents<…>"),
+    let state = log.strip_prefix("Documents<").and_then(|log| log.strip_suffix('>'));
+    let log = match log {
+        "Dcb" => Log::Dcb,
+        "Aggregates" => Log::Aggregate,
+        _ if state.is_some() => Log::Document,
+        _ => bail!("{lib}: the log is {log}, not Dcb, Aggregates or Documents<…>"),
     };
-    let state = between(&text, "type Log = Documents<", ">;").map(str::to_owned);
+    let state = state.map(str::to_owned);
     Ok(Some(Found { folder, name: name.to_owned(), log, state }))
 }
 

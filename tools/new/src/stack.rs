@@ -31,30 +31,16 @@ pub(crate) enum Auth {
     Jwt,
 }
 
-/// The libraries that a stack depends on: the ends of their names, and their folders in a checkout.
-const LIBRARIES: [&str; 22] = [
-    "aggregate-log",
-    "automations",
-    "cli",
-    "console",
-    "core",
-    "dcb-log",
-    "deadlines",
-    "document-log",
-    "effects",
-    "feed",
-    "function",
-    "lambda",
-    "local",
-    "program",
-    "queue",
-    "reactors",
-    "spans",
-    "stack",
-    "testing",
-    "topic",
-    "views",
-    "dynamo",
+/// The libraries that a stack depends on: their names, and their folders in a checkout.
+const LIBRARIES: [(&str, &str); 8] = [
+    ("ringfence", "shared/ringfence"),
+    ("ringfence-aggregate-log", "shared/compat/aggregate-log"),
+    ("ringfence-cli", "tools/cli"),
+    ("ringfence-console", "tools/console"),
+    ("ringfence-document-log", "shared/compat/document-log"),
+    ("ringfence-local", "tools/local"),
+    ("ringfence-services", "shared/services"),
+    ("ringfence-testing", "tools/testing"),
 ];
 
 impl Source {
@@ -90,26 +76,14 @@ impl Source {
     /// The entries of the libraries in a workspace's manifest.
     fn entries(&self) -> Result<String> {
         let checkout = self.checkout()?;
-        let mut entries: Vec<_> = LIBRARIES
-            .iter()
-            .map(|library| {
-                let name = match *library {
-                    "core" => "ringfence".to_owned(),
-                    other => format!("ringfence-{other}"),
-                };
-                let version = env!("CARGO_PKG_VERSION");
-                match (&checkout, &self.git) {
-                    (Some(folder), _) => {
-                        let path = folder.join("shared").join(library);
-                        format!("{name} = {{ path = {:?} }}", path.display().to_string())
-                    }
-                    (None, Some(url)) => format!("{name} = {{ git = {url:?} }}"),
-                    (None, None) => format!("{name} = \"{version}\""),
-                }
-            })
-            .collect();
-        entries.sort();
-        Ok(entries.join("\n"))
+        let entry = |(name, folder): &(&str, &str)| match (&checkout, &self.git) {
+            (Some(checkout), _) => {
+                format!("{name} = {{ path = {:?} }}", checkout.join(folder).display().to_string())
+            }
+            (None, Some(url)) => format!("{name} = {{ git = {url:?} }}"),
+            (None, None) => format!("{name} = \"{}\"", env!("CARGO_PKG_VERSION")),
+        };
+        Ok(LIBRARIES.iter().map(entry).collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -146,7 +146,7 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
         busy.contains("    pub mod busy_orders;\n    pub mod customer_order_counts;\n"),
         "{busy}"
     );
-    assert!(busy.contains(".view::<views::busy_orders::BusyOrders>()"), "{busy}");
+    assert!(busy.contains("view views::busy_orders::BusyOrders;"), "{busy}");
     let rooms = text("functions/rooms/src/lib.rs");
     let views = "    //! The read models.\n\n    pub mod open_rooms_each;\n    pub mod rooms_of_carts;\n}\n";
     assert!(rooms.contains(views), "{rooms}");

@@ -240,7 +240,8 @@ fn the_readme_shows_a_slice_as_it_is() {
     // The first page of the library compiles the same slice.
     let page = text("shared/ringfence/src/lib.rs");
     let page = page.lines().filter_map(|line| line.strip_prefix("//!"));
-    let page: String = page.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
+    let page: String =
+        page.map(|line| format!("{}\n", line.strip_prefix(' ').unwrap_or(line))).collect();
     let without_end = slice.strip_suffix("}\n").unwrap();
     assert!(page.contains(without_end), "shared/ringfence/src/lib.rs has another slice");
 }

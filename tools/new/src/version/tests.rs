@@ -25,7 +25,10 @@ fn stack(events: &str, versions: usize) -> TempDir {
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
     };
-    write("functions/rooms/src/lib.rs", "impl Context for Rooms {\n    type Log = Dcb;\n}\n");
+    write(
+        "functions/rooms/src/lib.rs",
+        "ringfence::context! {\n    pub Rooms, \"rooms\" on Dcb;\n}\n",
+    );
     write("functions/rooms/src/facts/booked.rs", events);
     write("functions/rooms/Cargo.toml", "[dependencies]\nringfence.workspace = true\n");
     let least = json!({ "roomId": "a" });
@@ -70,7 +73,7 @@ pub struct RoomBooked {
 }
 
 /// Makes a payload of version 2 from one of version 1.
-fn room_booked_1_to_2(data: ringfence_core::Fields) -> Result<ringfence_core::Fields, ringfence_core::FieldError> {
+fn room_booked_1_to_2(data: ringfence::Fields) -> Result<ringfence::Fields, ringfence::FieldError> {
     Ok(data)
 }
 
@@ -80,7 +83,7 @@ mod tests {
     fn room_booked_of_version_1_is_upcast() {
         let old = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
         let newest = serde_json::json!({ \"at\": 5000000000_i64, \"of\": [\"\\u{1}\"], \"roomId\": \"a\" });
-        assert_eq!(ringfence_core::kit::upcast::<super::RoomBooked>(1, old), newest);
+        assert_eq!(ringfence::kit::upcast::<super::RoomBooked>(1, old), newest);
     }
 }
 ";
