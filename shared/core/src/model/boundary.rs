@@ -1,7 +1,8 @@
 //! Names of boundaries: what an event is filed under, and what a fence counts.
 
-use std::{fmt, fmt::Write as _, str::FromStr, sync::Arc};
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
+use percent_encoding::{percent_decode_str, percent_encode_byte};
 use serde::{Deserialize, Serialize, de::Error as _};
 
 use crate::{Tag, limits::KEY_BYTES_MAX, model::tag::is_key};
@@ -178,9 +179,7 @@ pub fn escape(value: &str) -> String {
 fn push_escaped(id: &mut String, value: &str, separators: &[char]) {
     for c in value.chars() {
         if matches!(c, '%' | '#' | ':' | '/') || c.is_control() || separators.contains(&c) {
-            for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                write!(id, "%{byte:02X}").expect("writing to a String does not fail");
-            }
+            id.extend(c.encode_utf8(&mut [0; 4]).bytes().map(percent_encode_byte));
         } else {
             id.push(c);
         }
@@ -250,15 +249,9 @@ fn tag(key: &str, escaped: &str) -> Option<Tag> {
     if is_key(key) { Some(Tag::new(key.to_owned(), unescape(escaped)?)) } else { None }
 }
 
-/// The inverse of [`escape`]; `None` for a text that can't come from it.
+/// The inverse of [`escape`]; `None` if the bytes are no text.
 pub fn unescape(escaped: &str) -> Option<String> {
-    let mut parts = escaped.split('%');
-    let mut bytes = parts.next()?.as_bytes().to_vec();
-    for part in parts {
-        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
-        bytes.extend_from_slice(&part.as_bytes()[2..]);
-    }
-    String::from_utf8(bytes).ok()
+    percent_decode_str(escaped).decode_utf8().ok().map(Cow::into_owned)
 }
 
 #[cfg(test)]
