@@ -20,7 +20,6 @@ pub mod import;
 mod jobs;
 mod market;
 mod mutant;
-pub mod mutations;
 pub mod names;
 pub mod queries;
 mod reacting;
