@@ -26,7 +26,7 @@ pub(crate) async fn pass(stack: &RunningStack, minutes: u64) -> Result<()> {
         (LogKind::Documents, table("DOCUMENT_TABLE")?),
     ]);
     let views = table("VIEW_TABLE")?;
-    let client = client_of(&sdk_config_of(variables)?, None);
+    let client = client_of(&sdk_config_of(variables)?);
     let (deadlines, begin) = (Deadlines::of::<Shop>(), Instant::now());
     loop {
         let clock = Clock::running(Clock::system().now_ms() + minutes * 60_000);

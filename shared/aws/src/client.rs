@@ -77,12 +77,12 @@ impl LoadServiceConfig for Endpoints {
 /// # Errors
 /// As of [`sdk_config`].
 pub fn client_from_env() -> Result<Client, BundleError> {
-    Ok(client_of(&sdk_config()?, None))
+    Ok(client_of(&sdk_config()?))
 }
 
-/// The same of another configuration, for the DynamoDB at `endpoint`, if one is given.
+/// The same of another configuration.
 #[must_use]
-pub fn client_of(config: &SdkConfig, endpoint: Option<&str>) -> Client {
+pub fn client_of(config: &SdkConfig) -> Client {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(CONNECT_TIMEOUT)
         .read_timeout(READ_TIMEOUT)
@@ -91,10 +91,6 @@ pub fn client_of(config: &SdkConfig, endpoint: Option<&str>) -> Client {
     let config = aws_sdk_dynamodb::config::Builder::from(config)
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts);
-    let config = match endpoint {
-        Some(endpoint) => config.endpoint_url(endpoint),
-        None => config,
-    };
     Client::from_conf(config.build())
 }
 

@@ -178,8 +178,7 @@ impl<H: Handler> Lanes<H> {
                     }
                     false => Receipt { n: n + 1, ..under_way },
                 };
-                receipt =
-                    self.write(run, lane, Receipt { version: receipt.version, ..next }).await?;
+                receipt = self.write(run, lane, next).await?;
             }
         }
         Ok(())

@@ -22,7 +22,6 @@ pub mod import;
 mod jobs;
 mod market;
 mod mutant;
-pub mod mutations;
 pub mod names;
 pub mod picture;
 pub mod queries;

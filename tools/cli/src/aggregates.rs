@@ -12,10 +12,10 @@ use ringfence_aws::Clock;
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::DynamoEndpoint;
 
 /// Progress is shown each time this many events are done.
 const PROGRESS_EVENTS: u64 = 1_000;
@@ -33,13 +33,11 @@ pub(crate) struct Arguments {
     #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
     aggregate_table: String,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     Layout::Aggregates.check(&client, &arguments.aggregate_table).await?;
     let table = AggregateTable::new(client, &arguments.aggregate_table, Clock::system());
     let verified = Verified(table.verify(&show).await?);

@@ -81,16 +81,8 @@ impl Api {
             true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
             false => None,
         };
-        Self::of(url, signer, token.map(|token| format!("Bearer {token}")))
-    }
-
-    /// The API at a URL. Each request has this header `Authorization`, which `token-check` makes wrong on purpose.
-    pub(crate) fn open(url: &str, authorization: Option<String>) -> Result<Self> {
-        Self::of(url, None, authorization)
-    }
-
-    fn of(url: &str, signer: Option<Signer>, authorization: Option<String>) -> Result<Self> {
         let http = http(signer, is_far(url), ANSWER_BYTES_MAX)?;
+        let authorization = token.map(|token| format!("Bearer {token}"));
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http, authorization })
     }
 

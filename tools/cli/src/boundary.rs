@@ -20,9 +20,10 @@ use serde::{Serialize, Serializer};
 
 use crate::Lists;
 use crate::commands::CommandLines;
+use crate::machine::dynamo_client;
 use crate::out::{Output, write_line};
 use crate::place::tag;
-use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
+use crate::tables::{LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
 const CONFLICTS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
@@ -49,8 +50,6 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     commands: CommandLines,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }
@@ -271,8 +270,8 @@ async fn conflicts(
 }
 
 pub(crate) async fn boundary(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { names, limit, tables, commands, dynamo, output } = arguments;
-    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
+    let Arguments { names, limit, tables, commands, output } = arguments;
+    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
     let look = look(lists, &logs, commands, names, *limit).await?;
     Ok(output.end(&look, true))
 }

@@ -10,16 +10,15 @@ use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence_aws::Retry;
-use ringfence_template::{
-    StackTable, TableDefect, compare, legacy_table, properties_of, tables_of,
-};
+use ringfence_template::{StackTable, TableDefect, compare, properties_of, tables_of};
 use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::layout::{Layout, described};
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
-use crate::tables::{DynamoEndpoint, LogTables};
+use crate::tables::LogTables;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -39,45 +38,32 @@ pub(crate) struct Arguments {
     /// The table of the views.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
-    /// A table of one event store in Castore's older layout, which no stack uses.
-    #[arg(long, value_parser = name)]
-    legacy_table: Option<String>,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { logs, index_table, view_table, legacy_table: older, dynamo, output } =
-        arguments;
+    let Arguments { logs, index_table, view_table, output } = arguments;
     let names = [
         &logs.table,
         &logs.streams.aggregate_table,
         &logs.streams.document_table,
         index_table,
         view_table,
-        older,
     ];
     ensure!(
         names.iter().any(|name| name.is_some()),
         "no table is named: name some, such as with --table, or all with --stack"
     );
-    let client = dynamo.client().await?;
+    let client = dynamo_client().await?;
     let mut checked = Vec::new();
-    let layouts = [
-        Layout::Events,
-        Layout::Aggregates,
-        Layout::Documents,
-        Layout::Index,
-        Layout::Views,
-        Layout::AggregatesOfOneStore,
-    ];
-    let tables = tables_of(&lists.stack.catalog).into_iter().chain([legacy_table()]);
-    for ((table, layout), name) in tables.zip(layouts).zip(names) {
+    let layouts =
+        [Layout::Events, Layout::Aggregates, Layout::Documents, Layout::Index, Layout::Views];
+    let tables = tables_of(&lists.stack.catalog);
+    for ((table, layout), name) in tables.into_iter().zip(layouts).zip(names) {
         if let Some(name) = name {
             layout.check_known(&client, name).await?;
-            checked.push(Checked::of(&client, &table, layout, name).await?);
+            checked.push(Checked::of(&client, &table, name).await?);
         }
     }
     let is_well = checked.iter().all(|table| table.defects.is_empty());
@@ -88,14 +74,13 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
 struct Checked {
     id: &'static str,
     holds: &'static str,
-    layout: Layout,
     name: String,
     stream: Option<String>,
     defects: Vec<TableDefect>,
 }
 
 impl Checked {
-    async fn of(client: &Client, table: &StackTable, layout: Layout, name: &str) -> Result<Self> {
+    async fn of(client: &Client, table: &StackTable, name: &str) -> Result<Self> {
         let described = described(client, name).await?;
         let describe = || async {
             client.describe_time_to_live().table_name(name).send().await.map_err(Into::into)
@@ -115,7 +100,6 @@ impl Checked {
         Ok(Self {
             id: table.id,
             holds: table.holds,
-            layout,
             name: name.to_owned(),
             stream: described.latest_stream_arn.filter(|_| has_stream),
             defects: compare(&table.layout, &found),
@@ -124,9 +108,6 @@ impl Checked {
 
     /// The parameters with which a stack uses it.
     fn parameters(&self) -> Vec<(String, &str)> {
-        if self.layout == Layout::AggregatesOfOneStore {
-            return Vec::new();
-        }
         let stream = self.stream.iter().map(|arn| (format!("{}StreamArn", self.id), arn.as_str()));
         [(format!("{}Name", self.id), self.name.as_str())].into_iter().chain(stream).collect()
     }

@@ -9,9 +9,10 @@ use ringfence_feed::{Checkpoint, Checkpoints, Reader};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
-use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::tables::{IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(
@@ -53,13 +54,11 @@ struct Tables {
     index: IndexTable,
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
 }
 
 pub(crate) async fn show(arguments: &Show) -> Result<ExitCode> {
-    let Tables { index, views, dynamo } = &arguments.tables;
-    let client = dynamo.client().await?;
+    let Tables { index, views } = &arguments.tables;
+    let client = dynamo_client().await?;
     let checkpoints = Checkpoints::new(client.clone(), &views.view_table);
     let mut readers = match &arguments.reader {
         None => checkpoints.readers().await?,
@@ -122,7 +121,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
              to fold it again from the start: ringfence replay view {view}"
         );
     }
-    let client = tables.dynamo.client().await?;
+    let client = dynamo_client().await?;
     let checkpoints = Checkpoints::new(client.clone(), &tables.views.view_table);
     let to = checkpoint.checkpoint(&tables.index.index(client).await?).await?;
     let from = checkpoints.load(reader).await?;

@@ -14,10 +14,10 @@ use ringfence_document_log::{DocumentLog, DynamoStore, ItemError, StreamDefect, 
 use serde_json::{Value, json};
 
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::DynamoEndpoint;
 
 /// A stream that is written while it is read can look wrong. One that looks wrong this many times is wrong.
 const LOOKS: u32 = 3;
@@ -39,8 +39,6 @@ pub(crate) struct Arguments {
     #[arg(long, env = "DOCUMENT_TABLE", value_parser = name)]
     document_table: String,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
@@ -61,7 +59,7 @@ struct Report {
 }
 
 pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     Layout::Documents.check(&client, &arguments.document_table).await?;
     let store = DynamoStore::new(client, &arguments.document_table);
     let log = DocumentLog::new(store, Clock::system());

@@ -12,10 +12,10 @@ use ringfence_services::deadlines::{Sweep, Swept};
 use serde_json::json;
 
 use crate::Lists;
-use crate::machine::is_local;
+use crate::machine::{DYNAMO_ENDPOINT, dynamo_client, is_local};
 use crate::out::{Output, serialize_as, write_line};
 use crate::stats::since;
-use crate::tables::{DynamoEndpoint, LogTables, StackLogs, ViewTable};
+use crate::tables::{LogTables, StackLogs, ViewTable};
 
 /// Longer than a sweep of a stack on one machine takes.
 const TIME: Duration = Duration::from_secs(300);
@@ -37,8 +37,6 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// Sends what will be due in this time, such as 15m, 2h or 7d, as if it had passed.
     #[arg(long = "in", value_name = "TIME", value_parser = ahead)]
     ahead: Option<Duration>,
@@ -53,10 +51,10 @@ fn ahead(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { tables, views, dynamo, ahead, output } = arguments;
+    let Arguments { tables, views, ahead, output } = arguments;
     ensure!(
-        ahead.is_none() || is_local(dynamo.url()),
-        "--in is for a stack on this machine: name its DynamoDB with --endpoint-url or AWS_ENDPOINT_URL_DYNAMODB"
+        ahead.is_none() || std::env::var(DYNAMO_ENDPOINT).is_ok_and(|endpoint| is_local(&endpoint)),
+        "--in is for a stack on this machine: {DYNAMO_ENDPOINT} has to name its DynamoDB"
     );
     let clock = match ahead {
         None => Clock::system(),
@@ -65,7 +63,7 @@ pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode
             Clock::running(Clock::system().now_ms().saturating_add(ahead_ms))
         }
     };
-    let client = dynamo.client().await?;
+    let client = dynamo_client().await?;
     let logs = StackLogs { client: client.clone(), tables: tables.clone() };
     let tables = [LogKind::Dcb, LogKind::Aggregates, LogKind::Documents].into_iter();
     let tables = tables.filter_map(|log| Some((log, logs.table(log).ok()?.to_owned()))).collect();

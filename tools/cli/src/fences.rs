@@ -13,9 +13,10 @@ use ringfence_dcb_log::{DcbLog, DcbReport, Difference, FenceDefect, VerifyOption
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::tables::{DynamoEndpoint, EventTable};
+use crate::tables::EventTable;
 
 /// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
@@ -34,8 +35,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     table: EventTable,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
     /// Reads the table this many times, each time for a part of the boundaries. Saves memory.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -52,7 +51,7 @@ impl Arguments {
     }
 
     async fn log(&self, lists: &Lists) -> Result<DcbLog> {
-        let client = self.dynamo.client().await?;
+        let client = dynamo_client().await?;
         self.table.check(&client).await?;
         Ok(self.table.log(client, &lists.stack.catalog))
     }

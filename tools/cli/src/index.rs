@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::tables::{DynamoEndpoint, EventTable, IndexTable, StreamTables};
+use crate::tables::{EventTable, IndexTable, StreamTables};
 
 /// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
@@ -36,8 +37,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
@@ -46,7 +45,7 @@ type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
     async fn indexer(&self, catalog: &Catalog) -> Result<Indexer> {
-        let client = self.dynamo.client().await?;
+        let client = dynamo_client().await?;
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
         Layout::check_index(&client, &self.index.index_table).await?;

@@ -12,9 +12,10 @@ use ringfence_reactors::{ParkedLane, ReactorError, ReactorTable, Unpark};
 use ringfence_stack::Stack;
 use serde_json::{Value, json};
 
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
-use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::tables::{IndexTable, ViewTable};
 use crate::{Lists, remark};
 
 /// The names of what reads the index lane by lane: reactors and ordered automations.
@@ -39,13 +40,11 @@ fn ensure_reader(name: &str, lists: &Lists) -> Result<()> {
 struct Tables {
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
 }
 
 impl Tables {
     async fn table(&self) -> Result<ReactorTable> {
-        let client = self.dynamo.client().await?;
+        let client = dynamo_client().await?;
         Ok(ReactorTable::new(client, &self.views.view_table, Clock::system()))
     }
 }
@@ -205,7 +204,7 @@ pub(crate) async fn replay(arguments: &Replay, lists: &Lists) -> Result<ExitCode
             "--again repeats every effect: give the name of the reactor, {reactor}"
         );
     }
-    let index = index.index(tables.dynamo.client().await?).await?;
+    let index = index.index(dynamo_client().await?).await?;
     let from = from.checkpoint(&index).await?;
     tables.table().await?.send_back(reactor, from, again.is_some()).await?;
     remark!("the next run of {reactor} begins after checkpoint {from}, within a minute");

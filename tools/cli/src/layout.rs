@@ -36,7 +36,7 @@ impl Layout {
                 "the table of an aggregate log, which --aggregate-table names; see `ringfence aggregates verify`"
             }
             Self::AggregatesOfOneStore => {
-                "a table of Castore's older layout, which has one store a table and which --legacy-table names; see `ringfence import`"
+                "a table of Castore's older layout, which has one store a table; see `ringfence import`"
             }
             Self::Documents => {
                 "the table of a document log, which --document-table names; see `ringfence documents verify`"

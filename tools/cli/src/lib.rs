@@ -101,9 +101,6 @@ enum OfAll {
     Answer(answer::Arguments),
     /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
     Token(token::Arguments),
-    /// Sends good and bad tokens to a slice, and says whether the API lets in what API Gateway would. Status 0: it does,
-    /// 1: it does not, 2: error.
-    TokenCheck(token::Check),
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
@@ -283,7 +280,6 @@ impl OfAll {
             Self::Send(arguments) => send::send(arguments, &lists.stack).boxed_local(),
             Self::Answer(arguments) => answer::answer(arguments).boxed_local(),
             Self::Token(arguments) => ready(Ok(token::token(arguments))).boxed_local(),
-            Self::TokenCheck(arguments) => token::check(arguments, &lists.stack).boxed_local(),
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }

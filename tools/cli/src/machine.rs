@@ -4,9 +4,10 @@ use std::net::IpAddr;
 
 use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_dynamodb::Client;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
+use ringfence_aws::{CA_BUNDLE, Trust, client_of};
 use ringfence_aws::http::{Http, Signer};
-use ringfence_aws::{CA_BUNDLE, Trust};
 
 /// What the environment says for the clients of all services: Region, credentials, endpoints.
 ///
@@ -18,11 +19,20 @@ pub async fn sdk_config() -> Result<SdkConfig> {
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
 }
 
-/// Whether DynamoDB is on this machine: at this endpoint, or at that of the environment.
+/// A client of DynamoDB. Only the environment says where it is, as for every AWS tool.
+///
+/// # Errors
+/// As of [`trust`].
+pub async fn dynamo_client() -> Result<Client> {
+    Ok(client_of(&sdk_config().await?))
+}
+
+/// The variable with the endpoint of DynamoDB.
+pub(crate) const DYNAMO_ENDPOINT: &str = "AWS_ENDPOINT_URL_DYNAMODB";
+
+/// Whether this endpoint is on this machine.
 #[must_use]
-pub(crate) fn is_local(endpoint: Option<&str>) -> bool {
-    let of_environment = || std::env::var_os("AWS_ENDPOINT_URL_DYNAMODB")?.into_string().ok();
-    let endpoint = endpoint.map(str::to_owned).or_else(of_environment).unwrap_or_default();
+pub(crate) fn is_local(endpoint: &str) -> bool {
     let host = endpoint.parse::<http::Uri>().ok().and_then(|url| url.host().map(str::to_owned));
     host.is_some_and(|host| {
         let host = host.trim_matches(['[', ']']);
@@ -91,7 +101,7 @@ mod tests {
             ("http://localhost.example.com", false),
             ("", false),
         ] {
-            assert_eq!(is_local(Some(endpoint)), expected, "{endpoint}");
+            assert_eq!(is_local(endpoint), expected, "{endpoint}");
         }
     }
 

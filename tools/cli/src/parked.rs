@@ -11,8 +11,9 @@ use ringfence_core::visible;
 use ringfence_views::{Definition, Parked, Projector};
 use serde_json::{Value, json};
 
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
-use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::tables::{IndexTable, ViewTable};
 use crate::view::definition;
 use crate::{Lists, progress, remark};
 
@@ -22,13 +23,11 @@ struct Tables {
     index: IndexTable,
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
 }
 
 impl Tables {
     async fn projector(&self, lists: &Lists) -> Result<Projector> {
-        let client = self.dynamo.client().await?;
+        let client = dynamo_client().await?;
         let index = self.index.index(client.clone()).await?;
         let catalogs = lists.stack.catalogs.clone();
         Ok(Projector::new(client, index, &self.views.view_table, catalogs, Clock::system()))

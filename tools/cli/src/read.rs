@@ -27,11 +27,12 @@ use serde_json::json;
 use crate::Lists;
 use crate::boundary::partition_plan;
 use crate::line::of_event;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{Wanted, tag};
 use crate::progress;
 use crate::remark;
-use crate::tables::{DynamoEndpoint, LogTables, StackLogs, log_name};
+use crate::tables::{LogTables, StackLogs, log_name};
 use cost::Whole;
 
 /// Progress is shown each time this many events are printed.
@@ -72,8 +73,6 @@ pub(crate) struct Arguments {
     yes: bool,
     #[command(flatten)]
     tables: LogTables,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     #[command(flatten)]
     output: Output,
 }
@@ -151,8 +150,8 @@ impl Arguments {
 }
 
 pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { wanted, partition, tables, dynamo, .. } = arguments;
-    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
+    let Arguments { wanted, partition, tables, .. } = arguments;
+    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
     wanted.warn(&lists.stack);
     let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
     let partition = Partition::named(BoundaryId::stored(name.as_str()));

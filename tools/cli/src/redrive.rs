@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use ringfence_dynamo::client_of;
 use serde_json::{Value, json};
 
 use crate::Lists;
@@ -15,7 +16,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::remark;
 use crate::stack;
-use crate::tables::{DynamoEndpoint, LogTables};
+use crate::tables::LogTables;
 use crate::work::{Does, Fate, SENT, Tried, each};
 
 #[derive(Args)]
@@ -63,8 +64,6 @@ pub(crate) struct Arguments {
     /// The URL of the queue of commands, for commands that go there.
     #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = stack::name)]
     command_queue: Option<String>,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// Shows what is kept and why, and does nothing.
     #[arg(long)]
     dry_run: bool,
@@ -73,15 +72,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { queue, bucket, to, bus, tables, index_table, dynamo, dry_run, output, .. } =
-        arguments;
+    let Arguments { queue, bucket, to, bus, tables, index_table, dry_run, output, .. } = arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
         (Some(url), _) => LetterBox::queue(&config, url, Receive::Work),
         (None, Some(bucket)) => LetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
-    let client = dynamo.client_of(&config);
+    let client = client_of(&config);
     let does = Does::new(
         &config,
         client,

@@ -13,13 +13,14 @@ use ringfence_services::topic::{Topic, TopicEntry};
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::machine::sdk_config;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::remark;
 use crate::stack;
-use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::tables::{IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
 /// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
@@ -47,8 +48,6 @@ pub(crate) struct Arguments {
     index: IndexTable,
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// The bus.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: String,
@@ -98,7 +97,7 @@ struct Done {
 }
 
 pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     let index = arguments.index.index(client.clone()).await?;
     let checkpoints = Checkpoints::new(client, &arguments.views.view_table);
     let reader = format!("replay.{}", arguments.name);

@@ -1,47 +1,17 @@
 //! Flags that say where the logs, the index and the views are.
 
 use anyhow::{Context, Result};
-use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence_aggregate_log::AggregateTable;
-use ringfence_aws::{Clock, client_of};
 use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
+use ringfence_aws::Clock;
 use ringfence_feed::{Checkpoint, FeedError, Index, Logs};
 
 use crate::layout::Layout;
-use crate::machine::sdk_config;
 use crate::stack::name;
-
-/// Where DynamoDB is.
-#[derive(Args)]
-pub struct DynamoEndpoint {
-    /// The endpoint of DynamoDB, in place of that of AWS or of AWS_ENDPOINT_URL_DYNAMODB.
-    #[arg(long, value_name = "URL")]
-    endpoint_url: Option<String>,
-}
-
-impl DynamoEndpoint {
-    /// The endpoint, if the flag names one.
-    pub(crate) fn url(&self) -> Option<&str> {
-        self.endpoint_url.as_deref()
-    }
-
-    /// A client for it, with the Region and the credentials of the environment.
-    ///
-    /// # Errors
-    /// The certificates that it should trust can't be used.
-    pub async fn client(&self) -> Result<Client> {
-        Ok(self.client_of(&sdk_config().await?))
-    }
-
-    /// A client for it, with the Region and the credentials of a configuration.
-    pub fn client_of(&self, config: &SdkConfig) -> Client {
-        client_of(config, self.endpoint_url.as_deref())
-    }
-}
 
 /// The table of the DCB log.
 #[derive(Args)]

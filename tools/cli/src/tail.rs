@@ -13,11 +13,12 @@ use ringfence_feed::{Checkpoint, Checkpoints, Entry, Until};
 use crate::Lists;
 use crate::line::of_entry;
 use crate::lists::listed;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::{CheckpointName, Wanted};
 use crate::progress;
 use crate::stack::name;
-use crate::tables::{DynamoEndpoint, IndexTable};
+use crate::tables::IndexTable;
 
 /// Entries after which a named reader keeps its checkpoint, if more wait.
 const KEEP_ENTRIES: usize = 100;
@@ -35,8 +36,6 @@ pub(crate) struct Arguments {
     /// The table of the readers' checkpoints, for `--reader`.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     view_table: Option<String>,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
     from: CheckpointName,
@@ -86,7 +85,7 @@ impl Display for Done {
 }
 
 pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     let mut reader = match (&arguments.reader, &arguments.view_table) {
         (Some(name), Some(table)) => {
             let checkpoints = Checkpoints::new(client.clone(), table);

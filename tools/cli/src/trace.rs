@@ -1,4 +1,4 @@
-//! `ringfence trace`: what a correlation id has led to, as a tree with times, or as spans.
+//! `ringfence trace`: what a correlation id has led to, as a tree with times.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -8,14 +8,15 @@ use clap::Args;
 use futures::{StreamExt, TryStreamExt};
 use ringfence_core::rfc3339;
 use ringfence_feed::{Entry, Until};
-use ringfence_services::spans::{TraceSpan, document};
+use ringfence_services::spans::TraceSpan;
 use serde_json::{Value, json};
 
 use crate::flow::{Flow, FlowRow};
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
-use crate::tables::{DynamoEndpoint, IndexTable};
-use crate::{Lists, remark, say};
+use crate::tables::IndexTable;
+use crate::{Lists, remark};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -25,29 +26,23 @@ after --from: a gigabyte takes about 125,000 read units.
 
 Examples:
   ringfence trace walk-1
-  ringfence trace --stack ringfence-prod walk-1 --otlp > trace.json
-  curl http://127.0.0.1:4318/v1/traces -H 'content-type: application/json' -d @trace.json")]
+  ringfence trace --stack ringfence-prod walk-1 --json")]
 pub(crate) struct Arguments {
     /// The correlation id, as each event of the flow has it.
     #[arg(value_name = "CORRELATION-ID")]
     correlation_id: String,
     #[command(flatten)]
     index: IndexTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// Looks only at events after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: CheckpointName,
-    /// Prints the spans in the JSON of OTLP, as a collector takes them.
-    #[arg(long, conflicts_with = "json")]
-    otlp: bool,
     #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { correlation_id, index, dynamo, from, otlp, output } = arguments;
-    let index = index.index(dynamo.client().await?).await?;
+    let Arguments { correlation_id, index, from, output } = arguments;
+    let index = index.index(dynamo_client().await?).await?;
     let entries = index.read(from.checkpoint(&index).await?, Until::Present);
     let mut entries = entries.map(Entry::or_known);
     let mut of_flow = Vec::new();
@@ -63,10 +58,6 @@ pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
         .map(|Entry { checkpoint, event }| Entry { checkpoint, event: lists.shown(event) });
     let trace = Trace { correlation_id: correlation_id.clone(), flow: Flow::new(shown.collect()) };
     let is_known = !trace.flow.commands.is_empty();
-    if *otlp {
-        say!("{}", document(&trace.flow.spans()));
-        return Ok(if is_known { ExitCode::SUCCESS } else { ExitCode::FAILURE });
-    }
     Ok(output.end(&trace, is_known))
 }
 

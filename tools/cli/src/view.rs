@@ -12,10 +12,11 @@ use ringfence_views::{Definition, Generation, Projector, Step};
 use serde_json::json;
 
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as};
 use crate::progress;
 use crate::remark;
-use crate::tables::{DynamoEndpoint, IndexTable, ViewTable};
+use crate::tables::{IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -32,8 +33,6 @@ pub(crate) struct Arguments {
     index: IndexTable,
     #[command(flatten)]
     views: ViewTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// The view.
     view: String,
     /// Gives up the rows of an unfinished rebuild, and begins with the first event.
@@ -117,9 +116,9 @@ pub async fn run(
 }
 
 pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { index, views, dynamo, view, anew, output } = arguments;
+    let Arguments { index, views, view, anew, output } = arguments;
     let view = definition(view, lists)?;
-    let client = dynamo.client().await?;
+    let client = dynamo_client().await?;
     let index = index.index(client.clone()).await?;
     let end = index.end().await?;
     let catalogs = lists.stack.catalogs.clone();

@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::Client;
 use clap::builder::Resettable;
 use clap::{Args, Command, FromArgMatches};
 use futures::stream::BoxStream;
-use ringfence_aws::Clock;
+use ringfence_aws::{Clock, client_of};
 use ringfence_feed::{Checkpoints, Entry, Index};
 use ringfence_views::{DueReader, Projector, ViewReader};
 
@@ -20,7 +20,7 @@ use ringfence_cli::Lists;
 use ringfence_cli::api::{self, Api};
 use ringfence_cli::commands::CommandLines;
 use ringfence_cli::stack::{Named, Outputs, name};
-use ringfence_cli::tables::{DynamoEndpoint, IndexTable, LogTables, StackLogs};
+use ringfence_cli::tables::{IndexTable, LogTables, StackLogs};
 use ringfence_cli::work::Does;
 
 /// The latest troubles of a stack, the oldest first, and all later ones; for each watcher.
@@ -58,8 +58,6 @@ pub(crate) struct Flags {
     buckets: Vec<Named>,
     #[command(flatten)]
     pub(crate) commands: CommandLines,
-    #[command(flatten)]
-    pub(crate) dynamo: DynamoEndpoint,
     /// The URL of the HTTP API, to which commands are sent.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
@@ -132,7 +130,7 @@ impl Site {
         config: SdkConfig,
         may_write: bool,
     ) -> Self {
-        let client = flags.dynamo.client_of(&config);
+        let client = client_of(&config);
         Self {
             lists,
             config,

@@ -92,9 +92,6 @@ pub struct NewContext {
     /// The log that its events are on.
     #[arg(long, value_enum)]
     log: Log,
-    /// Writes although the git tree has changes that are not committed.
-    #[arg(long)]
-    allow_dirty: bool,
 }
 
 /// The command line that adds a slice.
@@ -112,9 +109,6 @@ pub struct NewSlice {
     /// The event, such as carts/CheckedOut, of the slice's own context.
     #[arg(long, value_name = "CONTEXT/EVENT", requires = "after")]
     of: Option<String>,
-    /// Writes although the git tree has changes that are not committed.
-    #[arg(long)]
-    allow_dirty: bool,
 }
 
 /// The command line that adds a view.
@@ -126,9 +120,6 @@ pub struct NewView {
     /// An event that it reads, such as rooms/RoomBooked.
     #[arg(long, value_name = "CONTEXT/EVENT")]
     on: String,
-    /// Writes although the git tree has changes that are not committed.
-    #[arg(long)]
-    allow_dirty: bool,
 }
 
 /// The command line that begins a version of an event.
@@ -137,9 +128,6 @@ pub struct NewVersion {
     /// The context and the type of events, such as ordering/OrderPlaced.
     #[arg(value_name = "CONTEXT/EVENT")]
     event: String,
-    /// Writes although the git tree has changes that are not committed.
-    #[arg(long)]
-    allow_dirty: bool,
 }
 
 /// The folder of the stack that the command is called in.
@@ -180,7 +168,7 @@ impl NewStack {
         let mut plan = Plan::new(folder.clone());
         stack::add(&mut plan, &name, source, *auth)?;
         let next = format!("Next, in {}: `cargo test` or `cargo local`.\n", found.display());
-        let written = write(plan, true, &next)?;
+        let written = write(plan, &next)?;
         Ok(match source.target()? {
             None => written,
             Some(target) => format!(
@@ -193,16 +181,16 @@ impl NewStack {
 
 impl NewContext {
     fn write(&self) -> Result<String> {
-        let Self { name, log, allow_dirty } = self;
+        let Self { name, log } = self;
         let mut plan = Plan::new(root()?);
         context::add(&mut plan, name, *log)?;
-        write(plan, *allow_dirty, &format!("Next: `cargo ringfence new-slice {name}/<slice>`.\n"))
+        write(plan, &format!("Next: `cargo ringfence new-slice {name}/<slice>`.\n"))
     }
 }
 
 impl NewSlice {
     fn write(&self) -> Result<String> {
-        let Self { slice, on, after, of, allow_dirty } = self;
+        let Self { slice, on, after, of } = self;
         let form = || format!("{slice} is not <context>/<slice>, such as orders/cancel-order");
         let (context, name) = slice.split_once('/').with_context(form)?;
         let mut plan = Plan::new(root()?);
@@ -217,13 +205,13 @@ impl NewSlice {
             "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \
              event to schemas/{context}.json.\n"
         );
-        write(plan, *allow_dirty, &next)
+        write(plan, &next)
     }
 }
 
 impl NewView {
     fn write(&self) -> Result<String> {
-        let Self { view, on, allow_dirty } = self;
+        let Self { view, on } = self;
         let form = || format!("{view} is not <context>/<view>, such as rooms/bookings");
         let (context, name) = view.split_once('/').with_context(form)?;
         let mut plan = Plan::new(root()?);
@@ -233,13 +221,13 @@ impl NewView {
             "Next: write its rows and their test in {file}, and run `UPDATE=1 cargo test`. It adds the view to \
              schemas/{context}.json.\n"
         );
-        write(plan, *allow_dirty, &next)
+        write(plan, &next)
     }
 }
 
 impl NewVersion {
     fn write(&self) -> Result<String> {
-        let Self { event, allow_dirty } = self;
+        let Self { event } = self;
         let form = || format!("{event} is not <context>/<Event>, such as ordering/OrderPlaced");
         let (context, name) = event.split_once('/').with_context(form)?;
         let mut plan = Plan::new(root()?);
@@ -248,14 +236,14 @@ impl NewVersion {
             "Next: change {name}, its upcast and the test in {file}, and run `cargo test`. Then `UPDATE=1 cargo test` \
              writes version {number} into {lock}.\n"
         );
-        write(plan, *allow_dirty, &next)
+        write(plan, &next)
     }
 }
 
 /// Writes the files of a plan. Returns lines that name them, and after an empty line what is next.
-fn write(plan: Plan, allow_dirty: bool, next: &str) -> Result<String> {
+fn write(plan: Plan, next: &str) -> Result<String> {
     let root = plan.root().to_owned();
-    let written = plan.write(allow_dirty)?;
+    let written = plan.write()?;
     settle_lock(&root);
     Ok(format!("{written}\n{next}"))
 }

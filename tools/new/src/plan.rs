@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 
 /// Files and their new contents.
 pub(crate) struct Plan {
@@ -105,14 +105,10 @@ impl Plan {
     /// Writes the files. Returns lines that name each.
     ///
     /// # Errors
-    /// When the git tree has changes that are not committed, unless `allow_dirty`, or when a file can't be written.
-    /// Then all files are as they were.
-    pub(crate) fn write(self, allow_dirty: bool) -> Result<String> {
+    /// A file can't be written. Then all files are as they were.
+    pub(crate) fn write(self) -> Result<String> {
         if self.files.is_empty() {
             return Ok("Everything is there already; nothing was changed.\n".to_owned());
-        }
-        if !allow_dirty {
-            check_clean(&self.root)?;
         }
         let mut before = Vec::new();
         for (path, text) in &self.files {
@@ -158,23 +154,6 @@ fn add_manifests(folder: &Path, found: &mut BTreeMap<PathBuf, String>) {
             add_manifests(&path, found);
         }
     }
-}
-
-/// A person sees what is written, and can take it back, only if everything else is committed.
-fn check_clean(root: &Path) -> Result<()> {
-    let mut git = Command::new("git");
-    // Cargo writes its lock file whenever it builds this command.
-    git.args(["status", "--porcelain", "--", ".", ":!Cargo.lock"]);
-    let status = git.current_dir(root).output();
-    // Without git, or outside of a repository, there is nothing to compare with.
-    let Some(status) = status.ok().filter(|status| status.status.success()) else { return Ok(()) };
-    let changes = String::from_utf8_lossy(&status.stdout).into_owned();
-    ensure!(
-        changes.is_empty(),
-        "the git tree has changes that are not committed:\n{changes}commit them first, so that `git diff` shows \
-         what this command writes, or add --allow-dirty; nothing was written"
-    );
-    Ok(())
 }
 
 /// The source as rustfmt writes it, if there is a rustfmt and it understands the source. A command changes some files

@@ -71,7 +71,7 @@ fn files(folder: &Path) -> BTreeMap<String, String> {
 fn run(folder: &Path, add: impl FnOnce(&mut Plan) -> Result<()>) -> Result<String> {
     let mut plan = Plan::new(folder.to_owned());
     add(&mut plan)?;
-    plan.write(true)
+    plan.write()
 }
 
 /// The template of a stack as this machine carries it out.
@@ -341,34 +341,6 @@ fn a_stack_in_a_workspace_is_added_to_and_takes_no_name_of_another() {
 }
 
 #[test]
-fn a_git_tree_with_changes_is_left_alone() {
-    let folder = new_stack();
-    let git = |arguments: &[&str]| {
-        let mut git = std::process::Command::new("git");
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"];
-        let ended = git.args(identity).args(arguments).current_dir(folder.path()).output().unwrap();
-        assert!(ended.status.success(), "{ended:?}");
-    };
-    git(&["init", "--quiet"]);
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "all"]);
-    let add = |allow_dirty| {
-        let mut plan = Plan::new(folder.path().to_owned());
-        context::add(&mut plan, "rooms", Log::Dcb).unwrap();
-        plan.write(allow_dirty)
-    };
-    fs::write(folder.path().join("note.txt"), "mine").unwrap();
-    let error = add(false).unwrap_err().to_string();
-    assert!(error.contains("note.txt") && error.contains("--allow-dirty"), "{error}");
-    assert!(!folder.path().join("functions/rooms").exists());
-    git(&["add", "."]);
-    git(&["commit", "--quiet", "--message", "note"]);
-    add(false).unwrap();
-    assert!(folder.path().join("functions/rooms/src/lib.rs").exists());
-    add(false).unwrap();
-}
-
-#[test]
 fn if_a_file_can_not_be_written_all_are_as_they_were() {
     let folder = new_stack();
     run(folder.path(), |plan| context::add(plan, "rooms", Log::Dcb)).unwrap();
@@ -378,7 +350,7 @@ fn if_a_file_can_not_be_written_all_are_as_they_were() {
     // A folder is in the place of the last file.
     plan.create("zz", "");
     fs::create_dir(folder.path().join("zz")).unwrap();
-    let error = plan.write(true).unwrap_err().to_string();
+    let error = plan.write().unwrap_err().to_string();
     assert!(error.contains("so nothing is written"), "{error}");
     assert_eq!(files(folder.path()), before);
     assert!(!folder.path().join("events/book-room").exists());

@@ -231,7 +231,7 @@ pub(crate) fn version_broken(
     }
     let chain: Vec<_> = (1..=*number).map(|from| format!("{from} = …")).collect();
     broken = broken.mend(format!(
-        "take a new version: `cargo ringfence new-version {context}/{name} --allow-dirty`, which writes"
+        "take a new version: `cargo ringfence new-version {context}/{name}`, which writes"
     ));
     broken = broken.mend(format!("    #[event(version = {})]", number + 1));
     broken = broken.mend(format!("    #[upcast({})]", chain.join(", ")));

@@ -263,7 +263,7 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
 }
 
 /// Panics unless the tables of the template are those that the catalog needs. Under `UPDATE=1` it writes their indexes
-/// before it looks, as `ringfence schema --fix` does.
+/// before it looks.
 pub(crate) fn check_tables(catalog: &Catalog) {
     let tables = tables_of(catalog);
     if mend::is_asked() {

@@ -68,7 +68,7 @@ async fn ask(shows: &[&[u8]], host: &str, bundle: Option<&str>) -> Result<u16, S
         (CA_BUNDLE, bundle.map(file).unwrap_or_default()),
     ];
     let variables: BTreeMap<_, _> = variables.map(|(name, value)| (name.to_owned(), value)).into();
-    let client = client_of(&sdk_config_of(variables).expect("a configuration"), None);
+    let client = client_of(&sdk_config_of(variables).expect("a configuration"));
     let error = client.describe_endpoints().send().await.expect_err("a refusal");
     match error.raw_response() {
         Some(answer) => Ok(answer.status().as_u16()),

@@ -1,12 +1,13 @@
 //! A lane whose event fails waits, and the others go on.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use futures::future::join;
-use ringfence_aws::wire::Fault;
+use futures::{TryStreamExt, future::join};
 use ringfence_core::BoundaryId;
-use ringfence_feed::Checkpoint;
+use ringfence_aws::wire::Fault;
+use ringfence_feed::{Checkpoint, Until};
 use ringfence_reactors::{Ended, Failed, PAUSES, ReactorError, Unpark};
 
 use tokio::time::sleep;
@@ -148,6 +149,50 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     assert_eq!(world.run_parking().await.unwrap().waiting, 1);
     world.wait(PAUSES[0]);
     assert_eq!(world.run_parking().await.unwrap().effects, 1);
+}
+
+/// A run that breaks off once it has sent a letter: it can't write the receipt that says so.
+async fn break_off_in_doubt(world: &World) {
+    world.wire.inject("PutItem", 1, Fault::error("AccessDeniedException"));
+    world.run_parking().await.unwrap_err();
+    // Its lease ends.
+    world.wait(PAUSES[2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_effect_in_doubt_happens_again_once_for_each_time_that_a_person_asks() {
+    let world = World::new(11);
+    world.publish([asked("a", 1), asked("a", 1)]).await;
+    for sent in 1..=2 {
+        break_off_in_doubt(&world).await;
+        let ran = world.run_parking().await.unwrap();
+        assert_eq!((ran.effects, ran.parked, world.far.count()), (0, 1, sent));
+        let parked = world.parked().await;
+        assert!(parked[0].cause.starts_with("effect 0 may have happened"), "{parked:?}");
+        ask(&world, &Unpark::Retry).await;
+    }
+    let ran = world.run_parking().await.unwrap();
+    assert_eq!((ran.effects, ran.parked, world.far.count()), (2, 0, 4));
+    assert_eq!(slots(&world, "orderId:a"), ["1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_done_of_an_event_that_is_passed_over_counts_for_no_other_one() {
+    for parks in [false, true] {
+        let world = World::new(12);
+        world.publish([asked("a", 2), asked("a", 2)]).await;
+        let run = async || if parks { world.run_parking().await } else { world.run().await };
+        // The first letter is sent; of the second one, no receipt can be written.
+        world.wire.inject("PutItem", 1, Fault::error("AccessDeniedException"));
+        run().await.unwrap_err();
+        world.wait(PAUSES[2]);
+        let entries = world.index.read(Checkpoint::START, Until::Present);
+        let first = pin!(entries).try_next().await.unwrap().unwrap();
+        world.table().send_back(NAME, first.checkpoint, false).await.unwrap();
+        let ran = run().await.unwrap();
+        assert_eq!((ran.effects, ran.parked), (2, 0), "parks: {parks}");
+        assert_eq!(slots(&world, "orderId:a").iter().filter(|slot| *slot == "2").count(), 2);
+    }
 }
 
 #[tokio::test(start_paused = true)]

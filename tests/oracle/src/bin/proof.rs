@@ -1,5 +1,5 @@
 //! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
-//! full. `cargo proof mutants` is another one: it breaks the code, and shows what the tests notice. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
+//! full. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
 //! writer more. Fewer are a shorter one: of the model half of the states, of contention three curves of seven.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
@@ -10,9 +10,7 @@ use std::{env, fs};
 
 use ringfence_local::programs::cargo;
 use ringfence_local::{PROOF, workspace_root};
-use ringfence_oracle::{
-    Schedule, contention, each, import, mutations, names, picture, queries, run,
-};
+use ringfence_oracle::{Schedule, contention, each, import, names, picture, queries, run};
 use ringfence_proof::environment::ENVIRONMENTS;
 use ringfence_proof::feed;
 use ringfence_proof::mutants::{MUTANTS, break_no_safety, hunt, section};
@@ -78,10 +76,6 @@ const PARTS: [Part; 15] = [
 
 fn main() -> ExitCode {
     let mut arguments: Vec<String> = env::args().skip(1).collect();
-    if arguments.first().is_some_and(|first| first == "mutants") {
-        let fine = report("mutants", || mutations::run(&arguments[1..]));
-        return if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-    }
     let named = arguments.first().is_some_and(|first| first.parse::<u64>().is_err());
     let part = named.then(|| arguments.remove(0));
     let numbers: Result<Vec<u64>, _> = arguments.iter().map(|number| number.parse()).collect();
@@ -89,7 +83,7 @@ fn main() -> ExitCode {
     let (Ok(numbers @ ([] | [_] | [_, _])), true) =
         (numbers.as_deref(), part.as_ref().is_none_or(known))
     else {
-        eprintln!("{USAGE}\n       {}", mutations::USAGE);
+        eprintln!("{USAGE}");
         return ExitCode::FAILURE;
     };
     let number = |n: usize, otherwise| numbers.get(n).copied().unwrap_or(otherwise);

@@ -2,7 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod claims;
-mod mutations;
 
 use ringfence_local::bound;
 use ringfence_oracle::{

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 
 use crate::Lists;
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::stack::name;
-use crate::tables::DynamoEndpoint;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -46,8 +46,6 @@ pub(crate) struct Arguments {
     #[arg(long, env = "AGGREGATE_TABLE", value_parser = name)]
     aggregate_table: String,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
@@ -58,7 +56,7 @@ fn time(text: &str) -> Result<String, &'static str> {
 
 pub(crate) async fn list(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { context, aggregate_table, .. } = arguments;
-    let (client, clock) = (arguments.dynamo.client().await?, Clock::system());
+    let (client, clock) = (dynamo_client().await?, Clock::system());
     let table = match Layout::of(&client, aggregate_table).await? {
         Layout::AggregatesOfOneStore => {
             AggregateTable::legacy(client, aggregate_table, context, clock)?

@@ -18,11 +18,12 @@ use serde_json::{Value, json};
 use super::{PROGRESS_STREAMS, STREAMS_AT_ONCE};
 use crate::Lists;
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
 use crate::stats::since;
-use crate::tables::{DynamoEndpoint, IndexTable};
+use crate::tables::IndexTable;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -54,14 +55,12 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
 pub(crate) async fn prune(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let origins = &context(&arguments.context, lists)?.origins;
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     Layout::Documents.check(&client, &arguments.document_table).await?;
     let index = arguments.index.index(client.clone()).await?;
     let clock = Clock::system();

@@ -10,9 +10,10 @@ use anyhow::Result;
 use clap::Args;
 use ringfence_stack::Stack;
 
+use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::send::{check, text};
-use crate::tables::{DynamoEndpoint, LogTables, StackLogs};
+use crate::tables::{LogTables, StackLogs};
 
 pub use explanation::{Explanation, Writing, Written};
 pub use print::counted;
@@ -42,8 +43,6 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     tables: LogTables,
     #[command(flatten)]
-    dynamo: DynamoEndpoint,
-    #[command(flatten)]
     output: Output,
 }
 
@@ -52,9 +51,9 @@ pub(crate) async fn explain(
     stack: &Stack,
     slices: &Slices,
 ) -> Result<ExitCode> {
-    let Arguments { slice, data, jwt_issuers, tables, dynamo, output } = arguments;
+    let Arguments { slice, data, jwt_issuers, tables, output } = arguments;
     check(slice, stack)?;
-    let logs = StackLogs { client: dynamo.client().await?, tables: tables.clone() };
+    let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
     let explanations = slices.explain(&logs, slice, &text(data)?, jwt_issuers).await?;
     for explanation in &explanations {
         output.show(explanation);

@@ -17,11 +17,12 @@ use ringfence_feed::{Checkpoint, Entry, Index, Until};
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::place::CheckpointName;
 use crate::progress;
 use crate::remark;
-use crate::tables::{DynamoEndpoint, IndexTable};
+use crate::tables::IndexTable;
 use folder::{Form, Segment, Subject, Written};
 use form::OpenSegment;
 
@@ -49,8 +50,6 @@ pub(crate) struct Arguments {
     folder: PathBuf,
     #[command(flatten)]
     index: IndexTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// A new export begins after this checkpoint: a number, `start` or `end`. Without it, at the start.
     #[arg(long, value_name = "CHECKPOINT")]
     from: Option<CheckpointName>,
@@ -75,13 +74,13 @@ struct Done {
 }
 
 pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { to, folder, index, dynamo, from, contexts, output } = arguments;
+    let Arguments { to, folder, index, from, contexts, output } = arguments;
     OpenSegment::ensure_built(*to)?;
     for name in contexts {
         lists.context(name)?;
     }
     let table = &index.index_table;
-    let index = index.index(dynamo.client().await?).await?;
+    let index = index.index(dynamo_client().await?).await?;
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts);
     // If the index can't be read, no folder is left behind.

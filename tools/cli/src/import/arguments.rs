@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use crate::out::Output;
 use crate::stack::name;
-use crate::tables::{DynamoEndpoint, LogTables};
+use crate::tables::LogTables;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -50,8 +50,6 @@ pub(crate) struct Arguments {
     /// The table of the index, for what goes there: propulsion-index.
     #[arg(long, env = "INDEX_TABLE", value_parser = name)]
     pub(super) index_table: Option<String>,
-    #[command(flatten)]
-    pub(super) dynamo: DynamoEndpoint,
     /// Says that the rules and the schedules of the stack are switched off, so that nothing acts on what is imported.
     #[arg(long, env = "RULES_ARE_OFF")]
     pub(super) rules_are_off: bool,

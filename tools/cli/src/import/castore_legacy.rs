@@ -15,6 +15,7 @@ use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
 use crate::line::check_slot;
+use crate::machine::dynamo_client;
 use crate::progress;
 use crate::recorded::Imports;
 
@@ -27,7 +28,7 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     let context = context.context("name the context whose events the table has: --context")?;
     let context = lists.context_on(context, LogKind::Aggregates)?;
     let table = arguments.tables.streams.aggregates()?;
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     Layout::Aggregates.check(&client, table).await?;
     Layout::AggregatesOfOneStore.check(&client, &arguments.source).await?;
     let clock = Clock::system();

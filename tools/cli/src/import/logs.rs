@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 use super::arguments::Arguments;
 use super::there::There;
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::tables::unnamed;
 
 /// What a partition has.
@@ -107,7 +108,7 @@ fn limits(tip: Option<&Batch>, metadata: &Metadata) -> TipLimits {
 impl<'a> Writable<'a> {
     /// The logs whose tables the command line names. A table of another kind is an error.
     pub(super) async fn of(arguments: &Arguments, lists: &'a Lists) -> Result<Self> {
-        let client = arguments.dynamo.client().await?;
+        let client = dynamo_client().await?;
         let tables = &arguments.tables;
         tables.streams.check(&client).await?;
         let catalog = &lists.stack.catalog;

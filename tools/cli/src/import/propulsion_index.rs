@@ -25,6 +25,7 @@ use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
 use crate::line::check_slot;
+use crate::machine::dynamo_client;
 use crate::progress;
 
 /// The partition that every index has.
@@ -65,7 +66,7 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     let (events, documents) = (tables.events()?, tables.streams.documents_table()?);
     let index = arguments.index_table.as_deref();
     let index = index.context("name the table of the index with --index-table or --stack")?;
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     events.check(&client).await?;
     Layout::Documents.check(&client, documents).await?;
     Layout::PropulsionIndex.check(&client, source).await?;

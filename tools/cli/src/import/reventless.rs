@@ -13,6 +13,7 @@ use super::arguments::Arguments;
 use super::report::{Report, check_readers};
 use crate::Lists;
 use crate::layout::Layout;
+use crate::machine::dynamo_client;
 use crate::progress;
 use crate::recorded::ForeignEvent;
 
@@ -93,7 +94,7 @@ fn ms(position: &str) -> Option<u64> {
 
 /// Copies the events into the DCB log.
 pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Report> {
-    let (client, table) = (arguments.dynamo.client().await?, arguments.tables.events()?);
+    let (client, table) = (dynamo_client().await?, arguments.tables.events()?);
     table.check(&client).await?;
     Layout::Reventless.check(&client, &arguments.source).await?;
     let clock = Clock::fixed(0);

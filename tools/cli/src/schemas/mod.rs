@@ -9,9 +9,10 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::Lists;
+use crate::machine::dynamo_client;
 use crate::out::Output;
 use crate::stack::name;
-use crate::tables::{DynamoEndpoint, index_of};
+use crate::tables::index_of;
 
 #[derive(Args)]
 #[command(after_help = "\
@@ -32,8 +33,6 @@ pub(crate) struct Arguments {
     /// The table of the index.
     #[arg(long, env = "INDEX_TABLE", value_parser = name)]
     index_table: Option<String>,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
     /// Decodes the newest events of each type, this many.
     #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..))]
     newest: Option<u64>,
@@ -45,14 +44,14 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { index_table, dynamo, newest, base, output } = arguments;
+    let Arguments { index_table, newest, base, output } = arguments;
     if let Some(base) = base {
         return base::check(base, lists, *output);
     }
     let index = index_table.as_ref().context(
         "name the index with --index-table, INDEX_TABLE or --stack, or a commit with --base",
     )?;
-    let index = index_of(dynamo.client().await?, index).await?;
+    let index = index_of(dynamo_client().await?, index).await?;
     let decoded = decode::decode(&index, lists, *newest).await?;
     Ok(output.end(&decoded, decoded.in_order()))
 }

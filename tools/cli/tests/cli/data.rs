@@ -151,7 +151,7 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
     assert!(dry.ends_with("26 events can be imported\n"), "{dry}");
     let endpoint = store_that_goes_away(other.dynamo.endpoint(), 2);
-    let error = other.error(&[&import(&path)[..], &["--endpoint-url", &endpoint]].concat());
+    let error = other.error_at(&endpoint, &import(&path));
     assert!(error.contains("; the same command goes on with it: importing "), "{error}");
     let (status, said) = other.json(&import(&path));
     let counts =

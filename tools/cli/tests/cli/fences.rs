@@ -68,8 +68,7 @@ async fn fences_are_verified_and_repaired() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_fails_ends_with_status_2() {
     let world = World::start().await;
-    // The flag counts more than the environment.
-    let said = world.error(&["verify", "--endpoint-url", "no endpoint"]);
+    let said = world.error_at("no endpoint", &["verify"]);
     let at_once =
         "error: describing table events: gave up after 1 attempts: the request was refused: ";
     assert!(said.starts_with(at_once), "{said}");

@@ -328,7 +328,7 @@ async fn an_import_that_was_broken_off_goes_on() {
     let world = world().await;
     put(&world, shop()).await;
     let endpoint = store_that_goes_away(world.dynamo.endpoint(), 3);
-    let said = world.error(&[&IMPORT[..], &["--endpoint-url", &endpoint]].concat());
+    let said = world.error_at(&endpoint, &IMPORT);
     let at = format!("error: broken off at {PACKED}, after 2 imported, 0 were there before: ");
     assert!(said.starts_with(&at), "{said}");
 

@@ -108,16 +108,6 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
     let said = world.run(&["tables", "check", "--aggregate-table", LEGACY]).1;
     let way = format!("ringfence import --from castore-legacy {LEGACY} --context STORE");
     assert!(said.contains(&way), "{said}");
-    let fits = format!("fits     {LEGACY}, of one event store, in Castore's older layout\n");
-    let check =
-        |table| ["tables", "check", "--aggregate-table", AGGREGATES, "--legacy-table", table];
-    let (status, said) = world.run(&check(LEGACY));
-    assert!(status == 0 && said.contains(&fits), "{said}");
-    let said = world.error(&check(AGGREGATES));
-    assert!(
-        said.contains("is the table of an aggregate log, which --aggregate-table names"),
-        "{said}"
-    );
     let said =
         world.error(&["import", "--from", "castore-legacy", AGGREGATES, "--context", "customers"]);
     assert!(said.contains("is the table of an aggregate log"), "{said}");

@@ -1,7 +1,7 @@
 //! `trace`.
 
 use ringfence_core::{Metadata, SequencedEvent};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::world::{World, demand};
 
@@ -58,14 +58,6 @@ async fn a_flow_is_traced_by_its_events_alone() {
     assert!(lines[1].ends_with(" ms  catalog/order-product for jwt:main:ada"), "{text}");
     assert!(lines[3].contains("   catalog/notice for jwt:main:ada, "), "{text}");
     assert!(lines[6].ends_with(" ms        ProductDemandRecorded productId:p4/1"), "{text}");
-
-    let (status, printed) = world.run(&["trace", "walk-1", "--otlp"]);
-    let otlp: Value = serde_json::from_str(&printed).unwrap();
-    let resources = otlp["resourceSpans"].as_array().unwrap();
-    let spans = resources.iter().flat_map(|it| it["scopeSpans"][0]["spans"].as_array().unwrap());
-    let ids: Vec<_> = spans.map(|span| span["spanId"].as_str().unwrap().to_owned()).collect();
-    let known = [1, 2, 0].map(|n| commands[n]["spanId"].as_str().unwrap().to_owned());
-    assert_eq!((status, ids), (0, known.to_vec()), "{printed}");
 
     let (status, text) = world.run(&["trace", "walk-2"]);
     assert_eq!(status, 1);

@@ -140,7 +140,14 @@ impl World {
 
     /// Runs a command that can't do its work, and returns its error.
     pub(crate) fn error(&self, arguments: &[&str]) -> String {
-        let Output { status, stderr, .. } = self.command(arguments).output().unwrap();
+        self.error_at(self.dynamo.endpoint(), arguments)
+    }
+
+    /// The same with another endpoint of DynamoDB.
+    pub(crate) fn error_at(&self, endpoint: &str, arguments: &[&str]) -> String {
+        let mut command = self.command(arguments);
+        command.env("AWS_ENDPOINT_URL_DYNAMODB", endpoint);
+        let Output { status, stderr, .. } = command.output().unwrap();
         let stderr = String::from_utf8(stderr).unwrap();
         assert_eq!(status.code(), Some(2), "{arguments:?}: {stderr}");
         stderr

@@ -86,7 +86,7 @@ fn a_new_stack_is_the_starter_under_its_own_name_and_can_be_added_to() {
         slice::add(&mut plan, "shop", name, begins).unwrap();
     }
     view::add(&mut plan, "shop", "orders", "shop/OrderTaken").unwrap();
-    assert_eq!(plan.write(true).unwrap(), "Everything is there already; nothing was changed.\n");
+    assert_eq!(plan.write().unwrap(), "Everything is there already; nothing was changed.\n");
     add_rooms(folder.path(), Log::Aggregate, "shop/OrderTaken");
     // Ringfence has a type of this name.
     run(folder.path(), |plan| context::add(plan, "members", Log::Dcb)).unwrap();

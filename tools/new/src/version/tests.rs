@@ -43,7 +43,7 @@ fn stack(events: &str, versions: usize) -> TempDir {
 fn run(folder: &Path, event: &str) -> Result<(Begun, String)> {
     let mut plan = Plan::new(folder.to_owned());
     let begun = add(&mut plan, "rooms", event)?;
-    Ok((begun, plan.write(true)?))
+    Ok((begun, plan.write()?))
 }
 
 /// The file of the events after the command, which is then run again.

@@ -12,10 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use ringfence_core::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
 use ringfence_aws::Clock;
+use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::tables::EventTable;
 use ringfence_cli::{remark, say};
-use ringfence_core::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
 use tokio::time::sleep;
 
 use super::cache::Cache;
@@ -166,7 +167,7 @@ async fn into_stack(
     let table = arguments.table.clone().context(
         "the project is of a stack: name its event table with --table or --stack, and where its events are",
     )?;
-    let (table, client) = (EventTable::named(table), arguments.source.dynamo.client().await?);
+    let (table, client) = (EventTable::named(table), dynamo_client().await?);
     table.check(&client).await?;
     let log = table.log_at(client, slices.catalog(), Clock::system());
     let (origin, mut tries) = (arguments.source.named().await?, 0);

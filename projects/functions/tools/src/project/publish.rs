@@ -9,14 +9,15 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use projects::{ProjectId, Projects};
-use ringfence_aws::Clock;
-use ringfence_cli::recorded::{ForeignEvent, Imports};
-use ringfence_cli::tables::{DynamoEndpoint, EventTable, IndexTable};
-use ringfence_cli::{Lists, say};
 use ringfence_core::{
     Access, BoundaryId, Consistency, Context as _, Envelope, EventLog, Name, NewEvent, Plan, Read,
     SequencedEvent,
 };
+use ringfence_aws::Clock;
+use ringfence_cli::machine::dynamo_client;
+use ringfence_cli::recorded::{ForeignEvent, Imports};
+use ringfence_cli::tables::{EventTable, IndexTable};
+use ringfence_cli::{Lists, say};
 use ringfence_feed::Index;
 
 use super::folder::Folder;
@@ -43,8 +44,6 @@ pub(crate) struct Publish {
     table: EventTable,
     #[command(flatten)]
     index: IndexTable,
-    #[command(flatten)]
-    dynamo: DynamoEndpoint,
 }
 
 pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> Result<ExitCode> {
@@ -61,7 +60,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
     })?;
     // At the end the file is replaced. What an append before has left torn is kept beside it.
     drop(folder.behind(&end)?);
-    let client = arguments.dynamo.client().await?;
+    let client = dynamo_client().await?;
     arguments.table.check(&client).await?;
     let clock = Clock::fixed(0);
     let log = arguments.table.log_at(client.clone(), &lists.stack.catalog, clock.clone());

@@ -12,8 +12,8 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use futures::StreamExt;
 use projects::ProjectId;
+use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::say;
-use ringfence_cli::tables::DynamoEndpoint;
 use ringfence_feed::{Checkpoint, Index, Until};
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +35,6 @@ pub(crate) struct Source {
     /// index.
     #[arg(long, env = "RINGFENCE_EXPORT", value_name = "WHERE")]
     export: Option<Export>,
-    #[command(flatten)]
-    pub(super) dynamo: DynamoEndpoint,
 }
 
 /// What events are copied from.
@@ -89,9 +87,7 @@ impl Source {
     pub(crate) async fn origin(&self) -> Result<Option<Origin<'_>>> {
         Ok(match (&self.export, &self.index_table) {
             (Some(export), _) => Some(Origin::Export(export)),
-            (None, Some(table)) => {
-                Some(Origin::Index(Index::new(self.dynamo.client().await?, table)))
-            }
+            (None, Some(table)) => Some(Origin::Index(Index::new(dynamo_client().await?, table))),
             (None, None) => None,
         })
     }
