@@ -6,8 +6,8 @@ use anyhow::Result;
 use aws_config::{BehaviorVersion, SdkConfig};
 use aws_sdk_dynamodb::Client;
 use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
-use ringfence_aws::{CA_BUNDLE, Trust, client_of};
 use ringfence_aws::http::{Http, Signer};
+use ringfence_aws::{CA_BUNDLE, Trust, client_of};
 
 /// What the environment says for the clients of all services: Region, credentials, endpoints.
 ///

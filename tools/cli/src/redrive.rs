@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use ringfence_dynamo::client_of;
+use ringfence_aws::client_of;
 use serde_json::{Value, json};
 
 use crate::Lists;

@@ -4,10 +4,10 @@ use anyhow::{Context, Result};
 use aws_sdk_dynamodb::Client;
 use clap::Args;
 use ringfence_aggregate_log::AggregateTable;
+use ringfence_aws::Clock;
 use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_aws::Clock;
 use ringfence_feed::{Checkpoint, FeedError, Index, Logs};
 
 use crate::layout::Layout;

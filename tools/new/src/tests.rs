@@ -151,7 +151,10 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
     let views = "    //! The read models.\n\n    pub mod open_rooms_each;\n    pub mod rooms_of_carts;\n}\n";
     assert!(rooms.contains(views), "{rooms}");
     let invoices = text("functions/invoices/src/lib.rs");
-    assert!(invoices.contains("    view views::orders_of_invoices::OrdersOfInvoices;"), "{invoices}");
+    assert!(
+        invoices.contains("    view views::orders_of_invoices::OrdersOfInvoices;"),
+        "{invoices}"
+    );
     let of_carts = text("functions/rooms/src/views/rooms_of_carts.rs");
     assert!(of_carts.contains("STREAMS: &'static [&'static str] = &[\"carts\"]"), "{of_carts}");
     assert!(

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::{TryStreamExt, future::join};
-use ringfence_core::BoundaryId;
 use ringfence_aws::wire::Fault;
+use ringfence_core::BoundaryId;
 use ringfence_feed::{Checkpoint, Until};
 use ringfence_reactors::{Ended, Failed, PAUSES, ReactorError, Unpark};
 

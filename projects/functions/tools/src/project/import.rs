@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use ringfence_core::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
 use ringfence_aws::Clock;
 use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::tables::EventTable;
 use ringfence_cli::{remark, say};
+use ringfence_core::{CommandContext, Envelope, Metadata, SequencedEvent, rfc3339};
 use tokio::time::sleep;
 
 use super::cache::Cache;

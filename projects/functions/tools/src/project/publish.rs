@@ -9,15 +9,15 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use futures::TryStreamExt;
 use projects::{ProjectId, Projects};
-use ringfence_core::{
-    Access, BoundaryId, Consistency, Context as _, Envelope, EventLog, Name, NewEvent, Plan, Read,
-    SequencedEvent,
-};
 use ringfence_aws::Clock;
 use ringfence_cli::machine::dynamo_client;
 use ringfence_cli::recorded::{ForeignEvent, Imports};
 use ringfence_cli::tables::{EventTable, IndexTable};
 use ringfence_cli::{Lists, say};
+use ringfence_core::{
+    Access, BoundaryId, Consistency, Context as _, Envelope, EventLog, Name, NewEvent, Plan, Read,
+    SequencedEvent,
+};
 use ringfence_feed::Index;
 
 use super::folder::Folder;
