@@ -53,7 +53,10 @@ fn ahead(text: &str) -> Result<Duration, String> {
 pub(crate) async fn due(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let Arguments { tables, views, ahead, output } = arguments;
     ensure!(
-        ahead.is_none() || std::env::var(DYNAMO_ENDPOINT).is_ok_and(|endpoint| is_local(&endpoint)),
+        ahead.is_none()
+            || std::env::var_os(DYNAMO_ENDPOINT)
+                .and_then(|endpoint| endpoint.into_string().ok())
+                .is_some_and(|endpoint| is_local(&endpoint)),
         "--in is for a stack on this machine: {DYNAMO_ENDPOINT} has to name its DynamoDB"
     );
     let clock = match ahead {
