@@ -1,7 +1,7 @@
 //! Event sourcing with dynamic consistency boundaries (DCB) on DynamoDB, as AWS Lambda functions.
 //!
-//! A **slice** is one use case: a command, the events that it reads, a fold and a decision. Here the limit counts all orders
-//! of a customer:
+//! A **slice** is one use case: a command, the events that its decision reads, a state that folds them, and the
+//! decision. Here each order is stored in its own partition, and the limit counts all orders of a customer:
 //!
 //! ```
 //! use std::collections::BTreeMap;
@@ -140,11 +140,11 @@
 //! ringfence::stack::check_cases_in_memory::<Ordering>();
 //! ```
 //!
-//! Its function is `fn main() -> ExitCode { ringfence::run::<OrderProduct>() }`.
+//! The slice as a Lambda function: `fn main() -> ExitCode { ringfence::run::<OrderProduct>() }`.
 //!
 //! # A view
 //!
-//! Rows that queries read: [`view`].
+//! A view folds events into rows, which are served over HTTP: [`view`].
 //!
 //! ```
 //! # use ringfence::prelude::*;
@@ -191,7 +191,7 @@
 //!
 //! # A reactor
 //!
-//! An effect outside of the stack, such as a mail: [`reactor`], and [`effect`] for what it sends.
+//! A reactor has an effect outside of the stack, such as a mail: [`reactor`]. [`effect`] has mails and webhooks.
 //!
 //! ```
 //! # use ringfence::prelude::*;
@@ -245,8 +245,9 @@
 //!
 //! # A due, and a stack
 //!
-//! A [`Due`] stands beside its slice and says when the slice's command is sent: its four functions say which rows an event
-//! touches, how a row changes, when it is due, and with which command. A [`stack`](mod@stack) lists contexts:
+//! A [`Due`] says when the command of its slice is sent. Like a view, it folds events into rows: its four functions say
+//! which rows an event touches, how a row changes, when it is due, and which command is sent then. A
+//! [`stack`](mod@stack) lists contexts:
 //!
 //! ```ignore
 //! ringfence::stack! {
@@ -256,8 +257,8 @@
 //! }
 //! ```
 //!
-//! [`kit`] has the cases, [`log`] the logs without slices, [`feed`] the index of all events, and [`function`] the ground of
-//! functions that are none of these.
+//! [`kit`] runs the cases, [`log`] has the logs without slices, [`feed`] the index of all events, and [`function`] the
+//! parts of functions that are none of these.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod declare;
@@ -310,7 +311,7 @@ pub mod stack {
 }
 
 pub mod feed {
-    //! The index: every event once, in the order of its partition.
+    //! The index: every event of the stack once. The events of a partition are in their order.
     pub use ringfence_feed::*;
 }
 
