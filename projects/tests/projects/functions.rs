@@ -98,18 +98,12 @@ impl World {
 
     async fn ready(&self, query: Value) -> Value {
         let request = json!({
+            "requestContext": { "http": { "method": "GET" } },
             "pathParameters": { "project": "shop" },
             "queryStringParameters": query,
         });
-        let now_ms = self.dynamo.clock.now_ms();
-        let answered = ready_work::answer(
-            &self.reader,
-            &request,
-            "request-1",
-            now_ms,
-            Duration::from_secs(10),
-        )
-        .await;
+        let (now_ms, time) = (self.dynamo.clock.now_ms(), Duration::from_secs(10));
+        let answered = ready_work::answer(&self.reader, request, "request-1", now_ms, time).await;
         assert_eq!((answered.outcome, &answered.cause), ("found", &None));
         serde_json::from_str(answered.answer["body"].as_str().unwrap()).unwrap()
     }

@@ -1,16 +1,12 @@
-//! JSON to attribute values and back, and the images of stream records. What DynamoDB would refuse, or store as something else, is
-//! refused ([`storable`]), with the path of the field, before any request.
+//! JSON to attribute values and back. What DynamoDB would refuse, or store as something else, is refused ([`storable`]),
+//! with the path of the field, before any request.
 
-use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use base64::prelude::{BASE64_STANDARD, Engine as _};
 use ringfence_core::{
     json::{Digits, kept_number, stored_number},
     storable,
 };
-use serde_json::{Map, Value};
-
-use crate::Item;
+use serde_json::Value;
 
 pub use ringfence_core::storable::{CodecError, LEVELS_MAX, ValueProblem};
 
@@ -74,46 +70,9 @@ fn number(text: &str) -> Result<Value, ValueProblem> {
     stored_number(text).ok_or_else(not_one)
 }
 
-/// The item that an image of a stream record shows. There each value is an object whose one field names the type,
-/// as `{"S": "text"}`.
-///
-/// # Errors
-/// It is not such JSON.
-pub fn item_of_image(image: &Value) -> Result<Item, CodecError> {
-    let problem = || ValueProblem::Conversion("it is not the typed JSON of an item".to_owned());
-    let item = image.as_object().and_then(typed_fields);
-    item.ok_or_else(|| CodecError { path: "NewImage".to_owned(), problem: problem() })
-}
-
-fn typed_fields(fields: &Map<String, Value>) -> Option<Item> {
-    let mut item = Item::with_capacity(fields.len());
-    for (name, value) in fields {
-        item.insert(name.clone(), typed(value)?);
-    }
-    Some(item)
-}
-
-fn typed(value: &Value) -> Option<AttributeValue> {
-    let text = |value: &Value| Some(value.as_str()?.to_owned());
-    let binary = |value: &Value| Some(Blob::new(BASE64_STANDARD.decode(value.as_str()?).ok()?));
-    let (name, value) = value.as_object()?.iter().next()?;
-    Some(match name.as_str() {
-        "NULL" => AttributeValue::Null(value.as_bool()?),
-        "BOOL" => AttributeValue::Bool(value.as_bool()?),
-        "N" => AttributeValue::N(text(value)?),
-        "S" => AttributeValue::S(text(value)?),
-        "B" => AttributeValue::B(binary(value)?),
-        "L" => AttributeValue::L(value.as_array()?.iter().map(typed).collect::<Option<_>>()?),
-        "M" => AttributeValue::M(typed_fields(value.as_object()?)?),
-        "NS" => AttributeValue::Ns(value.as_array()?.iter().map(text).collect::<Option<_>>()?),
-        "SS" => AttributeValue::Ss(value.as_array()?.iter().map(text).collect::<Option<_>>()?),
-        "BS" => AttributeValue::Bs(value.as_array()?.iter().map(binary).collect::<Option<_>>()?),
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use aws_sdk_dynamodb::primitives::Blob;
     use serde_json::json;
 
     use super::*;
@@ -178,20 +137,6 @@ mod tests {
             (&*error.path, error.problem),
             ("data.items[0].price", ValueProblem::Range(126))
         );
-    }
-
-    #[test]
-    fn an_image_shows_the_item_that_the_stream_wrote() {
-        let image = json!({
-            "text": { "S": "a" }, "number": { "N": "1.5" }, "yes": { "BOOL": true }, "none": { "NULL": true },
-            "bytes": { "B": "AQI=" }, "list": { "L": [{ "S": "a" }] }, "map": { "M": { "n": { "N": "1" } } },
-            "texts": { "SS": ["a"] }, "numbers": { "NS": ["1"] }, "binaries": { "BS": ["AQI="] },
-        });
-        let same: serde_dynamo::Item = serde_json::from_value(image.clone()).expect("an item");
-        assert_eq!(item_of_image(&image), Ok(same.into()));
-        for other in [json!("text"), json!({ "text": "a" }), json!({ "text": { "X": "a" } })] {
-            item_of_image(&other).expect_err("it is not an image");
-        }
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! An answer as HTTP.
 
-use serde_json::{Value, json};
+use aws_lambda_events::apigw::ApiGatewayV2httpResponse;
+use aws_lambda_events::http::HeaderValue;
+use aws_lambda_events::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use serde_json::Value;
 
 use crate::problem::Problem;
 
@@ -8,20 +11,18 @@ use crate::problem::Problem;
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The answer as an API Gateway response, payload format 2.0.
-pub fn http(answer: Result<Value, Problem>) -> Value {
+pub fn http(answer: Result<Value, Problem>) -> ApiGatewayV2httpResponse {
     let (status, content_type, body) = match answer {
         Ok(body) => (200, "application/json", body),
         Err(problem) => (problem.status, "application/problem+json", problem.document()),
     };
-    let mut headers = json!({ "content-type": content_type });
+    let mut response = ApiGatewayV2httpResponse::default();
+    response.status_code = status.into();
+    response.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     if matches!(status, 409 | 503) {
-        headers["retry-after"] = RETRY_AFTER_SECONDS.to_string().into();
+        response.headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS.into());
     }
-    json!({
-        "statusCode": status,
-        "headers": headers,
-        // A terminal shows its next output on a line of its own.
-        "body": format!("{body}\n"),
-        "isBase64Encoded": false,
-    })
+    // A terminal shows its next output on a line of its own.
+    response.body = Some(format!("{body}\n").into());
+    response
 }

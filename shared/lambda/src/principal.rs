@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use ringfence_core::{Principal, PrincipalKind, escape};
-use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 
@@ -55,63 +55,49 @@ fn is_url(issuer: &str) -> bool {
     issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
-/// Who sends a request, of the HTTP API's payload format 2.0. `None` if the API has no authorizer.
+/// Who sends a request of the HTTP API. `None` if the API has no authorizer.
 ///
 /// # Errors
 /// The API lets the request in, but the token or the signature names nobody, or its authorizer is of another kind, so that
 /// nobody can say which member of what it returns is the caller. An unknown caller must not be taken for one of an API
 /// without an authorizer, who may do and see everything.
-pub fn principal(request: &Value, issuers: &Issuers) -> Result<Option<Principal>, Problem> {
-    let context = &request["requestContext"];
-    let authorizer = &context["authorizer"];
-    let (found, lacks) = match (authorizer["jwt"]["claims"].as_object(), &authorizer["iam"]) {
-        (Some(claims), _) => {
+pub fn principal(
+    request: &ApiGatewayV2httpRequest,
+    issuers: &Issuers,
+) -> Result<Option<Principal>, Problem> {
+    let context = &request.request_context;
+    let Some(authorizer) = &context.authorizer else { return Ok(None) };
+    let (found, lacks) = match (&authorizer.jwt, &authorizer.iam) {
+        (Some(jwt), _) => {
             let lacks = "the token has no issuer that is a URL, or neither sub nor client_id";
-            (of_claims(claims, issuers), lacks)
+            (of_claims(&jwt.claims, issuers), lacks)
         }
-        (None, Value::Null) => {
-            match authorizer.as_object().is_some_and(|other| !other.is_empty()) {
-                true => (None, "the API has an authorizer of another kind than JWT and IAM"),
-                false => return Ok(None),
-            }
-        }
-        (None, iam) => {
-            let arn = iam["userArn"].as_str();
-            let found = arn.and_then(|arn| of_arn(arn, context["accountId"].as_str()));
+        (None, Some(iam)) => {
+            let own_account = context.account_id.as_deref();
+            let found = iam.user_arn.as_deref().and_then(|arn| of_arn(arn, own_account));
             (found, "the signature has no ARN")
         }
+        (None, None) => (None, "the API has an authorizer of another kind than JWT and IAM"),
     };
     let nobody = || Problem::malformed("Authorization", format_args!("names nobody: {lacks}"));
     found.ok_or_else(nobody).map(Some)
 }
 
-/// A claim as API Gateway has it: a list is `[a b]`. What stands in for it may leave claims as they are in the token.
-fn in_text(claim: &Value) -> String {
-    match claim {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        Value::Array(all) => format!("[{}]", all.iter().map(in_text).collect::<Vec<_>>().join(" ")),
-        other => other.to_string(),
-    }
-}
-
 /// Of a token, its issuer, subject and scopes count, and no other claim.
-fn of_claims(claims: &Map<String, Value>, issuers: &Issuers) -> Option<Principal> {
-    let claim = |name| claims.get(name).map(in_text).filter(|text| !text.is_empty());
+fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Principal> {
+    let claim = |name| claims.get(name).filter(|text| !text.is_empty());
     // Of one that is no URL the name could be the alias of another one.
-    let issuer = issuers.name(&claim("iss").filter(|issuer| is_url(issuer))?);
+    let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
     // A program that has a token of its own may have no subject. Its id is not taken for that of a subject. A subject that
     // is empty is no program.
-    let has_subject = claims.get("sub").is_some_and(|subject| !subject.is_null());
-    let (kind, id) = match has_subject {
+    let (kind, id) = match claims.contains_key("sub") {
         true => (PrincipalKind::Jwt, claim("sub")?),
         false => (PrincipalKind::Client, claim("client_id")?),
     };
     // API Gateway takes the scopes of both claims, and writes a list as `[a b]`.
-    let scopes = ["scope", "scp"].map(claim);
     let words = |text| str::trim_start_matches(text, '[').trim_end_matches(']').split_whitespace();
-    let scopes = scopes.iter().flatten().flat_map(|text| words(text));
-    Some(Principal::new(kind, Some(&issuer), id).with_scopes(scopes))
+    let scopes = ["scope", "scp"].into_iter().filter_map(claim).flat_map(|text| words(text));
+    Some(Principal::new(kind, Some(&issuer), id.clone()).with_scopes(scopes))
 }
 
 /// Of an ARN, the account counts if it is not the API's. Neither the path nor the session does: the names of users and
@@ -136,13 +122,19 @@ fn of_arn(arn: &str, own_account: Option<&str>) -> Option<Principal> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
 
     #[test]
     fn a_token_without_a_subject_is_of_its_program_and_an_empty_subject_is_nobody() {
         let of = |subject: Value| {
-            let claims = serde_json::json!({ "iss": "https://id.example.com/", "sub": subject, "client_id": "till" });
-            of_claims(claims.as_object().unwrap(), &Issuers::default())
+            let claims =
+                json!({ "iss": "https://id.example.com/", "sub": subject, "client_id": "till" });
+            let authorizer = json!({ "jwt": { "claims": claims } });
+            let context = json!({ "http": { "method": "GET" }, "authorizer": authorizer });
+            let request = crate::request(json!({ "requestContext": context })).unwrap();
+            principal(&request, &Issuers::default()).ok().flatten()
         };
         assert_eq!(of("ada".into()).unwrap().kind, PrincipalKind::Jwt);
         assert_eq!(of(Value::Null).unwrap().kind, PrincipalKind::Client);

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use ringfence_aws::{CodecError, item_of_image};
 use ringfence_core::{Context, Current, CurrentError, Reads, SequencedEvent};
-use ringfence_feed::{EntryError, events_of_image};
+use ringfence_feed::{EntryError, RecordError, events_of_image, new_image};
 use serde_json::Value;
 
 use crate::Stack;
@@ -23,8 +22,8 @@ pub struct Images<T> {
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
     /// It is not a record of a table's stream.
-    #[error("not a stream record")]
-    Record(#[source] CodecError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] EntryError),
@@ -80,9 +79,7 @@ impl<T> Images<T> {
     /// the events of one append. An event that can't be read fails alone. A record without an image of an event has none.
     #[must_use]
     pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImagesError>> {
-        let Some(image) = record.pointer("/dynamodb/NewImage") else { return Vec::new() };
-        let image = item_of_image(image).map_err(ImagesError::Record);
-        match image.and_then(|image| Ok(events_of_image(image)?)) {
+        match events_of(record) {
             Ok(events) => {
                 let events = events.into_iter();
                 events.filter_map(|event| self.event(event).transpose()).collect()
@@ -116,4 +113,11 @@ impl<T> Images<T> {
             }
         }
     }
+}
+
+fn events_of(record: &Value) -> Result<Vec<Result<SequencedEvent, EntryError>>, ImagesError> {
+    Ok(match new_image(record)? {
+        Some(image) => events_of_image(image)?,
+        None => Vec::new(),
+    })
 }

@@ -139,7 +139,8 @@ fn records_of_the_tables_streams_are_read_context_by_context() {
         .of::<Payments, _>(|OfPayments::StayPaid { stay_id, cents }| {
             format!("{cents} cents for {stay_id}")
         });
-    let record = |image: Value| json!({ "dynamodb": { "NewImage": image } });
+    let of_change = |change: Value| json!({ "eventID": "1", "eventName": "INSERT", "awsRegion": "eu-central-1", "dynamodb": change });
+    let record = |image: Value| of_change(json!({ "NewImage": image, "SizeBytes": 1 }));
     let moved = |context: &str| {
         record(json!({
             "id": { "S": "roomId:1" }, "position": { "N": "1" }, "event": { "S": "GuestMoved" },
@@ -176,7 +177,7 @@ fn records_of_the_tables_streams_are_read_context_by_context() {
     // Nothing is made of other contexts, nor of what shows no event.
     let of_moves = stack().images::<String>().of::<Moves, _>(|_: OfMoves| String::new());
     assert!(made(&of_moves, paid("payments", nine())).is_empty());
-    assert!(made(&images, json!({ "dynamodb": { "Keys": {} } })).is_empty());
+    assert!(made(&images, of_change(json!({ "Keys": {}, "SizeBytes": 1 }))).is_empty());
     let broken = made(&images, record(json!({ "aggregateId": 7 })));
     assert!(broken[0].starts_with("not a stream record: "), "{broken:?}");
 }

@@ -13,7 +13,7 @@ use ringfence_document_log::{Direction, StreamName, TimelineEvent};
 use ringfence_feed::{Indexer, Partition};
 use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kept::{Kept, LetterBox};
 use crate::letter::{History, Letter, Stored, Whose, Work};
@@ -175,8 +175,7 @@ impl Does {
             }
             Work::PublishStored(Stored::Item { log, key }) => {
                 let image = self.item(log, key).await?;
-                let record = json!({ "dynamodb": { "NewImage": image } });
-                self.publish(entries(&record)).await
+                self.publish(TopicEntry::of_image(image, &self.catalog)).await
             }
             Work::PublishStored(Stored::Span { stream, events }) => {
                 self.publish(self.span(&stream, events).await?).await
@@ -221,7 +220,7 @@ impl Does {
     }
 
     /// The image of the event with this key.
-    async fn item(&self, log: LogKind, key: Value) -> Result<Value> {
+    async fn item(&self, log: LogKind, key: Value) -> Result<Item> {
         let table = match log {
             LogKind::Dcb => self.tables.table.as_ref(),
             LogKind::Aggregates => self.tables.streams.aggregate_table.as_ref(),
@@ -236,8 +235,7 @@ impl Does {
         let found = Retry::default().run(|| table.get(item.clone(), true)).await;
         let found = found.context("reading the event")?;
         let table = table.name();
-        let found = found.with_context(|| format!("{table} has no event {key}"))?;
-        Ok(serde_json::to_value(serde_dynamo::Item::from(found))?)
+        found.with_context(|| format!("{table} has no event {key}"))
     }
 
     /// The entries of events of a document.
@@ -267,6 +265,7 @@ mod tests {
     use std::sync::Arc;
 
     use ringfence_aws::wire::Wire;
+    use serde_json::json;
 
     use super::*;
     use crate::tables::StreamTables;
@@ -293,7 +292,8 @@ mod tests {
         let config = SdkConfig::builder().build();
         let catalog = Catalog::compose([]).unwrap();
         let does = Does::new(&config, client, &catalog, &tables, None, None, None).unwrap();
-        assert_eq!(does.item(LogKind::Dcb, item.clone()).await.unwrap(), item);
+        let found = does.item(LogKind::Dcb, item.clone()).await.unwrap();
+        assert_eq!(json!(serde_dynamo::Item::from(found)), item);
         let stream = StreamName::new("carts", "c1").unwrap();
         let _ = does.span(&stream, 0..1).await;
         let asked: Vec<_> = wire.take().into_iter().map(|asked| asked.operation).collect();

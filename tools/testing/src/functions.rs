@@ -4,6 +4,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
+use aws_lambda_events::cloudwatch_logs::LogsEvent;
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_lambda_events::{dynamodb, sqs::SqsEvent};
 use ringfence_core::kit::{assert_same, fail};
 use ringfence_core::{Catalog, Cause, Lane, LogKind, json};
 use ringfence_local::stack_root;
@@ -11,6 +15,8 @@ use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
 use ringfence_template::tables_of;
 use ringfence_template::template::{differences as table_differences, with_indexes};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::lanes::{
     IN_ORDER, RING, a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm, has_lanes, has_ordered,
@@ -58,7 +64,7 @@ pub fn check_functions<M: Members>() {
     every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
     every_route_has_the_scopes_of_its_slice_or_views(&stack);
     the_template_sets_the_variables_that_functions_read::<M>(&stack, &model);
-    every_function_has_sample_payloads_that_parse(&stack, &model);
+    every_function_has_samples_that_the_types_of_its_events_read(&stack, &model);
     let template = template(&stack_root());
     the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(&stack, &template);
     a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(&stack, &model, &template);
@@ -223,7 +229,7 @@ pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
     found.filter_map(name).filter(|name| !name.starts_with('.')).collect()
 }
 
-fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
+fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, model: &Model) {
     let events = stack_root().join("events");
     let lacking = |name: &String| {
         format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
@@ -254,11 +260,27 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
             let shown = format!("events/{function}/{name}");
             let text = fs::read_to_string(&sample).unwrap_or_else(|e| fail(&shown, e));
             let json = json::read(&text, json::LEVELS_MAX).unwrap_or_else(|e| fail(&shown, e));
+            read_event(&json).unwrap_or_else(|e| fail(&shown, e));
             if name == "http.json" && path.is_some() {
                 let found = &json["requestContext"]["http"]["path"];
                 assert_same(format!("{shown}: requestContext.http.path"), &path, found);
             }
         }
+    }
+}
+
+/// Reads a sample by the type of its event. The payload of a direct caller is no event of AWS.
+fn read_event(sample: &Value) -> serde_json::Result<()> {
+    let has = |member: &str| sample.get(member).is_some();
+    match () {
+        () if has("requestContext") => ApiGatewayV2httpRequest::deserialize(sample).map(drop),
+        () if has("detail-type") => EventBridgeEvent::<Value>::deserialize(sample).map(drop),
+        () if has("awslogs") => LogsEvent::deserialize(sample).map(drop),
+        () if sample["Records"][0]["eventSource"] == "aws:sqs" => {
+            SqsEvent::deserialize(sample).map(drop)
+        }
+        () if has("Records") => dynamodb::Event::deserialize(sample).map(drop),
+        () => Ok(()),
     }
 }
 
@@ -281,12 +303,27 @@ pub(crate) fn check_tables(catalog: &Catalog) {
 
 #[cfg(test)]
 mod tests {
-    use super::{check_once, is_name};
+    use serde_json::json;
+
+    use super::{check_once, is_name, read_event};
 
     #[test]
     #[should_panic(expected = "another name: orders")]
     fn a_name_that_stands_there_twice_is_named() {
         check_once("names are unique", &["orders", "carts", "orders"]);
+    }
+
+    #[test]
+    fn a_sample_that_is_no_event_of_its_kind_is_found() {
+        for sample in [
+            json!({ "requestContext": { "http": {} } }),
+            json!({ "detail-type": "Scheduled Event", "detail": {} }),
+            json!({ "awslogs": { "data": "" } }),
+            json!({ "Records": [{ "eventSource": "aws:sqs", "body": {} }] }),
+            json!({ "Records": [{ "eventSource": "aws:dynamodb", "dynamodb": {} }] }),
+        ] {
+            assert!(read_event(&sample).is_err(), "{sample}");
+        }
     }
 
     #[test]

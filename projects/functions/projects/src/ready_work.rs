@@ -9,7 +9,7 @@ use std::time::Duration;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence::aws::Clock;
 use ringfence::feed::Index;
-use ringfence::function::{Call, Problem, Service, Variables, chain, http};
+use ringfence::function::{Call, Problem, Service, Variables, chain, http, query, request};
 use ringfence::stack::Function;
 use ringfence::view::query_views::{Answered, failed, found, within};
 use ringfence::view::{
@@ -48,9 +48,9 @@ impl Service for ReadyWork {
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
-        let Call { payload, request_id, time, .. } = &call;
-        let started_ms = self.clock.now_ms();
-        let answered = answer(&self.reader, payload, request_id, started_ms, *time).await;
+        let (payload, started_ms) = (call.payload.clone(), self.clock.now_ms());
+        let id = &call.request_id;
+        let answered = answer(&self.reader, payload, id, started_ms, call.time).await;
         println!("{}", answered.line(&call, started_ms, self.clock.now_ms()));
         Ok(answered.answer)
     }
@@ -70,13 +70,13 @@ pub fn views() -> [Definition; 2] {
 /// Answers an HTTP request (payload format 2.0) at this time, in milliseconds since 1970. It reads for at most `time`.
 pub async fn answer(
     reader: &ViewReader,
-    request: &Value,
+    payload: Value,
     request_id: &str,
     now_ms: u64,
     time: Duration,
 ) -> Answered {
     let mut cause = None;
-    let answer = match ask(request) {
+    let answer = match ask(payload) {
         Err(problem) => Err(problem),
         Ok((project, limit)) => {
             let read = within(time, read(reader, &project, limit, now_ms)).await;
@@ -88,24 +88,23 @@ pub async fn answer(
     };
     let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
     let view = Some(ProjectFeatures::NAME.to_owned());
-    Answered { answer: http(answer), is_http: true, view, outcome, cause }
+    Answered { answer: json!(http(answer)), is_http: true, view, outcome, cause }
 }
 
 /// The project, and how many edges are wanted at most.
-fn ask(request: &Value) -> Result<(ProjectId, usize), Problem> {
-    let project = request["pathParameters"]["project"].as_str().unwrap_or_default();
+fn ask(payload: Value) -> Result<(ProjectId, usize), Problem> {
+    let request = request(payload)?;
+    let project = request.path_parameters.get("project").map_or("", String::as_str);
     let project = project.parse().map_err(|error| Problem::malformed("project", error))?;
-    let query = request["queryStringParameters"].as_object();
     let mut limit = usize::from(LIST_DEFAULT);
-    for (name, value) in query.into_iter().flatten() {
-        let number = value.as_str().and_then(|text| text.parse().ok());
-        limit = match (name.as_str(), number) {
+    for (name, value) in query(&request) {
+        limit = match (&*name, value.parse().ok()) {
             ("limit", Some(number)) if (1..=LIST_MAX.into()).contains(&number) => number,
             ("limit", _) => {
-                let most = format!("must be a whole number from 1 to {LIST_MAX}, is {value}");
+                let most = format!("must be a whole number from 1 to {LIST_MAX}, is {value:?}");
                 return Err(Problem::malformed("limit", most));
             }
-            _ => return Err(Problem::malformed(name, "is unknown; the list takes limit")),
+            _ => return Err(Problem::malformed(&name, "is unknown; the list takes limit")),
         };
     }
     Ok((project, limit))
@@ -180,15 +179,19 @@ fn row<R: serde::de::DeserializeOwned>(content: Content) -> Option<R> {
 fn a_refusal_names_the_field_and_its_limit() {
     let request = |project: &str, query: Value| {
         let path = json!({ "project": project });
-        json!({ "pathParameters": path, "queryStringParameters": query })
+        json!({
+            "requestContext": { "http": { "method": "GET" } },
+            "pathParameters": path,
+            "queryStringParameters": query,
+        })
     };
     let refused = |project, query, detail: &str| {
-        let problem = ask(&request(project, query)).expect_err("it is refused").document();
+        let problem = ask(request(project, query)).expect_err("it is refused").document();
         assert!(problem["detail"].as_str().is_some_and(|it| it.starts_with(detail)), "{problem}");
     };
-    assert_eq!(ask(&request("shop", Value::Null)).map(|(_, limit)| limit), Ok(25));
-    assert_eq!(ask(&request("shop", json!({ "limit": "100" }))).map(|(_, limit)| limit), Ok(100));
-    for limit in ["0", "101", "many", ""] {
+    assert_eq!(ask(request("shop", Value::Null)).map(|(_, limit)| limit), Ok(25));
+    assert_eq!(ask(request("shop", json!({ "limit": "100" }))).map(|(_, limit)| limit), Ok(100));
+    for limit in ["0", "101", "1,2", "many", ""] {
         let expected = format!("limit: must be a whole number from 1 to 100, is \"{limit}\"");
         refused("shop", json!({ "limit": limit }), &expected);
     }

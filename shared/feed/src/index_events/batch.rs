@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
-use ringfence_aws::{Item, Retry, item_of_image};
+use ringfence_aws::{Item, Retry};
 use ringfence_lambda::{Letters, Links, chain, letter, sequence_number};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use crate::entry::event_of;
 use crate::indexer::{Indexed, Indexer};
 use crate::partition::{Doorbell, Partition};
+use crate::record::new_image;
 
 /// Why a letter was never sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";
@@ -103,7 +104,7 @@ impl<'r> Batch<'r> {
         let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
         let mut batch = Self { records, due, letters, report: IndexingReport::default() };
         for (record, json) in records.iter().enumerate() {
-            match doorbell(&json["dynamodb"]) {
+            match doorbell(json) {
                 Ok(None) => {}
                 Ok(Some(Doorbell { partition, events })) => {
                     let due = Due { record, events: BTreeMap::new(), cause: String::new() };
@@ -190,9 +191,9 @@ fn links<'i>(items: impl Iterator<Item = &'i Item>) -> Links {
 }
 
 /// The partition that has something new, with what is new; `None` for a record of anything but new events.
-fn doorbell(change: &Value) -> Result<Option<Doorbell>, String> {
-    let Some(image) = change.get("NewImage") else { return Ok(None) };
-    let image = item_of_image(image).map_err(|error| chain(&error))?;
+fn doorbell(record: &Value) -> Result<Option<Doorbell>, String> {
+    let image = new_image(record).map_err(|error| chain(&error))?;
+    let Some(image) = image else { return Ok(None) };
     Doorbell::of_image(image).map_err(|error| chain(&error))
 }
 

@@ -340,7 +340,7 @@ enum Caller {
 impl Caller {
     fn answer(&self, answer: Result<Value, Problem>) -> Result<Value, Diagnostic> {
         match self {
-            Self::Http => Ok(http(answer)),
+            Self::Http => Ok(json!(http(answer))),
             Self::Direct => Ok(answer.unwrap_or_else(Problem::document)),
             Self::Fails => answer.map_err(Problem::error),
         }

@@ -1,6 +1,6 @@
 //! A slice in the process of another function.
 
-use crate::{Issuers, Problem};
+use crate::{ApiGatewayV2httpRequest, Issuers, Problem};
 use aws_sdk_dynamodb::Client;
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::slice::function::{ANSWER_MS, AnyFunction, Function, Invoked};
-use crate::slice::invocation::{Invocation, Payload, Surroundings};
+use crate::slice::invocation::{Surroundings, of_request};
 use crate::slice::json::typed;
 use crate::slice::telemetry::Line;
 
@@ -84,7 +84,11 @@ impl Hosted {
     ///
     /// # Errors
     /// The caller's answer, if the request is refused.
-    pub fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem> {
+    pub fn take(
+        &self,
+        request: ApiGatewayV2httpRequest,
+        issuers: &Issuers,
+    ) -> Result<QueuedCommand, Problem> {
         self.0.take(request, issuers)
     }
 
@@ -110,7 +114,11 @@ impl Hosted {
 
 /// A function of any slice, for commands that wait in a queue.
 trait AnyHosted: AnyFunction {
-    fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem>;
+    fn take(
+        &self,
+        request: ApiGatewayV2httpRequest,
+        issuers: &Issuers,
+    ) -> Result<QueuedCommand, Problem>;
 
     fn run<'a>(
         &'a self,
@@ -120,16 +128,14 @@ trait AnyHosted: AnyFunction {
 }
 
 impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
-    fn take(&self, request: &str, issuers: &Issuers) -> Result<QueuedCommand, Problem> {
-        match Invocation::<S>::parse(&Payload::Http(request), issuers)? {
-            Invocation::Command(command, surroundings) => {
-                let id = || self.clock().uuid().to_string();
-                Ok(queued(&*command?, *surroundings, id))
-            }
-            Invocation::Event(..) | Invocation::Replay(_) => {
-                Err(Problem::malformed("payload", "has no command"))
-            }
-        }
+    fn take(
+        &self,
+        request: ApiGatewayV2httpRequest,
+        issuers: &Issuers,
+    ) -> Result<QueuedCommand, Problem> {
+        let (command, surroundings) = of_request(request, issuers, S::SCOPES)?;
+        let command = typed::<S>("", command?)?;
+        Ok(queued(&command, surroundings, || self.clock().uuid().to_string()))
     }
 
     fn run<'a>(

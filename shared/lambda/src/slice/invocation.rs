@@ -9,7 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Issuers, Problem, principal};
+use crate::{ApiGatewayV2httpRequest, Issuers, Problem, principal, request};
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_lambda_events::http::HeaderMap;
 use ringfence_aws::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
 use ringfence_core::{
     Cause, CommandContext, CurrentError, Envelope, Metadata, Principal, PrincipalKind, Slice,
@@ -100,7 +102,12 @@ impl Payload<'_> {
     /// each slice.
     fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
         match *self {
-            Self::Http(request) => http(request, issuers, scopes),
+            Self::Http(text) => {
+                let json = serde_json::from_str(text);
+                let json = json.map_err(|error| Problem::malformed("payload", error))?;
+                let (command, surroundings) = of_request(request(json)?, issuers, scopes)?;
+                Ok(Given::Command(command, Box::new(surroundings)))
+            }
             Self::Bus(event) => event_of(event),
             Self::Direct(command) => direct(command),
         }
@@ -111,8 +118,8 @@ impl Payload<'_> {
 enum Given {
     /// The JSON of a command, or what is wrong with it, and what was sent along with it.
     Command(Result<Value, Problem>, Box<Surroundings>),
-    /// An event, and the context that it is of.
-    Event(Box<TopicEvent>, String),
+    /// An event, whose source is the context that it is of.
+    Event(Box<EventBridgeEvent<TopicEvent>>),
 }
 
 fn direct(text: &str) -> Result<Given, Problem> {
@@ -135,10 +142,17 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
-    let mut request = trusted(text)?;
+/// The JSON of the command in a request, or what is wrong with it, and what was sent along with it.
+///
+/// # Errors
+/// What was sent along with it is refused.
+pub(crate) fn of_request(
+    request: ApiGatewayV2httpRequest,
+    issuers: &Issuers,
+    scopes: &[&str],
+) -> Result<(Result<Value, Problem>, Surroundings), Problem> {
     let principal = principal(&request, issuers);
-    let mut surroundings = Surroundings::of_headers(&request["headers"]);
+    let mut surroundings = Surroundings::of_headers(&request.headers);
     surroundings.check()?;
     let allowed = principal.and_then(|principal| {
         // The API has looked at the scopes of the route. Only here they are those of the slice.
@@ -147,15 +161,14 @@ fn http(text: &str, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem
         surroundings.principal = principal;
         may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
     });
-    let command = allowed.and_then(|()| object(&body(&mut request)?, LEVELS_MAX)).map(Value::from);
-    Ok(Given::Command(command, Box::new(surroundings)))
+    let command = allowed.and_then(|()| object(&body(request)?, LEVELS_MAX)).map(Value::from);
+    Ok((command, surroundings))
 }
 
 fn event_of(text: &str) -> Result<Given, Problem> {
     // A program beside this stack may have put it on the bus.
-    let mut json = read(text, ringfence_core::json::LEVELS_MAX)?;
-    let event = typed("detail", json["detail"].take())?;
-    Ok(Given::Event(Box::new(event), json["source"].as_str().unwrap_or_default().to_owned()))
+    let json = read(text, ringfence_core::json::LEVELS_MAX)?;
+    Ok(Given::Event(Box::new(typed("", json)?)))
 }
 
 impl<S: Slice> Invocation<S> {
@@ -164,7 +177,7 @@ impl<S: Slice> Invocation<S> {
             Given::Command(command, surroundings) => {
                 Ok(Self::Command(command.and_then(|command| typed("", command)), surroundings))
             }
-            Given::Event(event, source) => Self::event(event, &source),
+            Given::Event(event) => Self::event(Box::new(event.detail), &event.source),
         }
     }
 
@@ -223,11 +236,6 @@ fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, 
     Ok(keyed)
 }
 
-/// Reads the JSON that AWS has written around a caller's text.
-fn trusted(text: &str) -> Result<Value, Problem> {
-    serde_json::from_str(text).map_err(|error| Problem::malformed("payload", error))
-}
-
 /// Reads the JSON that a caller has written. It must be an object. serde would also take an array of the
 /// fields' values, but its meaning would change with the order of the fields.
 fn object(text: &str, levels_max: usize) -> Result<Map<String, Value>, Problem> {
@@ -243,12 +251,10 @@ fn object(text: &str, levels_max: usize) -> Result<Map<String, Value>, Problem> 
     }
 }
 
-fn body(request: &mut Value) -> Result<String, Problem> {
-    let body = match request["body"].take() {
-        Value::String(body) if !body.is_empty() => body,
-        _ => return Err(Problem::malformed("body", "is empty; send the command as JSON")),
-    };
-    if request["isBase64Encoded"] != true {
+fn body(request: ApiGatewayV2httpRequest) -> Result<String, Problem> {
+    let empty = || Problem::malformed("body", "is empty; send the command as JSON");
+    let body = request.body.filter(|body| !body.is_empty()).ok_or_else(empty)?;
+    if !request.is_base64_encoded {
         return Ok(body);
     }
     let bytes = aws_smithy_types::base64::decode(body)
@@ -269,11 +275,9 @@ fn direct_principal<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Princip
 }
 
 impl Surroundings {
-    fn of_headers(headers: &Value) -> Self {
+    fn of_headers(headers: &HeaderMap) -> Self {
         let header = |name: &str| {
-            let mut headers = headers.as_object()?.iter();
-            let (_, value) = headers.find(|(header, _)| header.eq_ignore_ascii_case(name))?;
-            value.as_str().map(str::to_owned)
+            headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         Self {
             command_id: header("idempotency-key"),

@@ -1,10 +1,11 @@
 //! Reads the JSON of a caller, and says what is wrong with it in a problem.
 
-use std::fmt::{self, Write as _};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use crate::Problem;
 use ringfence_core::json::JsonError;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, value::RawValue};
 use serde_path_to_error::{Path, Segment};
 
@@ -17,10 +18,10 @@ pub(crate) fn read(text: &str, levels_max: usize) -> Result<Value, Problem> {
     })
 }
 
-/// The text of the first member of this name, if the text is an object that has one.
+/// The text of the member of this name, if the text is an object that has one. Another member may be there twice.
 pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
-    let Members(members) = serde_json::from_str(text).ok()?;
-    members.into_iter().find_map(|(key, value)| (key == name).then(|| value.get()))
+    let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+    members.get(name).map(|value| value.get())
 }
 
 /// Reads a value as a `T`. It is the whole body, or what the payload has at `place`.
@@ -53,33 +54,6 @@ fn path(path: &Path) -> String {
 /// A key as a path has it. One that is empty is shown as it is written.
 fn named(key: &str) -> &str {
     if key.is_empty() { r#""""# } else { key }
-}
-
-/// The members of an object, even if several have the same key.
-struct Members<'t>(Vec<(String, &'t RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct All;
-
-        impl<'de> Visitor<'de> for All {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some(member) = map.next_entry()? {
-                    members.push(member);
-                }
-                Ok(Members(members))
-            }
-        }
-
-        deserializer.deserialize_map(All)
-    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 use ringfence_aws::Clock;
 use ringfence_core::{KeyReused, Principal, chain};
 use ringfence_lambda::slice::QueuedCommand;
-use ringfence_lambda::{Issuers, Problem, http, principal};
+use ringfence_lambda::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use ringfence_lambda::{Issuers, Problem, http, principal, request};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -35,11 +36,15 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~'
 
 impl Asked<'_> {
     /// The answer to a request of the HTTP API.
-    pub(crate) async fn answer(&self, request: Value) -> Value {
-        let is_get = request["requestContext"]["http"]["method"] == "GET";
+    pub(crate) async fn answer(&self, payload: Value) -> ApiGatewayV2httpResponse {
+        let request = match request(payload) {
+            Ok(request) => request,
+            Err(problem) => return http(Err(problem)),
+        };
+        let is_get = request.request_context.http.method == "GET";
         let answered = match is_get {
-            true => self.look(request).await,
-            false => self.take(&request).await,
+            true => self.look(&request).await,
+            false => self.take(request).await,
         };
         let is_pending = answered.as_ref().is_ok_and(|answer| !answer.state.is_answered());
         let location =
@@ -47,25 +52,24 @@ impl Asked<'_> {
         let location = location.ok();
         let mut answer = http(answered.map(|answer| answer.document()));
         if is_pending && !is_get {
-            answer["statusCode"] = 202.into();
+            answer.status_code = 202;
         }
         if let Some(location) = location.filter(|_| !is_get) {
-            answer["headers"]["location"] = location.into();
+            answer.headers.insert("location", location.parse().expect("the id is percent-encoded"));
         }
         answer
     }
 
     /// Puts the command of a request into the queue, if it has no answer yet.
-    async fn take(&self, request: &Value) -> Result<CommandAnswer, Problem> {
-        let part = |name: &str| request["pathParameters"][name].as_str().unwrap_or_default();
-        let name = format!("{}/{}", part("context"), part("slice"));
+    async fn take(&self, request: ApiGatewayV2httpRequest) -> Result<CommandAnswer, Problem> {
+        let name = format!("{}/{}", part(&request, "context"), part(&request, "slice"));
         let slice = self.slices.iter().find(|slice| slice.name == name);
         let unknown = || {
             let detail = format!("no context of this stack has the slice {name}");
             Problem::new(404, "slice-not-found", "There is no such slice", detail)
         };
         let slice = slice.ok_or_else(unknown)?;
-        let queued = slice.hosted.take(&request.to_string(), self.issuers)?;
+        let queued = slice.hosted.take(request, self.issuers)?;
         let bytes = body(&queued).len();
         if bytes > COMMAND_BYTES_MAX {
             let detail = format!(
@@ -101,10 +105,9 @@ impl Asked<'_> {
     }
 
     /// What became of a command, for the caller who gave it.
-    async fn look(&self, request: Value) -> Result<CommandAnswer, Problem> {
-        let asks = principal(&request, self.issuers)?;
-        let id = request["pathParameters"]["id"].as_str().unwrap_or_default();
-        let id = percent_decode_str(id).decode_utf8_lossy();
+    async fn look(&self, request: &ApiGatewayV2httpRequest) -> Result<CommandAnswer, Problem> {
+        let asks = principal(request, self.issuers)?;
+        let id = percent_decode_str(part(request, "id")).decode_utf8_lossy();
         // No command has such an id, and the table refuses keys that are much longer.
         if id.len() > ID_CHARS_MAX {
             return Err(not_found());
@@ -145,6 +148,11 @@ impl Asked<'_> {
         let title = "The answers of commands can't be read or written";
         Problem::new(503, "unavailable", title, detail.to_owned())
     }
+}
+
+/// A part of the path of a request; empty if its route has no such part.
+fn part<'r>(request: &'r ApiGatewayV2httpRequest, name: &str) -> &'r str {
+    request.path_parameters.get(name).map_or("", String::as_str)
 }
 
 /// Whether a caller may see what became of a command. One that no authorizer has looked at may see everything, as in

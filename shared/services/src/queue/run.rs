@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use aws_lambda_events::sqs::SqsMessage;
 use ringfence_aws::Clock;
 use ringfence_core::{chain, json, rfc3339};
 use ringfence_lambda::slice::QueuedCommand;
 use ringfence_lambda::{Problem, bounded, has_time};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::queue::answers::{AnswersError, CommandAnswer, CommandAnswers, CommandState};
@@ -22,6 +24,8 @@ const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
 /// fails.
 const NOTED_AFTER: u32 = 2 * TRIES_MAX;
 
+/// The attribute that names the group of a message.
+const GROUP: &str = "MessageGroupId";
 /// The longest cause of a letter, in bytes of JSON.
 const CAUSE_BYTES_MAX: usize = 1_024;
 
@@ -36,26 +40,37 @@ pub(crate) struct Batch<'a> {
     pub(crate) until_ms: u64,
 }
 
-/// A message of the queue, as Lambda delivers it.
-struct Delivered<'m> {
-    id: &'m str,
-    receipt: &'m str,
-    group: &'m str,
+/// A message of the queue.
+struct Delivered {
+    id: String,
+    receipt: String,
+    group: String,
     /// How often it was received, now included.
     received: u32,
-    body: &'m str,
+    body: String,
 }
 
-impl<'m> Delivered<'m> {
-    fn of(record: &'m Value) -> Self {
-        let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str);
-        let text = |pointer| text(pointer).unwrap_or_default();
+impl Delivered {
+    /// The message that Lambda delivers. If it can't be read, its body is the whole record, which no command is, so that a
+    /// letter keeps it.
+    fn of(record: &Value) -> Self {
+        let message = SqsMessage::deserialize(record).unwrap_or_else(|_| {
+            let text = |pointer| record.pointer(pointer)?.as_str().map(str::to_owned);
+            let group = text("/attributes/MessageGroupId").map(|group| (GROUP.to_owned(), group));
+            let mut unread = SqsMessage::default();
+            unread.message_id = text("/messageId");
+            unread.attributes = group.into_iter().collect();
+            unread.body = Some(record.to_string());
+            unread
+        });
+        let mut attributes = message.attributes;
+        let received = attributes.remove("ApproximateReceiveCount");
         Self {
-            id: text("/messageId"),
-            receipt: text("/receiptHandle"),
-            group: text("/attributes/MessageGroupId"),
-            received: text("/attributes/ApproximateReceiveCount").parse().unwrap_or(1),
-            body: text("/body"),
+            id: message.message_id.unwrap_or_default(),
+            receipt: message.receipt_handle.unwrap_or_default(),
+            group: attributes.remove(GROUP).unwrap_or_default(),
+            received: received.and_then(|count| count.parse().ok()).unwrap_or(1),
+            body: message.body.unwrap_or_default(),
         }
     }
 }
@@ -66,24 +81,24 @@ impl Batch<'_> {
     pub(crate) async fn run(&self, records: &[Value]) -> Vec<String> {
         let (mut held, mut again) = (BTreeMap::new(), Vec::new());
         for message in records.iter().map(Delivered::of) {
-            let pause = match held.get(message.group) {
+            let pause = match held.get(&message.group) {
                 Some(pause) => Some(*pause),
                 None => self.one(&message).await.err(),
             };
             if let Some(seconds) = pause {
-                held.insert(message.group.to_owned(), seconds);
-                again.push(message.id.to_owned());
                 // If it fails, the queue shows the message when its own time is over.
-                let _ = self.queue.show_after(message.receipt, seconds).await;
+                let _ = self.queue.show_after(&message.receipt, seconds).await;
+                held.insert(message.group, seconds);
+                again.push(message.id);
             }
         }
         again
     }
 
     /// Carries out one command. An error is the time in seconds after which it is to be tried again.
-    async fn one(&self, message: &Delivered<'_>) -> Result<(), u16> {
+    async fn one(&self, message: &Delivered) -> Result<(), u16> {
         self.check_time()?;
-        let read = json::read(message.body, json::LEVELS_MAX).map_err(|error| error.to_string());
+        let read = json::read(&message.body, json::LEVELS_MAX).map_err(|error| error.to_string());
         let queued = read.and_then(|json| {
             serde_json::from_value::<QueuedCommand>(json).map_err(|error| error.to_string())
         });
@@ -93,7 +108,7 @@ impl Batch<'_> {
                 let cause = format!("the message is not a command of this stack: {error}");
                 let cause = bounded(&cause, CAUSE_BYTES_MAX);
                 // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
-                let body = bounded(message.body, COMMAND_BYTES_MAX);
+                let body = bounded(&message.body, COMMAND_BYTES_MAX);
                 let letter = json!({ "cause": cause, "body": body });
                 return self.give_up(message, &letter).await;
             }
@@ -103,7 +118,7 @@ impl Batch<'_> {
         let answer = match &known {
             // Its answer or its letter was kept, and then the message was not deleted.
             Some(known) if known.state.is_answered() => return Ok(()),
-            Some(known) if known.given_up.as_deref() == Some(message.id) => return Ok(()),
+            Some(known) if known.given_up.as_ref() == Some(&message.id) => return Ok(()),
             Some(known) if known.state == CommandState::Pending => known.clone(),
             // It is forgotten, or its letter was redriven.
             _ => CommandAnswer::pending(&queued, self.clock.now_ms()),
@@ -119,7 +134,7 @@ impl Batch<'_> {
     /// afterwards.
     async fn carry_out(
         &self,
-        message: &Delivered<'_>,
+        message: &Delivered,
         queued: &QueuedCommand,
         mut known: Option<CommandAnswer>,
         answer: CommandAnswer,
@@ -169,7 +184,7 @@ impl Batch<'_> {
     /// Notes that a command had no answer. After the last try it is kept as a letter.
     async fn note_failure(
         &self,
-        message: &Delivered<'_>,
+        message: &Delivered,
         queued: &QueuedCommand,
         known: Option<CommandAnswer>,
         mut note: CommandAnswer,
@@ -179,7 +194,7 @@ impl Batch<'_> {
         note.problem = Some(problem.document());
         if note.tries >= TRIES_MAX {
             note.state = CommandState::Failed;
-            note.given_up = Some(message.id.to_owned());
+            note.given_up = Some(message.id.clone());
             self.give_up(message, &letter(cause, queued, &note)).await?;
         }
         self.keep(message, queued, &note, known.as_ref()).await
@@ -187,7 +202,7 @@ impl Batch<'_> {
 
     async fn keep(
         &self,
-        message: &Delivered<'_>,
+        message: &Delivered,
         queued: &QueuedCommand,
         answer: &CommandAnswer,
         known: Option<&CommandAnswer>,
@@ -197,8 +212,8 @@ impl Batch<'_> {
     }
 
     /// Keeps a letter about a message, which then leaves the queue.
-    async fn give_up(&self, message: &Delivered<'_>, letter: &Value) -> Result<(), u16> {
-        let kept = self.queue.keep(letter, message.id, message.group).await;
+    async fn give_up(&self, message: &Delivered, letter: &Value) -> Result<(), u16> {
+        let kept = self.queue.keep(letter, &message.id, &message.group).await;
         kept.map_err(|error| {
             say(
                 self.request_id,
@@ -209,7 +224,7 @@ impl Batch<'_> {
     }
 
     /// The table of the answers has failed, so the try can't be noted. SQS counts the receives.
-    fn failed(&self, message: &Delivered<'_>, queued: &QueuedCommand, error: &AnswersError) -> u16 {
+    fn failed(&self, message: &Delivered, queued: &QueuedCommand, error: &AnswersError) -> u16 {
         say(self.request_id, &format!("{} {}: {}", queued.slice, queued.command_id, chain(error)));
         pause(message.received)
     }

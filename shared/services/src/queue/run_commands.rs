@@ -6,8 +6,8 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, Meter, sdk_config};
-use ringfence_lambda::{Call, Issuers, Service, Variables, delivered, records};
-use serde_json::Value;
+use ringfence_lambda::{Call, Issuers, Service, Variables, delivered, is_http, records};
+use serde_json::{Value, json};
 
 use crate::queue::answers::CommandAnswers;
 use crate::queue::ask::Asked;
@@ -71,9 +71,9 @@ impl Service for RunCommands {
         let Call { mut payload, request_id, time, .. } = call;
         let Self { slices, answers, issuers, clock, .. } = self;
         let (queue, request_id) = (&*self.queue, &*request_id);
-        if payload["requestContext"]["http"].is_object() {
+        if is_http(&payload) {
             let asked = Asked { slices, answers, queue, issuers, clock, request_id, time };
-            return Ok(asked.answer(payload).await);
+            return Ok(json!(asked.answer(payload).await));
         }
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let until_ms = clock.now_ms().saturating_add(time_ms);

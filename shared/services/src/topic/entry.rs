@@ -1,8 +1,8 @@
 //! From a stream record to a bus entry.
 
-use ringfence_aws::{CodecError, item_of_image};
+use ringfence_aws::Item;
 use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
-use ringfence_feed::events_of_image;
+use ringfence_feed::{RecordError, events_of_image, new_image};
 use serde_json::Value;
 
 /// Largest entry, in bytes, as EventBridge counts them. It takes 1 MB a call, and the limit of a call bounds an entry
@@ -36,8 +36,8 @@ pub struct TopicEntry {
 #[derive(Debug, thiserror::Error)]
 pub enum TopicEntryError {
     /// It is not a record of a table's stream.
-    #[error("not a stream record")]
-    Record(#[source] CodecError),
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] ringfence_feed::EntryError),
@@ -67,24 +67,26 @@ impl TopicEntry {
     /// each event that an append to a document added, and none for anything else. Each is published or
     /// fails on its own. An event of another writer may name no context; it has the context of its type.
     pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
-        let Some(image) = record.pointer("/dynamodb/NewImage") else {
-            return Vec::new();
-        };
-        let image = item_of_image(image).map_err(TopicEntryError::Record);
-        let events = image.and_then(|image| Ok(events_of_image(image)?));
-        match events {
-            Ok(events) => {
-                let entry = |event: Result<SequencedEvent, _>| {
-                    let mut event = event?;
-                    if event.context.is_empty() {
-                        let context = catalog.context(&event.event_type);
-                        event.context = context.unwrap_or_default().to_owned();
-                    }
-                    Self::of_event(event)
-                };
-                events.into_iter().map(entry).collect()
+        match new_image(record) {
+            Ok(None) => Vec::new(),
+            Ok(Some(image)) => Self::of_image(image, catalog),
+            Err(error) => vec![Err(error.into())],
+        }
+    }
+
+    /// The entries of the item that a stream record shows.
+    pub fn of_image(image: Item, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
+        let entry = |event: Result<SequencedEvent, _>| {
+            let mut event = event?;
+            if event.context.is_empty() {
+                let context = catalog.context(&event.event_type);
+                event.context = context.unwrap_or_default().to_owned();
             }
-            Err(error) => vec![Err(error)],
+            Self::of_event(event)
+        };
+        match events_of_image(image) {
+            Ok(events) => events.into_iter().map(entry).collect(),
+            Err(error) => vec![Err(error.into())],
         }
     }
 

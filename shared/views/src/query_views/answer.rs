@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ringfence_aws::{Failure, GaveUp};
 use ringfence_core::rfc3339;
-use ringfence_lambda::{Call, Issuers, Problem, chain, http, principal};
+use ringfence_lambda::{Call, Issuers, Problem, chain, http, is_http, principal, request};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
@@ -77,11 +77,14 @@ pub async fn answer(
     request_id: &str,
     time: Duration,
 ) -> Answered {
-    let is_http = payload.pointer("/requestContext/http").is_some();
-    // A direct invoke is an operator's.
-    let principal = if is_http { principal(payload, issuers) } else { Ok(None) };
+    let is_http = is_http(payload);
+    let asked = match is_http {
+        true => request(payload.clone())
+            .and_then(|asks| Ok((principal(&asks, issuers)?, Ask::of_request(&asks)?))),
+        // A direct invoke is an operator's.
+        false => Ask::parse(payload).map(|ask| (None, ask)),
+    };
     let (mut view, mut cause) = (None, None);
-    let asked = principal.and_then(|principal| Ok((principal, Ask::parse(payload)?)));
     let answer = match asked {
         Err(problem) => Err(problem),
         Ok((principal, mut ask)) => {
@@ -100,7 +103,8 @@ pub async fn answer(
         }
     };
     let outcome = answer.as_ref().map_or_else(|problem| problem.kind, |_| "found");
-    let answer = if is_http { http(answer) } else { answer.unwrap_or_else(Problem::document) };
+    let answer =
+        if is_http { json!(http(answer)) } else { answer.unwrap_or_else(Problem::document) };
     Answered { answer, is_http, view, outcome, cause }
 }
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use ringfence_core::{BOUNDARY_BYTES_MAX, BoundaryId};
-use ringfence_lambda::Problem;
+use ringfence_lambda::{ApiGatewayV2httpRequest, Problem, query};
 use serde_json::Value;
 
 use crate::{ID_BYTES_MAX, LIST_DEFAULT, LIST_MAX, ListPage, Order, Wait};
@@ -41,13 +41,23 @@ const PATH: [&str; 2] = ["view", "id"];
 struct Fields(BTreeMap<String, String>);
 
 impl Ask {
-    /// The question of an HTTP request (payload format 2.0) or of a direct invoke, which has the
-    /// same fields side by side.
+    /// The question of a direct invoke.
     ///
     /// # Errors
     /// A field is missing, wrong or unknown.
     pub fn parse(payload: &Value) -> Result<Self, Problem> {
-        let mut fields = Fields::of(payload)?;
+        Self::of(Fields::of_members(payload)?)
+    }
+
+    /// The question of a request of the HTTP API.
+    ///
+    /// # Errors
+    /// A field is missing, wrong or unknown.
+    pub fn of_request(request: &ApiGatewayV2httpRequest) -> Result<Self, Problem> {
+        Self::of(Fields::of_request(request)?)
+    }
+
+    fn of(mut fields: Fields) -> Result<Self, Problem> {
         let view = fields.take("view").ok_or_else(|| Problem::malformed("view", "is missing"))?;
         bounded("view", &view)?;
         let wait = fields.wait()?;
@@ -67,29 +77,23 @@ impl Ask {
 }
 
 impl Fields {
-    fn of(payload: &Value) -> Result<Self, Problem> {
-        let is_http = payload.pointer("/requestContext/http").is_some();
-        let mut fields = BTreeMap::new();
-        let mut add = |object: &Value, in_query: bool| {
-            for (name, value) in object.as_object().into_iter().flatten() {
-                let text = match value {
-                    _ if in_query && PATH.contains(&name.as_str()) => {
-                        return Err(Problem::malformed(name, "belongs in the path"));
-                    }
-                    Value::String(text) => text.clone(),
-                    Value::Number(number) => number.to_string(),
-                    _ => return Err(Problem::malformed(name, "must be a text or a number")),
-                };
-                fields.insert(name.clone(), text);
-            }
-            Ok(())
+    fn of_members(payload: &Value) -> Result<Self, Problem> {
+        let field = |(name, value): (&String, &Value)| match value {
+            Value::String(text) => Ok((name.clone(), text.clone())),
+            Value::Number(number) => Ok((name.clone(), number.to_string())),
+            _ => Err(Problem::malformed(name, "must be a text or a number")),
         };
-        if is_http {
-            // An HTTP API has decoded both.
-            add(&payload["pathParameters"], false)?;
-            add(&payload["queryStringParameters"], true)?;
-        } else {
-            add(payload, false)?;
+        payload.as_object().into_iter().flatten().map(field).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// An HTTP API has decoded both parts.
+    fn of_request(request: &ApiGatewayV2httpRequest) -> Result<Self, Problem> {
+        let mut fields: BTreeMap<_, _> = request.path_parameters.clone().into_iter().collect();
+        for (name, value) in query(request) {
+            if PATH.contains(&&*name) {
+                return Err(Problem::malformed(&name, "belongs in the path"));
+            }
+            fields.insert(name, value);
         }
         Ok(Self(fields))
     }
@@ -211,6 +215,7 @@ fn page_end(view: &str, page: &ListPage, after: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use ringfence_lambda::{is_http, request};
     use serde_json::json;
 
     use super::*;
@@ -223,14 +228,22 @@ mod tests {
         })
     }
 
+    /// Reads a payload as the function does.
+    fn parsed(payload: &Value) -> Result<Ask, Problem> {
+        match is_http(payload) {
+            true => Ask::of_request(&request(payload.clone())?),
+            false => Ask::parse(payload),
+        }
+    }
+
     #[track_caller]
     fn check(payload: &Value, expected: &Ask) {
-        assert_eq!(Ask::parse(payload).as_ref(), Ok(expected));
+        assert_eq!(parsed(payload).as_ref(), Ok(expected));
     }
 
     #[track_caller]
     fn refuse(payload: &Value, detail: &str) {
-        let problem = Ask::parse(payload).expect_err("it is refused");
+        let problem = parsed(payload).expect_err("it is refused");
         assert_eq!(problem.status, 400);
         let document = problem.document();
         assert!(document["detail"].as_str().is_some_and(|d| d.starts_with(detail)), "{document}");
@@ -245,7 +258,7 @@ mod tests {
         };
         check(&json!({ "view": "course-rosters", "id": "c1/s1" }), &row("c1/s1"));
         // The HTTP API has decoded the path once; `%2541` there is the id `%41`.
-        for id in ["c1/s1", "c1%2Fs1", "%41", "..", "c1/."] {
+        for id in ["c1/s1", "c1%2Fs1", "%41", "..", "c1/.", "c1,s1"] {
             check(&http(json!({ "view": "course-rosters", "id": id }), json!(null)), &row(id));
         }
         let wait = Wait {
@@ -256,7 +269,7 @@ mod tests {
         let query = json!({ "partition": "courseId:c1", "slot": "3" });
         let ask = Ask { wait: Some(wait), ..row("c1") };
         check(&http(json!({ "view": "course-rosters", "id": "c1" }), query), &ask);
-        let [prefix, from, to] = ["o", "2", "9"].map(str::to_owned);
+        let [prefix, from, to] = ["o", "2,,5,", "9"].map(str::to_owned);
         let order = Order::Descending;
         let page =
             ListPage { prefix, from: Some(from), to: Some(to), order, limit: 2, after: None };
@@ -264,7 +277,7 @@ mod tests {
         let page = ListPage { after: Some("o7".to_owned()), ..page };
         let list = Ask { view: "orders".to_owned(), asked: Asked::List(page), wait: None };
         let mut query = json!({
-            "prefix": "o", "from": "2", "to": "9", "order": "desc", "after": after, "limit": "2",
+            "prefix": "o", "from": "2,,5,", "to": "9", "order": "desc", "after": after, "limit": "2",
         });
         check(&http(json!({ "view": "orders" }), query.clone()), &list);
         query["view"] = "orders".into();
@@ -348,7 +361,7 @@ mod tests {
         for (id, is_of_list) in [("p4", false), ("p5", true), ("p7", true), ("p71", false)] {
             let after = token("orders", &between, id);
             let query = json!({ "after": after, "prefix": "p", "from": "5", "to": "7" });
-            assert_eq!(Ask::parse(&ask(query)).is_ok(), is_of_list, "{id}");
+            assert_eq!(parsed(&ask(query)).is_ok(), is_of_list, "{id}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use ringfence_aws::wire::Fault;
 use ringfence_lambda::{MESSAGE_BYTES_MAX, message};
 use ringfence_services::queue::{COMMAND_BYTES_MAX, TRIES_MAX};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use machine::{COMMANDS, LOST, Local};
@@ -363,6 +363,15 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
     assert!(letter["cause"].as_str().unwrap().contains("is not a command of this stack"));
     assert_eq!(letter["body"], "{\"x\":1}");
+    // So does a record that can't be read, alone.
+    let of_g = json!({ "MessageGroupId": "g" });
+    let record =
+        |id: &str, body: Value| json!({ "messageId": id, "attributes": of_g, "body": body });
+    let [unread, other] = [record("m-1", json!({ "x": 1 })), record("m-2", "{}".into())];
+    let answer = world.call(json!({ "Records": [unread, other] })).await;
+    assert_eq!(answer, json!({ "batchItemFailures": [] }));
+    let [_, letter, _] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
+    assert_eq!(letter["body"], unread.to_string());
 
     // The letter about the largest command fits into a message. Its slice is not there, and the cause names it.
     let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
@@ -374,7 +383,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         world.deliver(false).await;
         world.wait(600).await;
     }
-    let [_, letter] = &world.letters()[..] else { panic!("{:?}", world.letters().len()) };
+    let [.., letter] = &world.letters()[..] else { panic!("no letter") };
     let bytes = message(letter).len();
     assert!((COMMAND_BYTES_MAX..=MESSAGE_BYTES_MAX).contains(&bytes), "{bytes}");
 }

@@ -34,9 +34,10 @@ fn orders(events: &[Arc<Value>]) -> Vec<&str> {
 
 /// The record of an event whose item lacks attributes.
 fn poison() -> Value {
-    json!({ "dynamodb": {
+    json!({ "eventID": "1", "eventName": "INSERT", "awsRegion": "eu-central-1", "dynamodb": {
         "Keys": { "id": { "S": "productId:p9" } },
         "NewImage": { "id": { "S": "productId:p9" }, "event": { "S": "X" } },
+        "SizeBytes": 1,
     }})
 }
 

@@ -90,9 +90,22 @@ fn record(n: usize, id: &str) -> Value {
 }
 
 fn event(n: usize, id: &str, slot: u64) -> Value {
-    json!({ "dynamodb": { "SequenceNumber": n.to_string(), "NewImage": {
+    let image = json!({
         "id": { "S": id }, "position": { "N": slot.to_string() }, "event": { "S": "Changed" },
-    }}})
+    });
+    of_image(n, image)
+}
+
+fn keyless(n: usize) -> Value {
+    of_image(n, json!({ "event": { "S": "Changed" } }))
+}
+
+fn of_image(n: usize, image: Value) -> Value {
+    of_change(json!({ "SequenceNumber": n.to_string(), "NewImage": image, "SizeBytes": 1 }))
+}
+
+fn of_change(change: Value) -> Value {
+    json!({ "eventID": "1", "eventName": "INSERT", "awsRegion": "eu-central-1", "dynamodb": change })
 }
 
 /// The time of an invocation.
@@ -126,8 +139,7 @@ async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
 
 #[tokio::test(start_paused = true)]
 async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
-    let keyless = |n: u64| json!({ "SequenceNumber": n.to_string(), "NewImage": {} });
-    let records = [1, 2].map(|n| json!({ "dynamodb": keyless(n) }));
+    let records = [1, 2].map(keyless);
     let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
     let report = index(&ByName, &letters, &records, TIME).await;
     // The timer counts whole milliseconds, and the time is over in the next one.
@@ -138,8 +150,7 @@ async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation(
 
 #[tokio::test(start_paused = true)]
 async fn a_letter_for_which_no_time_is_left_is_not_done() {
-    let keyless = |n: u64| json!({ "SequenceNumber": n.to_string(), "NewImage": {} });
-    let records = [1, 2].map(|n| json!({ "dynamodb": keyless(n) }));
+    let records = [1, 2].map(keyless);
     let report = index(&ByName, &Slow(TIME), &records, TIME).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 1));
     assert_eq!(report.cause.as_deref(), Some(OUT_OF_TIME));
@@ -207,30 +218,40 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_without_key_is_kept_as_a_letter_and_one_of_a_fence_is_ignored() {
-    let image = json!({ "id": { "S": "fence#a:1" }, "position": { "N": "0" } });
-    let fence = json!({ "dynamodb": { "NewImage": image } });
-    let keyless = json!({ "dynamodb": { "NewImage": { "event": { "S": "Changed" } } } });
-    let (report, letters) = run(&[fence, keyless.clone()], 0).await;
-    let expected = IndexingReport { dead_letters: 1, ..IndexingReport::default() };
+async fn a_record_that_cant_be_read_is_kept_as_a_letter_alone_and_one_of_a_fence_is_ignored() {
+    let fence = of_image(1, json!({ "id": { "S": "fence#a:1" }, "position": { "N": "0" } }));
+    let mut untyped = event(2, "a:1", 1);
+    untyped["dynamodb"]["NewImage"]["event"] = json!({ "X": "Changed" });
+    let bad = [keyless(3), untyped, json!("text")];
+    let (report, letters) = run(&[&[fence, event(4, "a:1", 1)], &bad[..]].concat(), 0).await;
+    let links = report.links.clone();
+    let expected = IndexingReport {
+        partitions: 1,
+        indexed: 2,
+        dead_letters: 3,
+        links,
+        ..IndexingReport::default()
+    };
     assert_eq!(report, expected);
-    assert_eq!(letters[0]["record"], keyless);
+    assert_eq!(letters.iter().map(|letter| &letter["record"]).collect::<Vec<_>>(), bad.each_ref());
+    let untyped = letters[1]["cause"].as_str().unwrap();
+    assert!(untyped.starts_with("not a stream record: "), "{untyped}");
 }
 
 #[test]
 fn a_record_of_each_table_names_its_partition() {
-    let check = |change: Value, expected: Option<(LogKind, &str, &[u64])>| {
-        let found = doorbell(&change).unwrap();
+    let check = |record: Value, expected: Option<(LogKind, &str, &[u64])>| {
+        let found = doorbell(&record).unwrap();
         let found = found.map(|bell| (bell.partition, bell.events.into_keys().collect()));
         let expected = expected.map(|(log, id, slots)| {
             (Partition { log, id: BoundaryId::stored(id) }, slots.to_vec())
         });
-        assert_eq!(found, expected, "{change}");
+        assert_eq!(found, expected, "{record}");
     };
-    check(event(1, "a:1", 7)["dynamodb"].take(), Some((LogKind::Dcb, "a:1", &[7])));
+    check(event(1, "a:1", 7), Some((LogKind::Dcb, "a:1", &[7])));
     let aggregate = json!({ "aggregateId": { "S": "carts#a" }, "version": { "N": "1" } });
-    check(json!({ "NewImage": aggregate }), Some((LogKind::Aggregates, "carts#a", &[1])));
-    check(json!({ "Keys": aggregate }), None);
+    check(of_image(1, aggregate.clone()), Some((LogKind::Aggregates, "carts#a", &[1])));
+    check(of_change(json!({ "Keys": aggregate, "SizeBytes": 1 })), None);
     let tip = |stream: &str, appended: Option<&str>| {
         let appended = appended.map(|n| json!({ "N": n }));
         let list = |value: Value| json!({ "L": [value.clone(), value.clone(), value] });
@@ -240,11 +261,11 @@ fn a_record_of_each_table_names_its_partition() {
             "e": list(json!({ "M": { "t": { "S": "2024-06-23T00:00:00Z" } } })),
         });
         image.as_object_mut().unwrap().extend(appended.map(|a| ("a".to_owned(), a)));
-        json!({ "NewImage": image })
+        of_image(1, image)
     };
     check(tip("carts-a:1", Some("2")), Some((LogKind::Documents, "carts-a%3A1", &[1, 2])));
     let mut torn = tip("carts-a", Some("2"));
-    torn["NewImage"]["n"] = json!({ "S": "?" });
+    torn["dynamodb"]["NewImage"]["n"] = json!({ "S": "?" });
     check(torn, Some((LogKind::Documents, "carts-a", &[])));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);

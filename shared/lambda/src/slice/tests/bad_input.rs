@@ -33,7 +33,9 @@ fn check<S: Slice>(command: &str, expected: &str) {
 
 #[test]
 fn what_is_wrong_with_an_event_is_named_by_its_place_in_the_payload() {
-    let event = |detail: &str| format!(r#"{{"detail-type":"Priced","detail":{detail}}}"#);
+    let event = |detail: &str| {
+        format!(r#"{{"detail-type":"Priced","source":"catalog","detail":{detail}}}"#)
+    };
     for (detail, expected) in [
         ("null", "detail: must be an object, is null"),
         // Another program has put it on the bus.

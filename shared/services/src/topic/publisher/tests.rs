@@ -76,9 +76,12 @@ pub(super) fn event_id(n: usize) -> String {
 pub(super) fn record(n: usize, bytes: usize) -> Value {
     let event = NewEvent::from(OrderPlaced { text: "x".repeat(bytes) });
     json!({
+        "eventID": n.to_string(),
         "eventName": "INSERT",
+        "awsRegion": "eu-central-1",
         "dynamodb": {
             "SequenceNumber": n.to_string(),
+            "SizeBytes": bytes,
             "Keys": { "id": { "S": "orderId:o1" }, "position": { "N": n.to_string() } },
             "NewImage": {
                 "id": { "S": "orderId:o1" },
@@ -164,8 +167,7 @@ fn an_event_that_names_no_context_has_that_of_its_type() {
 
 #[test]
 fn an_entry_of_a_replay_says_so_in_source_and_detail() {
-    let image = record(7, 2)["dynamodb"]["NewImage"].clone();
-    let image = ringfence_aws::item_of_image(&image).unwrap();
+    let image = ringfence_feed::new_image(&record(7, 2)).unwrap().unwrap();
     let event = ringfence_dcb_log::event_of_image(image).unwrap().unwrap();
     let entry = TopicEntry::of_replay(event, "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));
@@ -275,16 +277,14 @@ fn a_call_refused_as_a_whole_is_cut_in_halves_until_the_entry_at_fault_stands_al
 fn tip() -> Value {
     let text = |text: &str| json!({ "S": text });
     let event = || json!({ "M": { "t": text("2024-06-23T00:00:00.000Z"), "d": { "B": "e30=" } } });
-    json!({ "dynamodb": {
-        "SequenceNumber": "1",
-        "Keys": { "p": text("carts-a"), "i": { "N": "2147483647" } },
-        "NewImage": {
-            "p": text("carts-a"), "i": { "N": "2147483647" },
-            "n": { "N": "3" }, "a": { "N": "2" }, "b": { "N": "0" }, "u": { "L": [] },
-            "c": { "L": [text("Changed"), text("Changed"), text("Changed")] },
-            "e": { "L": [event(), event(), event()] },
-        },
-    }})
+    let mut record = record(1, 0);
+    record["dynamodb"]["NewImage"] = json!({
+        "p": text("carts-a"), "i": { "N": "2147483647" },
+        "n": { "N": "3" }, "a": { "N": "2" }, "b": { "N": "0" }, "u": { "L": [] },
+        "c": { "L": [text("Changed"), text("Changed"), text("Changed")] },
+        "e": { "L": [event(), event(), event()] },
+    });
+    record
 }
 
 #[test]

@@ -91,7 +91,8 @@ impl Site {
         let mut items = self.stack.items("EventTable").unwrap();
         items.retain(|item| item["event"].is_object());
         let record = json!({
-            "eventSource": "aws:dynamodb", "eventName": "INSERT", "dynamodb": { "NewImage": items.remove(0) },
+            "eventID": "1", "eventName": "INSERT", "awsRegion": "eu-central-1",
+            "dynamodb": { "NewImage": items.remove(0), "SizeBytes": 1 },
         });
         let object = json!({ "payload": json!({ "Records": [record] }).to_string() });
         let bucket = self.bucket(function);
