@@ -11,7 +11,7 @@ use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
-use crate::mend;
+use crate::written;
 use crate::template::check_none;
 
 /// Panics unless each context still has what was released of it (`schemas/<context>.json`), and every slice, reaction and
@@ -20,7 +20,7 @@ use crate::template::check_none;
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
-    let Found { wrong, notes } = code.differences(&stack_root(), mend::is_asked());
+    let Found { wrong, notes } = code.differences(&stack_root(), written::is_asked());
     for note in notes {
         // What a test prints is not shown if it passes.
         writeln!(stderr(), "{note}").unwrap_or_else(|error| fail("stderr", error));

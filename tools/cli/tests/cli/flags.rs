@@ -91,7 +91,7 @@ fn wrong_flags_are_named() {
         ),
         ("api", "<--openapi|--asyncapi>"),
         ("schema --cdk --terraform", "cannot be used with"),
-        ("schema --fix --legacy", "<--cloudformation|--terraform|--cdk>"),
+        ("schema --legacy", "<--cloudformation|--terraform|--cdk>"),
         ("api --asyncapi", "there is no folder schemas here"),
         ("replay view order --index-table i --view-table v", "the views are catalog-products, "),
         ("checkpoint set a --index-table i --view-table v", "<CHECKPOINT>"),
