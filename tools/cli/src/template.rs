@@ -54,7 +54,9 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
         if !edited.is_empty() && !arguments.force {
             out::line("template.yaml was edited between its marks, so nothing is written:");
             edited.iter().for_each(|line| out::line(line));
-            out::line("`ringfence template --adopt` keeps what a setting can keep, --force none of it");
+            out::line(
+                "`ringfence template --adopt` keeps what a setting can keep, --force none of it",
+            );
             return Ok(ExitCode::FAILURE);
         }
         fresh

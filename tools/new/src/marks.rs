@@ -83,13 +83,18 @@ mod tests {
     #[test]
     fn an_edit_between_the_marks_is_seen_and_one_outside_is_not() {
         let written = format!("A: 1\nResources:\n  # mine\n{}  Own: 1\n", sealed("  Api: 1\n"));
-        let found = |text: &str| sections(text).last().and_then(|section| section.block.map(|it| it.is_intact));
+        let found = |text: &str| {
+            sections(text).last().and_then(|section| section.block.map(|it| it.is_intact))
+        };
         assert_eq!(found(&written), Some(true));
         assert_eq!(found(&written.replace("Own: 1", "Own: 2")), Some(true));
         let edited = written.replace("Api: 1", "Api: 2");
         assert_eq!(found(&edited), Some(false));
         assert_eq!(found(&resealed(&edited)), Some(true));
         assert_eq!(found("Resources:\n  Own: 1\n"), None);
-        assert_eq!(sections(&written).iter().map(|it| it.name).collect::<Vec<_>>(), ["", "Resources"]);
+        assert_eq!(
+            sections(&written).iter().map(|it| it.name).collect::<Vec<_>>(),
+            ["", "Resources"]
+        );
     }
 }

@@ -125,7 +125,8 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> R
             // People read the name here, and stacks on AWS have it.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
             "template.yaml" => {
-                let text = if matches!(auth, Auth::Jwt) { with_tokens(text)? } else { (*text).to_owned() };
+                let text =
+                    if matches!(auth, Auth::Jwt) { with_tokens(text)? } else { (*text).to_owned() };
                 resealed(&in_own_workspace(&text))
             }
             _ => in_own_workspace(text),
@@ -172,12 +173,18 @@ fn with_tokens(template: &str) -> Result<String> {
         let route = format!("Path: {path} }}");
         (route, format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}"))
     });
-    let settings = format!("Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n{PARAMETERS}");
+    let settings = format!(
+        "Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n{PARAMETERS}"
+    );
     let changes = [(of_iam.to_owned(), flow.to_owned()), ("Parameters:\n".to_owned(), settings)];
-    let text = changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
-        ensure!(text.matches(&from).count() == 1, "the starter's template has no single {from:?}");
-        Ok::<_, anyhow::Error>(text.replace(&from, &to))
-    })?;
+    let text =
+        changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
+            ensure!(
+                text.matches(&from).count() == 1,
+                "the starter's template has no single {from:?}"
+            );
+            Ok::<_, anyhow::Error>(text.replace(&from, &to))
+        })?;
     Ok(text)
 }
 

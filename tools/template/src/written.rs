@@ -60,7 +60,9 @@ impl Place {
     pub fn of(root: &Path) -> Self {
         let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
         let name = root.file_name().unwrap_or_default().to_string_lossy();
-        match manifest.lines().any(|line| line == "[workspace]") || !root.join("../Cargo.toml").exists() {
+        match manifest.lines().any(|line| line == "[workspace]")
+            || !root.join("../Cargo.toml").exists()
+        {
             true => Self { prefix: String::new(), code: "." },
             false => Self { prefix: format!("{name}-"), code: ".." },
         }
@@ -165,20 +167,21 @@ impl<'a> Source<'a> {
     /// Whether the stack has something, by a word of `files/`.
     fn has(&self, what: &str) -> bool {
         let mut slices = self.stack.slices();
-        self.all || match what {
-            "dcb" => self.logs.contains(&LogKind::Dcb),
-            "aggregates" => self.logs.contains(&LogKind::Aggregates),
-            "documents" => self.logs.contains(&LogKind::Documents),
-            "streams" => self.has("aggregates") || self.has("documents"),
-            "slices" => slices.next().is_some(),
-            "rules" => slices.any(|(_, slice)| has_rule(slice)),
-            "ordered" => slices.any(|(_, slice)| slice.order.is_some()),
-            "lanes" => self.has("ordered") || self.stack.reactors().next().is_some(),
-            "dues" => self.stack.contexts.iter().any(|context| !context.dues.is_empty()),
-            "rows" => !self.stack.rows().is_empty(),
-            "views" => !self.stack.views().is_empty(),
-            _ => unreachable!("no file has the word {what}"),
-        }
+        self.all
+            || match what {
+                "dcb" => self.logs.contains(&LogKind::Dcb),
+                "aggregates" => self.logs.contains(&LogKind::Aggregates),
+                "documents" => self.logs.contains(&LogKind::Documents),
+                "streams" => self.has("aggregates") || self.has("documents"),
+                "slices" => slices.next().is_some(),
+                "rules" => slices.any(|(_, slice)| has_rule(slice)),
+                "ordered" => slices.any(|(_, slice)| slice.order.is_some()),
+                "lanes" => self.has("ordered") || self.stack.reactors().next().is_some(),
+                "dues" => self.stack.contexts.iter().any(|context| !context.dues.is_empty()),
+                "rows" => !self.stack.rows().is_empty(),
+                "views" => !self.stack.views().is_empty(),
+                _ => unreachable!("no file has the word {what}"),
+            }
     }
 
     /// The condition under which a function is there.
@@ -218,8 +221,18 @@ impl<'a> Source<'a> {
             let of = all.iter().filter(|(what, _)| what.is_empty() || self.has(what));
             of.map(|(_, id)| (*id).to_owned()).collect()
         };
-        let first = [("", "PublishEvents"), ("", "IndexEvents"), ("rows", "ProjectViews"), ("views", "QueryViews")];
-        let last = [("slices", "RunCommands"), ("dues", "FireDeadlines"), ("lanes", "RingReaders"), ("ordered", "ReactInOrder")];
+        let first = [
+            ("", "PublishEvents"),
+            ("", "IndexEvents"),
+            ("rows", "ProjectViews"),
+            ("views", "QueryViews"),
+        ];
+        let last = [
+            ("slices", "RunCommands"),
+            ("dues", "FireDeadlines"),
+            ("lanes", "RingReaders"),
+            ("ordered", "ReactInOrder"),
+        ];
         let functions = self.stack.functions().map(|(_, function)| id_of(function.name));
         let reactors = self.stack.reactors().map(|(_, reactor)| id_of(reactor.name));
         serving(&first).into_iter().chain(functions).chain(reactors).chain(serving(&last)).collect()
@@ -265,7 +278,8 @@ impl<'a> Source<'a> {
     fn filled(&self, file: &str) -> String {
         let mut text = String::new();
         for line in file.lines() {
-            let word = |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+            let word =
+                |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
             match (line.strip_prefix('@'), line.split_once('|')) {
                 (Some("event-indexes"), _) => text += &self.event_indexes(),
                 (Some(grants), _) => {
@@ -282,11 +296,13 @@ impl<'a> Source<'a> {
                 _ => text = text + line + "\n",
             }
         }
-        let contexts: BTreeSet<_> = self.stack.contexts.iter().map(|context| context.name).collect();
+        let contexts: BTreeSet<_> =
+            self.stack.contexts.iter().map(|context| context.name).collect();
         let contexts = contexts.into_iter().collect::<Vec<_>>().join(", ");
         let streams = [("aggregates", "Aggregate"), ("documents", "Document"), ("dcb", "Event")];
         let streams = streams.iter().filter(|(log, _)| self.has(log));
-        let streams: Vec<_> = streams.map(|(_, log)| format!("!GetAtt {log}StreamArn.Value")).collect();
+        let streams: Vec<_> =
+            streams.map(|(_, log)| format!("!GetAtt {log}StreamArn.Value")).collect();
         let streams = match &streams[..] {
             [one] => one.clone(),
             all => format!("[{}]", all.join(", ")),

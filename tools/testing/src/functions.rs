@@ -74,7 +74,11 @@ fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
         &template,
         &names.into_iter().collect(),
         |name| format!("template.yaml has no function `Binary: {name}`"),
-        |name| format!("template.yaml has a function `Binary: {name}`, but no context lists a function of that name"),
+        |name| {
+            format!(
+                "template.yaml has a function `Binary: {name}`, but no context lists a function of that name"
+            )
+        },
     ));
 }
 
@@ -190,8 +194,9 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
         let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
         (function.name.to_owned(), samples, None)
     });
-    let reactors =
-        stack.reactors().map(|(_, reactor)| (reactor.name.to_owned(), &["eventbridge.json"][..], None));
+    let reactors = stack
+        .reactors()
+        .map(|(_, reactor)| (reactor.name.to_owned(), &["eventbridge.json"][..], None));
     let serving = serving().map(|(_, name, samples)| (name, samples, None));
     let serving = serving.filter(|(name, ..)| expected.contains(name));
     for (function, samples, path) in slices.chain(others).chain(reactors).chain(serving) {
@@ -221,7 +226,11 @@ fn check_tables(catalog: &Catalog) {
     for StackTable { id, layout, .. } in tables_of(catalog) {
         let found = &template["Resources"][id]["Properties"];
         if !found.is_null() {
-            lines.extend(compare(&layout, found).iter().map(|defect| format!("template.yaml: {id}: {defect}")));
+            lines.extend(
+                compare(&layout, found)
+                    .iter()
+                    .map(|defect| format!("template.yaml: {id}: {defect}")),
+            );
         }
     }
     check_none(&lines);

@@ -61,13 +61,19 @@ fn compare(
 }
 
 /// What the requests of functions ask of the tables of the logs, by the role of each.
-pub(crate) fn grants(template: &Template, tables: &[&str], asked: &[Asked]) -> Result<Grants, TemplateError> {
+pub(crate) fn grants(
+    template: &Template,
+    tables: &[&str],
+    asked: &[Asked],
+) -> Result<Grants, TemplateError> {
     let tables: Vec<_> = tables.iter().map(|table| (*table, *table)).collect();
     let mut all = Grants::new();
     for (function, requests) in asked {
         let role = template.role(function, &tables)?;
-        let accesses = requests.iter().flat_map(|(operation, request)| role.accesses(operation, request));
-        let of = accesses.filter_map(|it| Grant::of(&it.resource, &it.action, it.enclosing.is_some()));
+        let accesses =
+            requests.iter().flat_map(|(operation, request)| role.accesses(operation, request));
+        let of =
+            accesses.filter_map(|it| Grant::of(&it.resource, &it.action, it.enclosing.is_some()));
         all.entry(role.id().to_owned()).or_default().extend(of);
     }
     Ok(all)

@@ -11,8 +11,8 @@ use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
-use crate::written;
 use crate::template::check_none;
+use crate::written;
 
 /// Panics unless each context still has what was released of it (`schemas/<context>.json`), and every slice, reaction and
 /// view of the stack reads every version of it. Says whom a change breaks, and what to write. With the variable `UPDATE`,

@@ -36,9 +36,7 @@ impl Visitor for Read {
     }
 }
 
-pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
-    model: &Model,
-) {
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [

@@ -26,13 +26,17 @@ pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let (path, new) = (stack_root().join("template.yaml"), stack_root().join("template.yaml.new"));
     let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
-    let (fresh, mut lines) = differences(&text, stack, grants).unwrap_or_else(|error| fail("the template", error));
+    let (fresh, mut lines) =
+        differences(&text, stack, grants).unwrap_or_else(|error| fail("the template", error));
     if is_asked() && lines.is_empty() && fresh != text {
         let written = fs::write(&new, fresh).and_then(|()| fs::rename(&new, &path));
         written.unwrap_or_else(|error| fail(path.display(), error));
         eprintln!("wrote {}", path.display());
     } else if lines.is_empty() && fresh != text {
-        lines.push(format!("{} is not what follows from the list of the stack: {HINT}", path.display()));
+        lines.push(format!(
+            "{} is not what follows from the list of the stack: {HINT}",
+            path.display()
+        ));
     }
     check_none(&lines);
 }
@@ -47,7 +51,10 @@ fn differences(
     let mut lines = edits(text, &fresh)?;
     if !lines.is_empty() {
         lines.insert(0, "template.yaml was edited between its marks:".to_owned());
-        lines.push("`ringfence template --adopt` writes these settings, `--force` writes over the edits".to_owned());
+        lines.push(
+            "`ringfence template --adopt` writes these settings, `--force` writes over the edits"
+                .to_owned(),
+        );
     }
     Ok((fresh, lines))
 }

@@ -40,7 +40,9 @@ pub fn adopted(text: &str, stack: &Stack, place: &Place) -> Result<Adopted, Writ
             for (id, entry) in &entries(&found)? {
                 let id = flow(id);
                 let changes = match fresh.get(&id) {
-                    Some(fresh) if with_roles || !id.ends_with("Role") => changes(name, &id, entry, fresh),
+                    Some(fresh) if with_roles || !id.ends_with("Role") => {
+                        changes(name, &id, entry, fresh)
+                    }
                     None if all.contains_key(&id) => vec![Change::Lost(format!("{name}: {id}"))],
                     _ => Vec::new(),
                 };
@@ -81,7 +83,8 @@ pub fn adopted(text: &str, stack: &Stack, place: &Place) -> Result<Adopted, Writ
 fn kept(body: &str, known: &Mapping) -> String {
     let (mut kept, mut lead, mut keeps) = (String::new(), String::new(), true);
     for line in body.split_inclusive('\n') {
-        let is_entry = line.starts_with("  ") && !line.starts_with("   ") && !line.starts_with("  #");
+        let is_entry =
+            line.starts_with("  ") && !line.starts_with("   ") && !line.starts_with("  #");
         if is_entry {
             let id = line.trim().split(':').next().unwrap_or_default();
             keeps = !known.contains_key(id);
@@ -112,7 +115,10 @@ fn with_settings(text: &str, settings: &Settings) -> String {
         return text.to_owned();
     }
     let lines = settings.0.iter().map(|(id, of)| format!("    {}: {}\n", flow(id), flow(of)));
-    let table = format!("  Ringfence: # settings of what is written below, by logical id\n{}", lines.collect::<String>());
+    let table = format!(
+        "  Ringfence: # settings of what is written below, by logical id\n{}",
+        lines.collect::<String>()
+    );
     let (mut all, mut is_written) = (String::new(), false);
     for Section { name, before, after, .. } in sections(text) {
         if !is_written && (name == "Metadata" || SECTIONS.contains(&name)) {

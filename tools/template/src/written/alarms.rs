@@ -87,7 +87,8 @@ impl Source<'_> {
 
     fn of_queue<'a>(&self, id: &str, says: &'a str, queue: &str) -> Alarm<'a> {
         let of = format!("{{ Name: QueueName, Value: !GetAtt {queue}.QueueName }}");
-        let looks = Looks::At("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 300, Some(of));
+        let looks =
+            Looks::At("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 300, Some(of));
         // SQS has no data on a queue that nobody has touched for hours, though it has letters.
         Alarm { id: id.to_owned(), says, looks, silence: "ignore", ..Alarm::default() }
     }
@@ -97,7 +98,8 @@ impl Source<'_> {
         let streams = self.streams();
         let (kept, mappings) = (self.mappings(false), self.mappings(true));
         let polls = mappings.iter().map(|it| camel(it)).collect::<Vec<_>>().join(" * ");
-        let own = |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
+        let own =
+            |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
         let of_ringfence = |name, stat, period| Looks::At("Ringfence", name, stat, period, None);
         let mut alarms = self.of_functions(
             "StreamsBehind",
@@ -149,17 +151,31 @@ impl Source<'_> {
         );
         alarms.extend(fail.into_iter().map(|alarm| Alarm { periods: 3, ..alarm }));
         for (id, says, queue) in [
-            ("PublishEventsHasDeadLetters", "A record can never be published; the letter has the cause.", "PublishEventsDeadLetters"),
-            ("IndexEventsHasDeadLetters", "A partition can't be indexed; the letter has the cause.", "IndexEventsDeadLetters"),
+            (
+                "PublishEventsHasDeadLetters",
+                "A record can never be published; the letter has the cause.",
+                "PublishEventsDeadLetters",
+            ),
+            (
+                "IndexEventsHasDeadLetters",
+                "A partition can't be indexed; the letter has the cause.",
+                "IndexEventsDeadLetters",
+            ),
         ] {
             alarms.push(self.of_queue(id, says, queue));
         }
         if self.has("rules") {
-            let says = "An automation could not handle an event; the letter says which one, and why.";
-            alarms.push(self.of_queue("AutomationsHaveDeadLetters", says, "AutomationsDeadLetters"));
+            let says =
+                "An automation could not handle an event; the letter says which one, and why.";
+            alarms.push(self.of_queue(
+                "AutomationsHaveDeadLetters",
+                says,
+                "AutomationsDeadLetters",
+            ));
         }
         if self.has("slices") {
-            let says = "A command of the queue had no answer after eight tries; the letter has the cause.";
+            let says =
+                "A command of the queue had no answer after eight tries; the letter has the cause.";
             alarms.push(self.of_queue("CommandsHaveDeadLetters", says, "CommandsDeadLetters"));
             let of = Some("{ Name: QueueName, Value: !GetAtt CommandQueue.QueueName }".to_owned());
             let looks = Looks::At("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 300, of);
@@ -167,13 +183,18 @@ impl Source<'_> {
             alarms.push(Alarm { threshold: "600", ..own("CommandsWait", says, looks) });
         }
         alarms.push(self.commands_fail());
-        let says = "Commands give up because others keep changing what they read; a boundary is too hot.";
+        let says =
+            "Commands give up because others keep changing what they read; a boundary is too hot.";
         let looks = of_ringfence("contention", "Sum", 300);
         alarms.push(Alarm { threshold: "10", periods: 3, ..own("CommandsContend", says, looks) });
         if self.has("rows") {
             let says = "The oldest event that a view does not show yet is over five minutes old.";
             let looks = of_ringfence("view_lag", "Maximum", 60);
-            alarms.push(Alarm { threshold: "300000", periods: 3, ..own("ViewsBehind", says, looks) });
+            alarms.push(Alarm {
+                threshold: "300000",
+                periods: 3,
+                ..own("ViewsBehind", says, looks)
+            });
             let says = "A view could not write a row, which is served as an error, or not read an event. The view goes on.";
             let looks = of_ringfence("rows_parked", "Maximum", 60);
             alarms.push(Alarm { silence: "ignore", ..own("RowsParked", says, looks) });
@@ -184,7 +205,8 @@ impl Source<'_> {
             alarms.push(Alarm { silence: "ignore", ..own("LanesParked", says, looks) });
         }
         if self.has("dues") {
-            let says = "A command has been due for over an hour, or nothing has looked for half an hour.";
+            let says =
+                "A command has been due for over an hour, or nothing has looked for half an hour.";
             let looks = of_ringfence("due_lag_ms", "Maximum", 300);
             let alarm = own("DeadlinesLate", says, looks);
             alarms.push(Alarm { threshold: "3600000", periods: 6, silence: "breaching", ..alarm });
@@ -200,7 +222,14 @@ impl Source<'_> {
         let answers = "        - { Id: answers, ReturnData: false, MetricStat: { Stat: Sum, Period: 300, Metric: {\n            \
                        Namespace: AWS/ApiGateway, MetricName: 5xx, Dimensions: [{ Name: ApiId, Value: !Ref Api }] } } }\n";
         let readers = readers.iter().map(|id| {
-            let of = metric(&camel(id), "Sum", 300, "views_not_ready", "function", &format!("!Ref {id}"));
+            let of = metric(
+                &camel(id),
+                "Sum",
+                300,
+                "views_not_ready",
+                "function",
+                &format!("!Ref {id}"),
+            );
             of.replace("AWS/Lambda", "Ringfence")
         });
         let metrics = [answers.to_owned()].into_iter().chain(readers).collect();
@@ -244,7 +273,8 @@ impl Source<'_> {
         let queues = ["PublishEventsDeadLetters", "IndexEventsDeadLetters"].into_iter();
         let queues = queues.chain(self.has("rules").then_some("AutomationsDeadLetters"));
         let queues = queues.chain(self.has("slices").then_some("CommandsDeadLetters")).skip(1);
-        let queues = queues.map(|queue| format!(",\n              [\"...\", \"${{{queue}.QueueName}}\"]"));
+        let queues =
+            queues.map(|queue| format!(",\n              [\"...\", \"${{{queue}.QueueName}}\"]"));
         let tables = self.tables();
         let units = |of: &str| {
             let each = tables.iter().enumerate().map(|(n, table)| match n {
@@ -254,16 +284,20 @@ impl Source<'_> {
             each.collect::<Vec<_>>().join(", ")
         };
         let arns = alarms.iter().map(|alarm| format!("\"${{{}.Arn}}\"", alarm.id));
-        let arns = arns.collect::<Vec<_>>().chunks(4).map(|line| line.join(", ")).collect::<Vec<_>>();
-        let named = tables.iter().map(|table| {
-            format!("{table}: !If [Makes{table}, !Ref {table}, !Ref {table}Name]")
-        });
+        let arns =
+            arns.collect::<Vec<_>>().chunks(4).map(|line| line.join(", ")).collect::<Vec<_>>();
+        let named = tables
+            .iter()
+            .map(|table| format!("{table}: !If [Makes{table}, !Ref {table}, !Ref {table}Name]"));
         include_str!("../../files/dashboard.yaml")
             .replace("__ages__", &functions(&self.streams()))
             .replace("__errors__", &functions(&self.watched()))
             .replace("__lost__", &lost.collect::<Vec<_>>().join(", "))
             .replace("__queues__", &queues.collect::<String>())
-            .replace("__writes__", &units("\"AWS/DynamoDB\", \"ConsumedWriteCapacityUnits\", \"TableName\""))
+            .replace(
+                "__writes__",
+                &units("\"AWS/DynamoDB\", \"ConsumedWriteCapacityUnits\", \"TableName\""),
+            )
             .replace("__reads__", &units("\".\", \"ConsumedReadCapacityUnits\", \".\""))
             .replace("__alarms__", &arns.join(",\n            "))
             .replace("__tables__", &named.collect::<Vec<_>>().join(",\n          "))

@@ -71,7 +71,9 @@ fn differing(id: &str, found: Option<&Mapping>, fresh: Option<&Mapping>) -> Vec<
 
 /// The variables that are not written.
 fn more(found: &Value, fresh: Option<&Value>) -> Value {
-    let of = |value: &Value| value.get("Variables").and_then(Value::as_mapping).cloned().unwrap_or_default();
+    let of = |value: &Value| {
+        value.get("Variables").and_then(Value::as_mapping).cloned().unwrap_or_default()
+    };
     let (mut all, written) = (of(found), fresh.map(of).unwrap_or_default());
     all.retain(|name, value| written.get(name) != Some(value));
     Value::Mapping([("Variables".into(), all.into())].into_iter().collect())
@@ -82,7 +84,9 @@ pub(super) fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> 
     let (mut lines, fresh) = (Vec::new(), sections(fresh));
     for Section { name: section, block, .. } in sections(text) {
         let new = fresh.iter().find(|it| it.name == section).and_then(|section| section.block);
-        let Some(block) = block.filter(|block| !block.is_intact && Some(block.body) != new.map(|it| it.body)) else {
+        let Some(block) =
+            block.filter(|block| !block.is_intact && Some(block.body) != new.map(|it| it.body))
+        else {
             continue;
         };
         let before = lines.len();
@@ -104,9 +108,13 @@ pub(super) fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> 
             }
         }
         let gone = new.keys().filter(|id| !found.contains_key(id));
-        lines.extend(gone.map(|id| format!("{section}: {} is gone, and the list needs it", flow(id))));
+        lines.extend(
+            gone.map(|id| format!("{section}: {} is gone, and the list needs it", flow(id))),
+        );
         if lines.len() == before {
-            lines.push(format!("{section}: a comment or the order has changed, and that is written anew"));
+            lines.push(format!(
+                "{section}: a comment or the order has changed, and that is written anew"
+            ));
         }
     }
     Ok(lines)

@@ -61,7 +61,9 @@ pub(super) fn has_rule(slice: &SliceInfo) -> bool {
 fn statements_of(variables: &Mapping) -> String {
     let mut text = String::new();
     let arn = |service: &str, resource: &str| {
-        format!("!Sub \"arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}\"")
+        format!(
+            "!Sub \"arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}\""
+        )
     };
     let mut add = |sid: &str, action: &str, resource: &str| {
         text += &format!(
@@ -71,7 +73,9 @@ fn statements_of(variables: &Mapping) -> String {
     for (name, value) in variables {
         let name = name.as_str().unwrap_or_default();
         let referred = match value {
-            Value::Tagged(tagged) if tagged.tag == "Ref" => tagged.value.as_str().unwrap_or_default(),
+            Value::Tagged(tagged) if tagged.tag == "Ref" => {
+                tagged.value.as_str().unwrap_or_default()
+            }
             _ => "",
         };
         if name == "MAIL_FROM" {
@@ -79,9 +83,17 @@ fn statements_of(variables: &Mapping) -> String {
             let sender = arn("ses", "identity/${MailIdentity}");
             add("SendMail", "[ses:SendEmail, ses:SendRawEmail]", &sender);
         } else if name.ends_with("_PARAMETER") && !referred.is_empty() {
-            add("ReadSecret", "ssm:GetParameter", &arn("ssm", &format!("parameter${{{referred}}}")));
+            add(
+                "ReadSecret",
+                "ssm:GetParameter",
+                &arn("ssm", &format!("parameter${{{referred}}}")),
+            );
         } else if name.ends_with("_BUCKET") && !referred.is_empty() {
-            add("KeepObjects", "[s3:GetObject, s3:PutObject]", &format!("!Sub \"${{{referred}.Arn}}/*\""));
+            add(
+                "KeepObjects",
+                "[s3:GetObject, s3:PutObject]",
+                &format!("!Sub \"${{{referred}.Arn}}/*\""),
+            );
             // Without it S3 answers 403 in place of 404.
             add("FindObjects", "s3:ListBucket", &format!("!GetAtt {referred}.Arn"));
         }
@@ -172,7 +184,9 @@ impl Source<'_> {
     /// A reactor's function is invoked when the index has grown, and otherwise each minute.
     fn reactor(&self, reactor: &ReactorInfo) -> [String; 2] {
         let (id, name) = (id_of(reactor.name), reactor.name);
-        let function = include_str!("../../files/reactor.yaml").replace("__Id__", &id).replace("__name__", name);
+        let function = include_str!("../../files/reactor.yaml")
+            .replace("__Id__", &id)
+            .replace("__name__", name);
         let index = match reactor.views {
             [] => "dynamodb:Query",
             _ => "[dynamodb:GetItem, dynamodb:Query]",
@@ -202,7 +216,9 @@ impl Source<'_> {
         let views = self.stack.views();
         match views.iter().any(|view| view.scopes.is_empty()) {
             true => String::new(),
-            false => self.scopes(views.iter().flat_map(|view| view.scopes.iter().copied()).collect()),
+            false => {
+                self.scopes(views.iter().flat_map(|view| view.scopes.iter().copied()).collect())
+            }
         }
     }
 

@@ -42,7 +42,8 @@ impl Grant {
 pub(super) fn of_role(template: &Value, role: &str) -> BTreeSet<Grant> {
     let policies = template["Resources"][role]["Properties"]["Policies"].as_array();
     let statements = policies.into_iter().flatten();
-    let statements = statements.filter_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
+    let statements =
+        statements.filter_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
     let mut grants = BTreeSet::new();
     for statement in statements.flatten() {
         let together = !statement["Condition"]["ForAnyValue:StringEquals"].is_null();
@@ -65,7 +66,9 @@ fn each(value: &Value) -> impl Iterator<Item = &Value> {
 pub(super) fn all(tables: &BTreeSet<&str>, indexes: &[&str]) -> BTreeSet<Grant> {
     let each = tables.iter().flat_map(|table| {
         let (alone, together): (&[&str], &[&str]) = match *table {
-            "EventTable" => (&["GetItem", "PutItem", "Query"], &["ConditionCheckItem", "UpdateItem"]),
+            "EventTable" => {
+                (&["GetItem", "PutItem", "Query"], &["ConditionCheckItem", "UpdateItem"])
+            }
             "AggregateTable" => (&["GetItem", "PutItem", "Query"], &[]),
             _ => (&["GetItem", "PutItem", "Query", "UpdateItem"], &[]),
         };
@@ -100,7 +103,10 @@ pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<St
             let keys = keys(table);
             let condition = (!keys.is_empty()).then(|| {
                 let keys: Vec<_> = keys.iter().map(|key| format!("\"{key}\"")).collect();
-                format!("\"ForAllValues:StringLike\": {{ dynamodb:LeadingKeys: [{}] }}", keys.join(", "))
+                format!(
+                    "\"ForAllValues:StringLike\": {{ dynamodb:LeadingKeys: [{}] }}",
+                    keys.join(", ")
+                )
             });
             text += &statement(&sid, &alone, &arn, condition.as_deref());
             continue;
@@ -108,7 +114,8 @@ pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<St
         let indexes = of().filter_map(|grant| grant.index.as_ref());
         let indexes: BTreeSet<_> = indexes.collect();
         let table_itself = alone.remove("dynamodb:Query").then(|| arn.clone());
-        let indexes = indexes.iter().map(|index| format!("!Sub \"${{{table}Arn.Value}}/index/{index}\""));
+        let indexes =
+            indexes.iter().map(|index| format!("!Sub \"${{{table}Arn.Value}}/index/{index}\""));
         let read: Vec<_> = table_itself.into_iter().chain(indexes).collect();
         let read = match &read[..] {
             [one] => one.clone(),
@@ -116,7 +123,8 @@ pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<St
         };
         let query = if read.is_empty() { BTreeSet::new() } else { ["dynamodb:Query"].into() };
         together.retain(|action| !alone.contains(action));
-        let enclosed = "\"ForAnyValue:StringEquals\": { dynamodb:EnclosingOperation: [TransactWriteItems] }";
+        let enclosed =
+            "\"ForAnyValue:StringEquals\": { dynamodb:EnclosingOperation: [TransactWriteItems] }";
         text += &statement("ReadEvents", &query, &read, None);
         text += &statement("Append", &alone, &arn, None);
         text += &statement("AppendTogether", &together, &arn, Some(enclosed));
@@ -124,7 +132,12 @@ pub(super) fn statements(grants: &BTreeSet<Grant>, keys: impl Fn(&str) -> Vec<St
     text
 }
 
-fn statement(sid: &str, actions: &BTreeSet<&str>, resource: &str, condition: Option<&str>) -> String {
+fn statement(
+    sid: &str,
+    actions: &BTreeSet<&str>,
+    resource: &str,
+    condition: Option<&str>,
+) -> String {
     let actions: Vec<_> = actions.iter().copied().collect();
     let action = match actions[..] {
         [] => return String::new(),

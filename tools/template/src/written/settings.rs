@@ -48,7 +48,11 @@ impl Settings {
                 section => section == id && id == "Globals",
             };
             if !is_map || !bodies.iter().any(is_written) {
-                let what = if is_map { "no such function or other resource is written" } else { "settings are a map" };
+                let what = if is_map {
+                    "no such function or other resource is written"
+                } else {
+                    "settings are a map"
+                };
                 return Err(WriteError::Settings(format!("Metadata: Ringfence: {id}: {what}")));
             }
         }
@@ -80,8 +84,13 @@ pub(super) fn range(text: &str, id: &str) -> Option<(usize, usize)> {
     for line in text.split_inclusive('\n') {
         let is_outer = !line.starts_with("   ") && !line.trim().is_empty();
         match begin {
-            Some(begin) if is_outer => return Some((begin, begin + text[begin..at].trim_end().len() + 1)),
-            None if line.strip_prefix(&head).is_some_and(|rest| rest.trim().is_empty() || rest.starts_with(' ')) => {
+            Some(begin) if is_outer => {
+                return Some((begin, begin + text[begin..at].trim_end().len() + 1));
+            }
+            None if line
+                .strip_prefix(&head)
+                .is_some_and(|rest| rest.trim().is_empty() || rest.starts_with(' ')) =>
+            {
                 begin = Some(at);
             }
             _ => {}
@@ -104,7 +113,8 @@ fn applied(text: &str, id: &str, settings: &Mapping, is_resource: bool) -> Optio
     let is_flow = block.lines().skip(first).take(if is_resource { 1 } else { 2 }).any(is_flow);
     if is_flow && (is_resource || block.lines().count() < 5) {
         let lines = of.as_mapping()?.iter();
-        let lines = lines.map(|(name, value)| format!("{}{}: {}\n", " ".repeat(depth), flow(name), flow(value)));
+        let lines = lines
+            .map(|(name, value)| format!("{}{}: {}\n", " ".repeat(depth), flow(name), flow(value)));
         let before: String = block.lines().take(first).map(|line| format!("{line}\n")).collect();
         let head = if is_resource { head.to_owned() } else { format!("  {id}:") };
         block = format!("{before}{head}\n{}", lines.collect::<String>());
@@ -116,7 +126,8 @@ fn applied(text: &str, id: &str, settings: &Mapping, is_resource: bool) -> Optio
             let mut all = of.get(name).and_then(|it| it.get("Variables")?.as_mapping().cloned());
             let all = all.get_or_insert_default();
             all.extend(value.get("Variables")?.as_mapping()?.clone());
-            value = Value::Mapping([("Variables".into(), all.clone().into())].into_iter().collect());
+            value =
+                Value::Mapping([("Variables".into(), all.clone().into())].into_iter().collect());
         }
         let (depth, after) = match is_resource && OF_RESOURCE.contains(&name) {
             true => (4, "    Type:"),
@@ -147,7 +158,9 @@ pub(super) fn flow(value: &Value) -> String {
         Value::Bool(is) => is.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => plain(text),
-        Value::Sequence(all) => format!("[{}]", all.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Sequence(all) => {
+            format!("[{}]", all.iter().map(flow).collect::<Vec<_>>().join(", "))
+        }
         Value::Mapping(all) if all.is_empty() => "{}".to_owned(),
         Value::Mapping(all) => {
             let all = all.iter().map(|(name, value)| format!("{}: {}", flow(name), flow(value)));
@@ -160,7 +173,9 @@ pub(super) fn flow(value: &Value) -> String {
 /// A text without quotes, if YAML reads it as that text.
 fn plain(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./$ ".contains(c);
-    let reads = |text: &str| serde_yaml_ng::from_str::<Value>(text).is_ok_and(|it| it.as_str() == Some(text));
+    let reads = |text: &str| {
+        serde_yaml_ng::from_str::<Value>(text).is_ok_and(|it| it.as_str() == Some(text))
+    };
     match text.chars().all(is_plain) && text.trim() == text && reads(text) {
         true => text.to_owned(),
         false => serde_json::to_string(text).unwrap_or_default(),

@@ -29,11 +29,15 @@ fn every_template_is_current_and_little_of_it_is_kept_by_hand() {
         let (text, place) = read(&application);
         let fresh = written(&text, &application.stack, &place, None).unwrap();
         assert_eq!(edits(&text, &fresh).unwrap(), [""; 0]);
-        assert!(fresh == text, "{folder}/template.yaml: `UPDATE=1 cargo test` writes what follows from the list");
+        assert!(
+            fresh == text,
+            "{folder}/template.yaml: `UPDATE=1 cargo test` writes what follows from the list"
+        );
         let mut is_inside = false;
         let by_hand = text.lines().filter(|line| {
             let was_inside = is_inside;
-            is_inside = (is_inside || line.starts_with("  # --- written by")) && !line.starts_with("  # --- end ");
+            is_inside = (is_inside || line.starts_with("  # --- written by"))
+                && !line.starts_with("  # --- end ");
             !was_inside && !is_inside
         });
         let count = by_hand.count();
@@ -47,7 +51,11 @@ fn an_edit_between_the_marks_is_named_with_the_line_that_keeps_it_and_can_be_kep
     let (text, place) = read(&application);
     let write = |text: &str| written(text, &application.stack, &place, None);
     let edited = text
-        .replacen("      Role: !GetAtt DcbLogRole.Arn\n", "      Role: !GetAtt DcbLogRole.Arn\n      Timeout: 5\n", 1)
+        .replacen(
+            "      Role: !GetAtt DcbLogRole.Arn\n",
+            "      Role: !GetAtt DcbLogRole.Arn\n      Timeout: 5\n",
+            1,
+        )
         .replacen("    Default: 30\n", "    Default: 90\n", 1)
         .replacen("  ApiLogs:\n", "  Mine:\n    Type: AWS::S3::Bucket\n\n  ApiLogs:\n", 1)
         .replacen("OrderTaken", "OrderShipped", 1);
@@ -77,7 +85,11 @@ fn settings_are_of_something_that_is_written_and_take_intrinsic_functions() {
     let application = starter();
     let (text, place) = read(&application);
     let with = |settings: &str| {
-        let text = text.replacen("Parameters:\n", &format!("Metadata:\n  Ringfence:\n{settings}\nParameters:\n"), 1);
+        let text = text.replacen(
+            "Parameters:\n",
+            &format!("Metadata:\n  Ringfence:\n{settings}\nParameters:\n"),
+            1,
+        );
         written(&text, &application.stack, &place, None)
     };
     let set = with(
@@ -114,7 +126,11 @@ fn an_old_stack_is_taken_over_with_all_that_is_its_own() {
         ["Resources: FireDeadlines", "Resources: FireDeadlinesRole", "Resources: DeadlinesLate"],
         "the starter has no deadlines"
     );
-    assert!(taken.text.contains("  # ---- What only this stack has ----\n\n  Reports: # for the accountant\n"));
+    assert!(
+        taken.text.contains(
+            "  # ---- What only this stack has ----\n\n  Reports: # for the accountant\n"
+        )
+    );
     let (old, mut taken_over, today) = (json_of(old), json_of(&taken.text), json_of(&today));
     assert_eq!(taken_over["Metadata"]["Ringfence"], json!({ "TakeOrder": { "MemorySize": 1024 } }));
     assert_eq!(taken_over["Resources"]["Reports"], old["Resources"]["Reports"]);
@@ -122,25 +138,14 @@ fn an_old_stack_is_taken_over_with_all_that_is_its_own() {
     let memory = &taken_over["Resources"]["TakeOrder"]["Properties"]["MemorySize"];
     assert_eq!(*memory, 1024);
     // Everything else is what a new stack has.
-    taken_over["Resources"]["TakeOrder"]["Properties"].as_object_mut().unwrap().remove("MemorySize");
+    taken_over["Resources"]["TakeOrder"]["Properties"]
+        .as_object_mut()
+        .unwrap()
+        .remove("MemorySize");
     taken_over["Resources"].as_object_mut().unwrap().remove("Reports");
     taken_over["Parameters"].as_object_mut().unwrap().remove("Greeting");
     for section in ["Parameters", "Rules", "Conditions", "Globals", "Resources", "Outputs"] {
         assert_eq!(taken_over[section], today[section], "{section}");
     }
     assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
-}
-
-#[test]
-fn zz_adopt_all() {
-    if std::env::var_os("ADOPT").is_none() { return }
-    for (application, from) in applications().zip(["shop", "projects", "starter"]) {
-        let text = fs::read_to_string(format!("/w/s2/tmp/{from}.yaml")).unwrap();
-        let (_, place) = read(&application);
-        let taken = adopted(&text, &application.stack, &place);
-        match taken {
-            Ok(taken) => { eprintln!("{from}: {:#?}", taken.lost); fs::write(application.root.join("template.yaml"), taken.text).unwrap(); }
-            Err(error) => eprintln!("{from}: {error}"),
-        }
-    }
 }
