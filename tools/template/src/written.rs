@@ -368,3 +368,29 @@ impl<'a> Source<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ringfence_core::{Catalog, Catalogs};
+
+    use super::*;
+
+    #[test]
+    fn a_stack_on_the_dcb_log_alone_has_three_tables_and_nothing_that_no_function_needs() {
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let catalogs = Catalogs(vec![catalog.clone()]);
+        let stack = Stack { catalog, catalogs, contexts: Vec::new() };
+        let place = Place { prefix: String::new(), code: "." };
+        let source = Source::of("Resources:\n", &stack, &place, None).expect("YAML");
+        let source = Source { logs: vec![LogKind::Dcb], ..source };
+        let text = SECTIONS.map(|section| source.body(section).expect("no settings")).concat();
+        assert_eq!(text.matches("Type: AWS::DynamoDB::Table\n").count(), 3, "events, index, views");
+        for other in ["Aggregate", "AGGREGATE", "DocumentTable", "DocumentStream", "DOCUMENT"] {
+            assert!(!text.contains(other), "{other}");
+        }
+        // No slice, no view, no deadline, no automation.
+        for id in ["RunCommands", "QueryViews", "FireDeadlines", "RingReaders", "AutomationsDead"] {
+            assert!(!text.contains(&format!("  {id}")), "{id}");
+        }
+    }
+}

@@ -149,3 +149,24 @@ fn an_old_stack_is_taken_over_with_all_that_is_its_own() {
     }
     assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
 }
+
+#[derive(clap::Parser)]
+struct New {
+    #[command(subcommand)]
+    command: ringfence_new::NewCommand,
+}
+
+/// `ringfence new` has no list to write a template from, so it changes the text of the starter's.
+#[test]
+fn a_new_stack_has_the_template_that_is_written_for_it() {
+    let stack = starter().stack;
+    for auth in ["iam", "jwt"] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("my-shop");
+        let arguments = ["ringfence", "new", root.to_str().unwrap(), "--auth", auth];
+        let New { command } = clap::Parser::parse_from(arguments);
+        command.run().unwrap();
+        let text = fs::read_to_string(root.join("template.yaml")).unwrap();
+        assert_eq!(written(&text, &stack, &Place::of(&root), None).unwrap(), text, "{auth}");
+    }
+}
