@@ -272,7 +272,19 @@ impl<'a> Source<'a> {
             parts.push(self.alarms());
         }
         let text = parts.join("\n");
-        self.settings.apply(section, text)
+        let text = self.settings.apply(section, text)?;
+        Ok(if section == "Resources" { self.with_statements(text) } else { text })
+    }
+
+    /// The resources with what the roles of functions need for the variables that a team has set.
+    fn with_statements(&self, mut text: String) -> String {
+        for id in self.settings.0.keys().filter_map(|id| id.as_str()) {
+            if let Some((_, end)) = settings::range(&text, &format!("{id}Role")) {
+                let statements = functions::statements_of(&self.settings.variables(id));
+                text.insert_str(end, &statements.concat());
+            }
+        }
+        text
     }
 
     fn filled(&self, file: &str) -> String {

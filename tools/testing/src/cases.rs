@@ -20,7 +20,7 @@ use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
 use crate::readers::{TABLES, VIEWS};
 use crate::requests::{Asked, check_requests, grants};
 use crate::template::{binary, model};
-use crate::written::{self, check_written};
+use crate::written::{self, check_written, write_if_asked};
 
 /// The logical id of a log's table.
 #[must_use]
@@ -51,9 +51,7 @@ type Requests = Vec<(String, Value)>;
 /// everything that a role allows and no case needs. Under `UPDATE=1` it writes into the template what the cases ask for.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    if written::is_asked() {
-        check_written(&stack, None);
-    }
+    write_if_asked(&stack);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);

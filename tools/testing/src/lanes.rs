@@ -14,6 +14,7 @@ use ringfence_reactors::{
 use ringfence_stack::{Members, Stack};
 
 use crate::readers::{VIEWS, World, check_role, noted, requests_of_rows};
+use crate::written::write_if_asked;
 
 /// The logical id of the function that feeds ordered automations.
 pub(crate) const IN_ORDER: &str = "ReactInOrder";
@@ -108,6 +109,7 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
 /// Compares the requests of each reactor with its role. Panics unless the role allows them and no more.
 pub async fn check_roles_of_reactors<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    write_if_asked(&stack);
     for (_, reactor) in stack.reactors() {
         let mut asked = requests_of_lanes(reactor.name, true).await;
         asked.extend(requests_of_rows(reactor.views).await);

@@ -41,6 +41,13 @@ pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
     check_none(&lines);
 }
 
+/// Writes the template if that is asked for, before a check reads it that runs beside the one of the template.
+pub(crate) fn write_if_asked(stack: &Stack) {
+    if is_asked() {
+        check_written(stack, None);
+    }
+}
+
 /// What the template is to be, and the edits that would be lost.
 fn differences(
     text: &str,

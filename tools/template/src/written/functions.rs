@@ -58,47 +58,46 @@ pub(super) fn has_rule(slice: &SliceInfo) -> bool {
 }
 
 /// What a role needs for the variables that a team has set: secrets, the sender of mails, buckets.
-fn statements_of(variables: &Mapping) -> String {
-    let mut text = String::new();
+pub(super) fn statements_of(variables: &Mapping) -> Vec<String> {
     let arn = |service: &str, resource: &str| {
+        let account = "${AWS::Region}:${AWS::AccountId}";
+        format!("!Sub \"arn:${{AWS::Partition}}:{service}:{account}:{resource}\"")
+    };
+    let statement = |sid: &str, action: &str, resource: &str| {
         format!(
-            "!Sub \"arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}\""
+            "              - {{ Sid: {sid}, Effect: Allow, Action: {action},\n                  \
+             Resource: {resource} }}\n"
         )
     };
-    let mut add = |sid: &str, action: &str, resource: &str| {
-        text += &format!(
-            "              - {{ Sid: {sid}, Effect: Allow, Action: {action},\n                  Resource: {resource} }}\n"
-        );
-    };
-    for (name, value) in variables {
+    let of = |(name, value): (&Value, &Value)| {
         let name = name.as_str().unwrap_or_default();
-        let referred = match value {
-            Value::Tagged(tagged) if tagged.tag == "Ref" => {
-                tagged.value.as_str().unwrap_or_default()
-            }
-            _ => "",
+        let named = match value {
+            Value::Tagged(tagged) if tagged.tag == "Ref" => tagged.value.as_str(),
+            _ => None,
         };
-        if name == "MAIL_FROM" {
+        match named {
             // The second is what SES asks for if it gets a mail as a whole.
-            let sender = arn("ses", "identity/${MailIdentity}");
-            add("SendMail", "[ses:SendEmail, ses:SendRawEmail]", &sender);
-        } else if name.ends_with("_PARAMETER") && !referred.is_empty() {
-            add(
-                "ReadSecret",
-                "ssm:GetParameter",
-                &arn("ssm", &format!("parameter${{{referred}}}")),
-            );
-        } else if name.ends_with("_BUCKET") && !referred.is_empty() {
-            add(
-                "KeepObjects",
-                "[s3:GetObject, s3:PutObject]",
-                &format!("!Sub \"${{{referred}.Arn}}/*\""),
-            );
-            // Without it S3 answers 403 in place of 404.
-            add("FindObjects", "s3:ListBucket", &format!("!GetAtt {referred}.Arn"));
+            _ if name == "MAIL_FROM" => {
+                let sender = arn("ses", "identity/${MailIdentity}");
+                vec![statement("SendMail", "[ses:SendEmail, ses:SendRawEmail]", &sender)]
+            }
+            Some(parameter) if name.ends_with("_PARAMETER") => {
+                let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+                vec![statement(&format!("Read{parameter}"), "ssm:GetParameter", &secret)]
+            }
+            // Without the second S3 answers 403 in place of 404.
+            Some(bucket) if name.ends_with("_BUCKET") => {
+                let (objects, whole) =
+                    (format!("!Sub \"${{{bucket}.Arn}}/*\""), format!("!GetAtt {bucket}.Arn"));
+                vec![
+                    statement("KeepObjects", "[s3:GetObject, s3:PutObject]", &objects),
+                    statement("FindObjects", "s3:ListBucket", &whole),
+                ]
+            }
+            _ => Vec::new(),
         }
-    }
-    text
+    };
+    variables.iter().flat_map(of).collect()
 }
 
 /// A role. `note` is a comment on its first line.
@@ -146,8 +145,11 @@ impl Source<'_> {
             statements += "              - { Sid: KeepFailures, Effect: Allow, Action: sqs:SendMessage,\n                  \
                            Resource: !GetAtt AutomationsDeadLetters.Arn }\n";
         }
-        let variables = slices().flat_map(|slice| self.settings.variables(&id_of(slice.name)));
-        statements += &statements_of(&variables.collect());
+        let of_settings = slices().flat_map(|slice| {
+            let variables = self.settings.variables(&id_of(slice.name));
+            statements_of(&variables)
+        });
+        statements.extend(of_settings.collect::<BTreeSet<_>>());
         role(id, note, None, policy, &statements)
     }
 
@@ -200,8 +202,7 @@ impl Source<'_> {
         let statements = include_str!("../../files/reactor_role.yaml")
             .replace("__name__", name)
             .replace("__index__", index)
-            + rows
-            + &statements_of(&self.settings.variables(&id));
+            + rows;
         let condition = self.settings.get(&id, "Condition").map(flow);
         [function, role(&format!("{id}Role"), "", condition.as_deref(), name, &statements)]
     }

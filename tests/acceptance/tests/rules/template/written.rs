@@ -105,6 +105,8 @@ fn settings_are_of_something_that_is_written_and_take_intrinsic_functions() {
     let variables = properties("RunCommands")["Environment"]["Variables"].as_object().unwrap();
     let names: BTreeSet<_> = variables.keys().map(String::as_str).collect();
     assert_eq!(names, ["COMMAND_QUEUE_URL", "DEAD_LETTER_QUEUE_URL", "KEY_PARAMETER"].into());
+    let role = properties("RunCommandsRole").to_string();
+    assert!(role.contains("ReadKey") && role.contains("parameter${Key}"), "{role}");
     assert_eq!(properties("Logs")["RetentionInDays"], 7);
     assert_eq!(properties("RowsParked")["Threshold"], 3);
     assert_eq!(template["Globals"]["Function"]["Timeout"], 20);
