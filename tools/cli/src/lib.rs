@@ -46,6 +46,7 @@ pub mod stack;
 pub mod stats;
 pub mod tables;
 mod tail;
+mod template;
 mod token;
 mod topic;
 mod trace;
@@ -104,8 +105,10 @@ enum OfAll {
     /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
     /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
-    /// Compares the tables of template.yaml with those that the events of the stack need, or prints those for another tool.
-    /// Status 0: they agree, 1: they differ, 2: error.
+    /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is written, or was current, 1:
+    /// it has edits that would be lost, and nothing is written, 2: error.
+    Template(template::Arguments),
+    /// Prints the tables that the events of the stack need, for another tool.
     Schema(schema::Arguments),
     /// Checks tables that are there, which a stack is to use.
     #[command(subcommand)]
@@ -283,7 +286,8 @@ impl OfAll {
             Self::Explain(arguments) => {
                 explain::explain(arguments, &lists.stack, &lists.slices).boxed_local()
             }
-            Self::Schema(arguments) => ready(schema::schema(arguments, lists)).boxed_local(),
+            Self::Template(arguments) => ready(template::template(arguments, lists)).boxed_local(),
+            Self::Schema(arguments) => ready(Ok(schema::schema(arguments, lists))).boxed_local(),
             Self::Tables(Tables::Check(arguments)) => {
                 check_tables::check(arguments, lists).boxed_local()
             }

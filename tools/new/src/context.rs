@@ -1,4 +1,4 @@
-//! Adds a context: its crate, its line in the stack, its source on the EventTopic.
+//! Adds a context: its crate and its line in the stack.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 
-use crate::edit::{add_dependency, add_member, add_to_list};
+use crate::edit::{add_dependency, add_member};
 use crate::names::{TYPES, check, check_crate, check_path, id_type, near, pascal, singular, snake};
 use crate::plan::{Plan, fill};
 
@@ -140,8 +140,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     let line = format!("{context}.path = \"../{context}\"");
     plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, &line))?;
     let member = format!("{}::{name}", snake(context));
-    plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))?;
-    plan.edit("template.yaml", |text| add_to_list(text, "events:source:", context, true))
+    plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))
 }
 
 /// Whether a workspace has a dependency of this name. Other entries, such as `members`, do not count.

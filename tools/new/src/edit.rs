@@ -160,19 +160,3 @@ fn end_of_block(text: &str) -> Option<usize> {
     }
     None
 }
-
-/// Adds an entry to the list in brackets that begins after `before`; sorted, if the list is.
-pub(crate) fn add_to_list(text: &str, before: &str, entry: &str, sorted: bool) -> Result<String> {
-    let missing = || format!("finds no list after `{before}`: write `{entry}` there");
-    let begin = text.find(before).with_context(missing)? + before.len();
-    let open = begin + text[begin..].find('[').with_context(missing)? + 1;
-    let close = open + text[open..].find(']').with_context(missing)?;
-    let entries = text[open..close].split(',').map(str::trim).filter(|entry| !entry.is_empty());
-    let mut entries: Vec<&str> = entries.collect();
-    if entries.contains(&entry) {
-        return Ok(text.to_owned());
-    }
-    let at = entries.iter().position(|other| sorted && *other > entry);
-    entries.insert(at.unwrap_or(entries.len()), entry);
-    Ok(format!("{}{}{}", &text[..open], entries.join(", "), &text[close..]))
-}

@@ -9,12 +9,12 @@ mod context;
 mod declared;
 mod due;
 mod edit;
+pub mod marks;
 mod names;
 mod plan;
 mod slice;
 mod source;
 mod stack;
-mod template;
 #[cfg(test)]
 mod tests;
 mod version;
@@ -203,7 +203,7 @@ impl NewSlice {
         let file = format!("functions/{context}/src/{}.rs", names::snake(name));
         let next = format!(
             "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \
-             event to schemas/{context}.json.\n"
+             event to schemas/{context}.json, and the function to template.yaml.\n"
         );
         write(plan, &next)
     }

@@ -1,4 +1,4 @@
-//! Adds a slice: its file with its cases, its binary, its line in the context, its function, its samples.
+//! Adds a slice: its file with its cases, its binary, its line in the context, its samples.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -9,17 +9,6 @@ use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
 use crate::names::{Deed, TYPES, camel, check, check_target, check_type, id_type, pascal, snake};
 use crate::plan::{Plan, fill};
-use crate::template;
-
-/// What a slice may do with documents if its stream has no other events.
-const CREATES: &str = "dynamodb:GetItem, dynamodb:PutItem";
-/// What it may do if its stream has.
-const CHANGES: &str = "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query, dynamodb:UpdateItem";
-
-/// The role of a context with streams.
-fn role(context: &str) -> String {
-    format!("{}Role", pascal(context))
-}
 
 /// An event that a slice reacts to.
 struct Cause {
@@ -110,17 +99,6 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     plan.edit(&lib, |text| add_member(text, "slice", &member))?;
     if begin.is_some() {
         plan.edit(&lib, |text| add_member(text, "due", &member))?;
-        let (sid, key) = (format!("Fire{}", pascal(context)), format!("{context}#"));
-        let (sid, table, key) = match found.log {
-            Log::Dcb => ("FireEvents", "EventTable", None),
-            _ => (&*sid, "AggregateTable", Some(&*key)),
-        };
-        plan.edit("template.yaml", |text| template::allow_to_fire(text, sid, table, key))?;
-    }
-    write_function(plan, &found, context, slice, &values, cause.as_ref())?;
-    if found.log == Log::Document && other.is_some() {
-        let role = role(context);
-        plan.edit("template.yaml", |text| template::allow_more(text, &role, CREATES, CHANGES))?;
     }
     write_samples(plan, slice, &values, cause.as_ref())
 }
@@ -130,9 +108,14 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     check_target(slice)?;
     let text = plan.read("template.yaml")?;
     ensure!(
-        !template::is_of_binary(&text, slice),
+        !text.contains(&format!("Binary: {slice} ")),
         "template.yaml has a function of a binary {slice}, which {context} does not have: names of binaries are \
          unique in a stack, so choose another name"
+    );
+    let id = pascal(slice);
+    ensure!(
+        !text.contains(&format!("\n  {id}:")),
+        "template.yaml has a resource {id} already, so choose another name than {slice}"
     );
     let own = plan.root().join(format!("functions/{context}/Cargo.toml"));
     for (manifest, text) in plan.manifests().into_iter().filter(|(manifest, _)| *manifest != own) {
@@ -280,50 +263,6 @@ fn write_source(
 
 fn value<'v>(values: &[(&str, &'v str)], name: &str) -> &'v str {
     values.iter().find(|(found, _)| *found == name).map(|(_, value)| *value).unwrap_or_default()
-}
-
-/// Plans the function in the template, and the role of a context with streams.
-fn write_function(
-    plan: &mut Plan,
-    found: &Found,
-    context: &str,
-    slice: &str,
-    values: &[(&str, &str)],
-    cause: Option<&Cause>,
-) -> Result<()> {
-    let own = role(context);
-    let (role, table, actions, key) = match found.log {
-        Log::Dcb => ("DcbLogRole", "", "", String::new()),
-        Log::Aggregate => (
-            &*own,
-            "AggregateTable",
-            "dynamodb:GetItem, dynamodb:PutItem, dynamodb:Query",
-            format!("{context}#"),
-        ),
-        Log::Document => (&*own, "DocumentTable", CREATES, format!("{context}-")),
-    };
-    let of_role = [
-        ("Role", role),
-        ("Table", table),
-        ("actions", actions),
-        ("key", &*key),
-        ("log", found.log.name()),
-        ("Cause", cause.map_or("", |cause| &*cause.event_type)),
-        ("source", cause.map_or("", |cause| &*cause.context)),
-    ];
-    let filled = |text: &str| fill(&fill(text, &of_role), values);
-    if found.log != Log::Dcb {
-        let section = filled(include_str!("../files/role.yaml"));
-        plan.edit("template.yaml", |text| template::add_role(text, role, &section))?;
-    }
-    if cause.is_some() {
-        plan.edit("template.yaml", |text| template::allow_letters(text, role))?;
-    }
-    let block = match cause {
-        Some(_) => filled(include_str!("../files/automation.yaml")),
-        None => filled(include_str!("../files/slice.yaml")),
-    };
-    plan.edit("template.yaml", |text| template::add_function(text, slice, role, &block))
 }
 
 /// Plans the samples; the body over HTTP is the command that is invoked directly.

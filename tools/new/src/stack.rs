@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
+use crate::marks::resealed;
 use crate::names::check;
 use crate::plan::{Plan, fill};
 
@@ -97,7 +98,11 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> R
         let text = match *path {
             // People read the name here, and stacks on AWS have it.
             "README.md" | "samconfig.toml" => text.replace("starter", name),
-            "template.yaml" if matches!(auth, Auth::Jwt) => in_own_workspace(&with_tokens(text)?),
+            "template.yaml" => {
+                let text =
+                    if matches!(auth, Auth::Jwt) { with_tokens(text)? } else { (*text).to_owned() };
+                resealed(&in_own_workspace(&text))
+            }
             _ => in_own_workspace(text),
         };
         plan.create(&in_own_workspace(path), &text);
@@ -111,27 +116,50 @@ pub(crate) fn add(plan: &mut Plan, name: &str, source: &Source, auth: Auth) -> R
     Ok(())
 }
 
-/// The starter's template with an API that asks for tokens, and with the scopes of its slices and its view. SAM makes an
-/// API's authorizers before it looks at conditions, so a parameter could not choose.
+/// How the API of a stack with tokens is set, and the parameters for that.
+const AUTH: &str = "      Auth: # callers send a token of the issuer; a route names the scopes of which a token needs one
+        Authorizers:
+          Jwt:
+            JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }
+            IdentitySource: $request.header.Authorization
+        DefaultAuthorizer: Jwt
+";
+const PARAMETERS: &str = "  JwtIssuer:
+    Type: String
+    AllowedPattern: \"https://.+\"
+    Description: The issuer of the callers' tokens, as their claim iss has it. API Gateway reads its keys there.
+  JwtAudience:
+    Type: CommaDelimitedList
+    Description: What tokens must have in their claim aud, or in client_id if they have no aud.
+";
+
+/// The starter's template with an API that asks for tokens, and with the scopes of its slices and its view, as
+/// `ringfence template` writes it.
 fn with_tokens(template: &str) -> Result<String> {
+    let of_iam = "      Auth: # callers sign with SigV4 and need execute-api:Invoke\n        EnableIamAuthorizer: true\n        \
+                  DefaultAuthorizer: AWS_IAM\n";
+    let flow = "      Auth: { Authorizers: { Jwt: { JwtConfiguration: { issuer: !Ref JwtIssuer, audience: !Ref JwtAudience }, \
+                IdentitySource: $request.header.Authorization } }, DefaultAuthorizer: Jwt }\n";
     let routes = ["/shop/offer-product", "/shop/take-order", "/shop/ship-order"];
-    let routes = routes.map(|path| (path.to_owned(), "shop/write"));
-    let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path.to_owned(), "shop/read"));
+    let routes = routes.map(|path| (path, "shop/write"));
+    let views = ["\"/{view}\"", "\"/{view}/{id+}\""].map(|path| (path, "shop/read"));
     let scopes = routes.into_iter().chain(views).map(|(path, scope)| {
         let route = format!("Path: {path} }}");
-        let with_scope = format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}");
-        (route, with_scope)
+        (route, format!("Path: {path}, Auth: {{ AuthorizationScopes: [{scope}] }} }}"))
     });
-    let of_iam = include_str!("../files/iam_auth.yaml").to_owned();
-    let parameters = include_str!("../files/jwt_parameters.yaml");
-    let changes = [
-        (of_iam, include_str!("../files/jwt_auth.yaml").to_owned()),
-        ("  CorsOrigins:\n".to_owned(), format!("{parameters}  CorsOrigins:\n")),
-    ];
-    changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
-        ensure!(text.matches(&from).count() == 1, "the starter's template has no single {from:?}");
-        Ok(text.replace(&from, &to))
-    })
+    let settings = format!(
+        "Metadata:\n  Ringfence: # settings of what is written below, by logical id\n    Api:\n{AUTH}\nParameters:\n{PARAMETERS}"
+    );
+    let changes = [(of_iam.to_owned(), flow.to_owned()), ("Parameters:\n".to_owned(), settings)];
+    let text =
+        changes.into_iter().chain(scopes).try_fold(template.to_owned(), |text, (from, to)| {
+            ensure!(
+                text.matches(&from).count() == 1,
+                "the starter's template has no single {from:?}"
+            );
+            Ok::<_, anyhow::Error>(text.replace(&from, &to))
+        })?;
+    Ok(text)
 }
 
 /// A path or a text of the starter, as it is in a stack that is a workspace of its own. Here the starter shares a

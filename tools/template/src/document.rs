@@ -218,6 +218,22 @@ fn snake(name: &str) -> String {
     snake
 }
 
+/// The lines of an index.
+pub(crate) fn index_yaml(index: &IndexLayout) -> String {
+    let [hash, range] = index.keys.each_ref().map(|(name, _)| name);
+    let projection = match index.attributes[..] {
+        [] => "ProjectionType: KEYS_ONLY".to_owned(),
+        _ => {
+            format!("ProjectionType: INCLUDE, NonKeyAttributes: [{}]", index.attributes.join(", "))
+        }
+    };
+    format!(
+        "        - IndexName: {}\n          KeySchema: [{{ AttributeName: {hash}, KeyType: HASH }}, \
+         {{ AttributeName: {range}, KeyType: RANGE }}]\n          Projection: {{ {projection} }}\n",
+        index.name
+    )
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use ringfence_core::prelude::*;

@@ -2,10 +2,11 @@
 //!
 //! Each log, the index and the views say what their own table has to be ([`ringfence_aws::TableLayout`]). Everything
 //! else about tables is made of these layouts: [`document`] prints them for CloudFormation, Terraform and CDK,
-//! [`template`] compares a template with them and writes the indexes that it lacks, and [`compare`] says what a table lacks
-//! that is there.
+//! [`written`] is the template of a stack, and
+//! [`compare`] says what a table lacks that is there.
 //!
-//! *Invariant: no layout is written down here.*
+//! *Invariant: what is written into a template has the layouts that logs, index and views ask for.* The checks of each stack
+//! compare them.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]
@@ -14,7 +15,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 mod compare;
 pub mod document;
 mod needed;
-pub mod template;
+pub mod written;
 
 pub use compare::{TableDefect, compare, keys_of, properties_of};
 pub use needed::{StackTable, legacy_table, tables_of};

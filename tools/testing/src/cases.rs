@@ -16,11 +16,11 @@ use serde_json::{Value, json};
 
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
-use crate::functions::check_tables;
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
 use crate::readers::{TABLES, VIEWS};
-use crate::requests::{Asked, check_requests};
+use crate::requests::{Asked, check_requests, grants};
 use crate::template::{binary, model};
+use crate::written::{self, check_written, write_if_asked};
 
 /// The logical id of a log's table.
 #[must_use]
@@ -48,11 +48,10 @@ type Requests = Vec<(String, Value)>;
 
 /// Runs the cases of every slice that `M` lists on an embedded DynamoDB, and compares their requests with the roles in
 /// `template.yaml`. Panics with the place of a case that fails, with each request that a role does not allow, and with
-/// everything that a role allows and no case needs. Under `UPDATE=1` it writes the indexes and the statements that are
-/// missing into the template, and takes out what nothing needs.
+/// everything that a role allows and no case needs. Under `UPDATE=1` it writes into the template what the cases ask for.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_tables(&stack.catalog);
+    write_if_asked(&stack);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
@@ -69,12 +68,14 @@ pub async fn check_cases<M: Members>() {
         asked.push((slice.to_owned(), requests));
     }
     // fire-deadlines carries out the commands of all dues.
-    let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
-    let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
-    let sweeps = requests_of_sweeps().await.into_iter();
-    let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
-    let all = of_dues.chain(sweeps).collect();
-    asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
+    if !cases.dues.is_empty() {
+        let is_due = |(slice, _): &&(String, _)| cases.dues.contains(&&**slice);
+        let of_dues = asked.iter().filter(is_due).flat_map(|(_, requests)| requests.clone());
+        let sweeps = requests_of_sweeps().await.into_iter();
+        let sweeps = sweeps.map(|Exchange { operation, request, .. }| (operation, request));
+        let all = of_dues.chain(sweeps).collect();
+        asked.push((binary(&model(), "FireDeadlines").to_owned(), all));
+    }
     if has_ordered(&stack) {
         asked.push((binary(&model(), IN_ORDER).to_owned(), in_order));
     }
@@ -83,6 +84,11 @@ pub async fn check_cases<M: Members>() {
     let of_slices = asked.iter().filter(is_slice).flat_map(|(_, requests)| requests.clone());
     let all = of_slices.chain(requests_of_answers().await).collect();
     asked.push((binary(&model(), "RunCommands").to_owned(), all));
+    if written::is_asked() {
+        let grants = grants(&template, &TABLES, &asked);
+        let grants = grants.unwrap_or_else(|error| fail("template.yaml", error));
+        check_written(&stack, Some(&grants));
+    }
     check_requests(&TABLES, &asked);
 }
 

@@ -9,7 +9,7 @@ use ringfence_schemas::Contract;
 use ringfence_stack::Members;
 use serde_json::Value;
 
-use crate::mend;
+use crate::written;
 
 /// The folder of the documents, in the repository of a stack.
 const FOLDER: &str = "docs/api";
@@ -31,7 +31,7 @@ fn check(root: &Path, name: &str, document: &Value) {
         return;
     }
     assert!(
-        mend::is_asked(),
+        written::is_asked(),
         "{FOLDER}/{name} is not what the stack has: `UPDATE=1 cargo test` writes it"
     );
     let text = format!("{document:#}\n");

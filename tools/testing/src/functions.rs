@@ -13,41 +13,35 @@ use ringfence_core::{Catalog, Cause, Lane, LogKind, json};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
-use ringfence_template::tables_of;
-use ringfence_template::template::{differences as table_differences, with_indexes};
+use ringfence_template::written::Place;
+use ringfence_template::{StackTable, compare, tables_of};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::lanes::{
-    IN_ORDER, RING, a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm, has_lanes, has_ordered,
-};
-use crate::mend;
-use crate::reactions::the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others;
-use crate::scopes::every_route_has_the_scopes_of_its_slice_or_views;
-use crate::template::{binary, check_none, differences, model, template};
+use crate::lanes::{IN_ORDER, RING};
+use crate::template::{check_none, differences, model, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
+use crate::written::check_written;
 
-/// The functions that serve all contexts, by their logical ids in every template, each with the samples that show how
-/// it is invoked.
-const SERVING: [(&str, &[&str]); 7] = [
-    ("PublishEvents", &["stream.json"]),
-    ("IndexEvents", &["stream.json"]),
-    ("ProjectViews", &["stream.json"]),
-    ("QueryViews", &["http.json", "list.json"]),
-    ("FireDeadlines", &[]),
-    ("RunCommands", &["http.json", "answer.json", "sqs.json"]),
-    ("ForwardSpans", &["logs.json"]),
+/// The functions that serve all contexts: their logical ids, the names of their programs, and the samples that show how
+/// each is invoked.
+const SERVING: [(&str, &str, &[&str]); 9] = [
+    ("PublishEvents", "publish-events", &["stream.json"]),
+    ("IndexEvents", "index-events", &["stream.json"]),
+    ("ProjectViews", "project-views", &["stream.json"]),
+    ("QueryViews", "query-views", &["http.json", "list.json"]),
+    ("FireDeadlines", "fire-deadlines", &[]),
+    ("RunCommands", "run-commands", &["http.json", "answer.json", "sqs.json"]),
+    ("ForwardSpans", "forward-spans", &["logs.json"]),
+    (RING, "ring-readers", &["stream.json"]),
+    (IN_ORDER, "react-in-order", &["eventbridge.json"]),
 ];
 
-/// The binaries of the functions that serve all contexts, each with its samples.
-pub(crate) fn serving<'m>(
-    stack: &Stack,
-    model: &'m Model,
-) -> Vec<(&'m str, &'static [&'static str])> {
-    let ring = has_lanes(stack).then_some((RING, &["stream.json"][..]));
-    let in_order = has_ordered(stack).then_some((IN_ORDER, &["eventbridge.json"][..]));
-    let all = SERVING.into_iter().chain(ring).chain(in_order);
-    all.map(|(id, samples)| (binary(model, id), samples)).collect()
+/// The functions that serve all contexts: their logical ids, their programs, and their samples. A stack has all programs, and
+/// the template those that something needs.
+pub(crate) fn serving() -> impl Iterator<Item = (&'static str, String, &'static [&'static str])> {
+    let place = Place::of(&stack_root());
+    SERVING.into_iter().map(move |(id, name, samples)| (id, place.program(name), samples))
 }
 
 /// Panics unless every function of a context, and every function that serves all contexts, has its part of
@@ -55,19 +49,15 @@ pub(crate) fn serving<'m>(
 /// to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    check_written(&stack, None);
     check_tables(&stack.catalog);
     let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
-    every_function_has_its_template_entry_and_nothing_else_has_one(&stack, &model);
-    every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(&stack, &model);
-    every_route_has_the_scopes_of_its_slice_or_views(&stack);
-    the_template_sets_the_variables_that_functions_read::<M>(&stack, &model);
+    every_function_is_in_the_template(&stack, &model);
+    the_template_sets_the_variables_that_functions_read::<M>(&model);
     every_function_has_samples_that_the_types_of_its_events_read(&stack, &model);
-    let template = template(&stack_root());
-    the_rule_of_a_slice_takes_the_events_that_the_slice_reacts_to_and_no_others(&stack, &template);
-    a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(&stack, &model, &template);
     a_lane_by_a_tag_is_one_that_every_event_has(&stack);
 }
 
@@ -76,8 +66,26 @@ fn names(stack: &Stack, model: &Model) -> Vec<String> {
     let slices = stack.slices().map(|(_, slice)| slice.name);
     let others = stack.functions().map(|(_, function)| function.name);
     let reactors = stack.reactors().map(|(_, reactor)| reactor.name);
-    let serving = serving(stack, model).into_iter().map(|(name, _)| name);
-    slices.chain(others).chain(reactors).chain(serving).map(str::to_owned).collect()
+    let is_there = |name: &String| model.functions.iter().any(|function| function.binary == *name);
+    let serving = serving().map(|(_, name, _)| name).filter(is_there);
+    slices.chain(others).chain(reactors).map(str::to_owned).chain(serving).collect()
+}
+
+/// The functions of slices and reactors are written, and a team writes the others.
+fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
+    let names = names(stack, model);
+    check_once("a binary is built once, so each function has a name of its own", &names);
+    let template = model.functions.iter().map(|function| function.binary.clone()).collect();
+    check_none(&differences(
+        &template,
+        &names.into_iter().collect(),
+        |name| format!("template.yaml has no function `Binary: {name}`"),
+        |name| {
+            format!(
+                "template.yaml has a function `Binary: {name}`, but no context lists a function of that name"
+            )
+        },
+    ));
 }
 
 fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
@@ -166,62 +174,6 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
     }
 }
 
-fn every_function_has_its_template_entry_and_nothing_else_has_one(stack: &Stack, model: &Model) {
-    let names = names(stack, model);
-    check_once("a binary is built once, so each function has a name of its own", &names);
-    let unique: BTreeSet<String> = names.iter().cloned().collect();
-    let template = model.functions.iter().map(|function| function.binary.clone()).collect();
-    check_none(&differences(
-        &template,
-        &unique,
-        |name| {
-            format!(
-                "template.yaml has no function `Binary: {name}`: `cargo ringfence new-slice <context>/{name}` writes it"
-            )
-        },
-        |name| {
-            format!(
-                "template.yaml has a function `Binary: {name}`, but no context lists a function of that name"
-            )
-        },
-    ));
-}
-
-fn every_slice_answers_post_at_its_own_path_and_what_reads_views_answers_get(
-    stack: &Stack,
-    model: &Model,
-) {
-    let own = stack.slices().map(|(context, slice)| {
-        ("POST".to_owned(), format!("/{}/{}", context.name, slice.name), slice.name.to_owned())
-    });
-    let views = ["/{view}", "/{view}/{id+}"];
-    let query = binary(model, "QueryViews");
-    let views = views.map(|path| ("GET".to_owned(), path.to_owned(), query.to_owned()));
-    let others = stack.functions().filter_map(|(_, function)| Some((function.get?, function.name)));
-    let others = others.map(|(path, name)| ("GET".to_owned(), path.to_owned(), name.to_owned()));
-    let run = binary(model, "RunCommands");
-    let queued = [("POST", "/commands/{context}/{slice}"), ("GET", "/commands/{id}")];
-    let queued = queued.map(|(method, path)| (method.to_owned(), path.to_owned(), run.to_owned()));
-    let expected: BTreeSet<_> = own.chain(others).chain(views).chain(queued).collect();
-    let routes = model.routes.iter();
-    let routes: BTreeSet<_> = routes
-        .map(|route| (route.method.clone(), route.path.clone(), route.function.clone()))
-        .collect();
-    check_none(&differences(
-        &routes,
-        &expected,
-        |(method, path, name)| {
-            format!(
-                "template.yaml: the Events of {name} lack \
-                 `Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: {method}, Path: {path} }} }}`"
-            )
-        },
-        |(method, path, name)| {
-            format!("template.yaml: {name} answers {method} {path}, but should not")
-        },
-    ));
-}
-
 /// The names of a folder's entries that are not hidden.
 pub(crate) fn entries(folder: &Path) -> BTreeSet<String> {
     let found = fs::read_dir(folder).unwrap_or_else(|error| fail(folder.display(), error));
@@ -235,21 +187,26 @@ fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, m
         format!("events/{name} is missing: `cargo ringfence new-slice <context>/{name}` writes it")
     };
     let extra = |name: &String| format!("events/{name} has samples, but there is no such function");
-    let expected = names(stack, model).into_iter().collect();
-    check_none(&differences(&entries(&events), &expected, lacking, extra));
+    let expected: BTreeSet<_> = names(stack, model).into_iter().collect();
+    // Those of a function that this stack has no need of do no harm.
+    let mut found = entries(&events);
+    found.retain(|name| expected.contains(name) || serving().all(|(_, of, _)| of != *name));
+    check_none(&differences(&found, &expected, lacking, extra));
     let slices = stack.slices().map(|(context, slice)| {
         let path = format!("/{}/{}", context.name, slice.name);
-        (slice.name, &["http.json", "direct.json"][..], Some(path))
+        (slice.name.to_owned(), &["http.json", "direct.json"][..], Some(path))
     });
     let others = stack.functions().map(|(_, function)| {
         let samples: &[&str] = if function.get.is_some() { &["http.json"] } else { &[] };
-        (function.name, samples, None)
+        (function.name.to_owned(), samples, None)
     });
-    let reactors =
-        stack.reactors().map(|(_, reactor)| (reactor.name, &["eventbridge.json"][..], None));
-    let serving = serving(stack, model).into_iter().map(|(name, samples)| (name, samples, None));
+    let reactors = stack
+        .reactors()
+        .map(|(_, reactor)| (reactor.name.to_owned(), &["eventbridge.json"][..], None));
+    let serving = serving().map(|(_, name, samples)| (name, samples, None));
+    let serving = serving.filter(|(name, ..)| expected.contains(name));
     for (function, samples, path) in slices.chain(others).chain(reactors).chain(serving) {
-        let folder = events.join(function);
+        let folder = events.join(&function);
         let scheduled = model.schedules.iter().any(|schedule| schedule.target.function == function);
         for sample in samples.iter().chain(scheduled.then_some(&"schedule.json")) {
             let sample = folder.join(sample);
@@ -284,19 +241,19 @@ fn read_event(sample: &Value) -> serde_json::Result<()> {
     }
 }
 
-/// Panics unless the tables of the template are those that the catalog needs. Under `UPDATE=1` it writes their indexes
-/// before it looks.
-pub(crate) fn check_tables(catalog: &Catalog) {
-    let tables = tables_of(catalog);
-    if mend::is_asked() {
-        mend::template(|text| with_indexes(&text, &tables));
-    }
-    let path = stack_root().join("template.yaml");
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| fail(path.display(), error));
-    let mut lines =
-        table_differences(&text, &tables).unwrap_or_else(|error| fail("the template", error));
-    if lines.iter().any(|line| line.contains("index")) {
-        lines.push(mend::HINT.to_owned());
+/// Panics unless the tables of the template have the layouts that the catalog needs, also with a team's settings.
+fn check_tables(catalog: &Catalog) {
+    let template = template(&stack_root());
+    let mut lines = Vec::new();
+    for StackTable { id, layout, .. } in tables_of(catalog) {
+        let found = &template["Resources"][id]["Properties"];
+        if !found.is_null() {
+            lines.extend(
+                compare(&layout, found)
+                    .iter()
+                    .map(|defect| format!("template.yaml: {id}: {defect}")),
+            );
+        }
     }
     check_none(&lines);
 }

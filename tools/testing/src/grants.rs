@@ -106,7 +106,7 @@ fn outside(function: &Value) -> Vec<Value> {
         }
         if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
             let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
-            due.push(allow("ReadSecret", json!("ssm:GetParameter"), secret));
+            due.push(allow(&format!("Read{parameter}"), json!("ssm:GetParameter"), secret));
         }
     }
     due

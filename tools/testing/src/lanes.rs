@@ -1,4 +1,4 @@
-//! Each reader of lanes has its bell and its schedule, its alarm, and a role for its own items.
+//! Each reader of lanes has a role for its own items.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -8,16 +8,13 @@ use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Exchange;
 use ringfence_core::kit::fail;
 use ringfence_core::{BoundaryId, Lane, SequencedEvent};
-use ringfence_local::template::Model;
 use ringfence_reactors::{
     Delivery, Failed, Handler, InDoubt, Lanes, PAUSES, ReactorTable, Starts, Unpark,
 };
-use ringfence_services::topic::{BELL_SOURCE, BELL_TYPE};
 use ringfence_stack::{Members, Stack};
-use serde_json::{Value, json};
 
 use crate::readers::{VIEWS, World, check_role, noted, requests_of_rows};
-use crate::template::{check_none, resources};
+use crate::written::write_if_asked;
 
 /// The logical id of the function that feeds ordered automations.
 pub(crate) const IN_ORDER: &str = "ReactInOrder";
@@ -27,65 +24,6 @@ pub(crate) const RING: &str = "RingReaders";
 /// Whether a slice of the stack reacts in order.
 pub(crate) fn has_ordered(stack: &Stack) -> bool {
     stack.slices().any(|(_, slice)| slice.order.is_some())
-}
-
-/// Whether the stack has readers of lanes.
-pub(crate) fn has_lanes(stack: &Stack) -> bool {
-    has_ordered(stack) || stack.reactors().next().is_some()
-}
-
-/// The logical id of the function with this binary.
-fn id_of<'m>(model: &'m Model, binary: &str) -> Option<&'m str> {
-    let function = model.functions.iter().find(|function| function.binary == binary);
-    function.map(|function| function.id.as_str())
-}
-
-/// How a reader of lanes is invoked: at once when the index has grown, and otherwise each minute. What an invocation brings
-/// is the same each time, so none is repeated.
-pub(crate) fn a_reader_of_lanes_has_a_bell_a_schedule_and_an_alarm(
-    stack: &Stack,
-    model: &Model,
-    template: &Value,
-) {
-    if !has_lanes(stack) {
-        return;
-    }
-    let once = json!({ "MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60 });
-    let bell = json!({ "Type": "EventBridgeRule", "Properties": {
-        "EventBusName": { "!Ref": "EventTopic" },
-        "Pattern": { "source": [BELL_SOURCE], "detail-type": [BELL_TYPE] },
-        "RetryPolicy": once,
-    }});
-    let look = json!({ "Type": "ScheduleV2", "Properties": {
-        "ScheduleExpression": "rate(1 minute)", "OmitName": true,
-    }});
-    let functions = resources(template, "AWS::Serverless::Function");
-    let ids = stack.reactors().filter_map(|(_, reactor)| id_of(model, reactor.name));
-    let mut lines = Vec::new();
-    for id in ids.chain(has_ordered(stack).then_some(IN_ORDER)) {
-        let function = &functions[id];
-        let has = |found: &Value, expected: &Value, what: &str| {
-            (found != expected).then(|| format!("template.yaml: {id} lacks {what}"))
-        };
-        lines.extend(has(&function["Events"]["Bell"], &bell, &format!("the event `Bell`: {bell}")));
-        lines.extend(has(&function["Events"]["Look"], &look, &format!("the event `Look`: {look}")));
-        lines.extend(has(
-            &function["EventInvokeConfig"],
-            &once,
-            &format!("`EventInvokeConfig: {once}`"),
-        ));
-        lines.extend(has(
-            &function["Timeout"],
-            &json!(60),
-            "`Timeout: 60`, of which 17 are left for an effect",
-        ));
-    }
-    let alarm = &resources(template, "AWS::CloudWatch::Alarm").remove("LanesParked");
-    let metric = alarm.as_ref().map(|alarm| alarm["MetricName"].clone());
-    if metric != Some(json!("lanes_parked")) {
-        lines.push("template.yaml lacks the alarm LanesParked: copy RowsParked".to_owned());
-    }
-    check_none(&lines);
 }
 
 /// Handles every event; what it is to say next is set before a run.
@@ -171,6 +109,7 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
 /// Compares the requests of each reactor with its role. Panics unless the role allows them and no more.
 pub async fn check_roles_of_reactors<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    write_if_asked(&stack);
     for (_, reactor) in stack.reactors() {
         let mut asked = requests_of_lanes(reactor.name, true).await;
         asked.extend(requests_of_rows(reactor.views).await);

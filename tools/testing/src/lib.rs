@@ -17,17 +17,15 @@ mod dynamo;
 mod functions;
 mod grants;
 mod lanes;
-mod mend;
 mod payloads;
-mod reactions;
 mod readers;
 mod requests;
 mod roles;
 mod rooms;
 mod schemas;
-mod scopes;
 pub mod template;
 mod variables;
+mod written;
 
 pub use cases::{check_cases, table_of, tips_of};
 pub use contract::check_api;

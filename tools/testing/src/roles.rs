@@ -17,6 +17,7 @@ use crate::cases::table_of;
 use crate::grants::{besides_items, differences, send_spans};
 use crate::lanes::IN_ORDER;
 use crate::template::{arn, check_none, resources, table_arn, template};
+use crate::written::write_if_asked;
 
 /// The role of fire-deadlines.
 const FIRE_DEADLINES: &str = "FireDeadlinesRole";
@@ -27,6 +28,7 @@ const RUN_COMMANDS: &str = "RunCommandsRole";
 /// says what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
+    write_if_asked(&stack);
     let template = template(&stack_root());
     every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
     check_none(&writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(

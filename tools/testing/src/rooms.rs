@@ -15,7 +15,7 @@ use ringfence_stack::FunctionInfo;
 use ringfence_stack::{ContextInfo, Function, MemberList, Members, Stack, Visitor};
 
 use crate::functions::{entries, serving};
-use crate::template::{check_none, differences, model};
+use crate::template::{check_none, differences};
 
 /// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
@@ -28,7 +28,7 @@ pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
-    every_binary_runs_the_function_of_its_name::<M>(&stack);
+    every_binary_runs_the_function_of_its_name::<M>();
     a_slice_uses_no_other_slice(&stack);
     what_is_written_in_a_context_is_in_its_list(&stack);
 }
@@ -53,11 +53,10 @@ fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
 fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) {
     let slices = stack.slices().map(|(context, slice)| (context.name, slice.name));
     let others = stack.functions().map(|(context, function)| (context.name, function.name));
-    let model = model();
     let reactors = stack.reactors().map(|(context, reactor)| (context.name, reactor.name));
-    let serving = serving(stack, &model).into_iter().map(|(name, _)| ("stack", name));
-    let all = slices.chain(others).chain(reactors).chain(serving);
-    let expected = all.map(|(folder, name)| binary(folder, name)).collect();
+    let serving = serving().map(|(_, name, _)| binary("stack", &name));
+    let all = slices.chain(others).chain(reactors);
+    let expected = all.map(|(folder, name)| binary(folder, name)).chain(serving).collect();
     let folders = entries(&stack_root().join("functions"));
     let folders = folders.iter().filter(|folder| *folder != "tools");
     let binaries = folders.flat_map(|folder| {
@@ -112,17 +111,15 @@ impl Visitor for Mains {
 
 /// On one machine a function is a process of the stack's program. So nothing but this shows that its own binary, which is
 /// deployed, runs the same function.
-fn every_binary_runs_the_function_of_its_name<M: Members>(stack: &Stack) {
+fn every_binary_runs_the_function_of_its_name<M: Members>() {
     let mut mains = Mains::default();
     MemberList::walk::<M>(&mut mains);
-    let of_contexts = mains.all.into_iter().map(|(name, (context, main))| (context, name, main));
-    let model = model();
-    let serving = serving(stack, &model);
-    let functions = model.functions.iter().filter(|it| serving.iter().any(|of| of.0 == it.binary));
+    let of_contexts =
+        mains.all.into_iter().map(|(name, (context, main))| (context, name.to_owned(), main));
     // Such a function has the logical id of its type.
-    let of_stack = functions.map(|it| ("stack", &*it.binary, format!("{}>(", it.id)));
+    let of_stack = serving().map(|(id, name, _)| ("stack", name, format!("{id}>(")));
     let wrong = of_contexts.chain(of_stack).filter_map(|(folder, name, main)| {
-        let path = binary(folder, name);
+        let path = binary(folder, &name);
         let text = fs::read_to_string(stack_root().join(&path));
         let text = text.unwrap_or_else(|error| fail(&path, error));
         (!runs(&text, &main)).then(|| format!("{path}: does not run `{main}`"))

@@ -11,8 +11,8 @@ use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
-use crate::mend;
 use crate::template::check_none;
+use crate::written;
 
 /// Panics unless each context still has what was released of it (`schemas/<context>.json`), and every slice, reaction and
 /// view of the stack reads every version of it. Says whom a change breaks, and what to write. With the variable `UPDATE`,
@@ -20,7 +20,7 @@ use crate::template::check_none;
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
-    let Found { wrong, notes } = code.differences(&stack_root(), mend::is_asked());
+    let Found { wrong, notes } = code.differences(&stack_root(), written::is_asked());
     for note in notes {
         // What a test prints is not shown if it passes.
         writeln!(stderr(), "{note}").unwrap_or_else(|error| fail("stderr", error));

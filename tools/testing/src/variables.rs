@@ -13,10 +13,10 @@ use ringfence_services::deadlines::FireDeadlines;
 use ringfence_services::queue::RunCommands;
 use ringfence_services::spans::ForwardSpans;
 use ringfence_services::topic::{PublishEvents, RingReaders};
-use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
+use ringfence_stack::{Function, MemberList, Members, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
-use crate::lanes::{IN_ORDER, RING, has_lanes, has_ordered};
+use crate::lanes::{IN_ORDER, RING};
 use crate::template::{binary, check_none};
 
 /// What each function reads, by its name.
@@ -36,10 +36,7 @@ impl Visitor for Read {
     }
 }
 
-pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
-    stack: &Stack,
-    model: &Model,
-) {
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [
@@ -53,11 +50,8 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("RunCommands", variables::<RunCommands>()),
         ("ForwardSpans", variables::<ForwardSpans>()),
     ];
-    let serving = serving.into_iter().filter(|(id, _)| match *id {
-        RING => has_lanes(stack),
-        IN_ORDER => has_ordered(stack),
-        _ => true,
-    });
+    let is_there = |id: &str| model.functions.iter().any(|function| function.id == id);
+    let serving = serving.into_iter().filter(|(id, _)| is_there(id));
     let mut read: BTreeMap<&str, _> = read.0;
     read.extend(serving.map(|(id, names)| (binary(model, id), names)));
     let functions = model.functions.iter();

@@ -184,6 +184,7 @@ fn every_command_shows_an_example() {
         "checkpoint set",
         "schemas check",
         "redrive",
+        "template",
     ] {
         let mut ringfence = ringfence();
         let help = ringfence.args(command.split(' ')).arg("--help").output().unwrap();

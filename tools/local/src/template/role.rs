@@ -115,6 +115,12 @@ pub fn excess<'a>(
 }
 
 impl Role {
+    /// Its logical id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// The permissions that the request needs, if the role gives them.
     ///
     /// # Errors
@@ -151,7 +157,8 @@ impl Role {
 
     /// The permissions that the request needs. A part of a transaction needs the same permission as its request
     /// would need alone.
-    fn accesses(&self, operation: &str, request: &Value) -> Vec<Permission> {
+    #[must_use]
+    pub fn accesses(&self, operation: &str, request: &Value) -> Vec<Permission> {
         let (parts, enclosing) = match operation {
             "TransactWriteItems" | "TransactGetItems" => {
                 let parts = request["TransactItems"].as_array().into_iter().flatten();

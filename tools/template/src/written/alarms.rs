@@ -1,0 +1,345 @@
+//! One alarm for each kind of trouble, over all functions or mappings that can have it, and the dashboard.
+
+use std::fmt::Write;
+
+use super::Source;
+
+/// What an alarm looks at: one metric, or an expression over several.
+enum Looks<'a> {
+    /// Namespace, name, statistic, period in seconds, and the dimension.
+    At(&'a str, &'a str, &'a str, u32, Option<String>),
+    /// The expression's Id and text, and the metrics.
+    Over(&'a str, String, Vec<String>),
+}
+
+struct Alarm<'a> {
+    id: String,
+    says: &'a str,
+    looks: Looks<'a>,
+    comparison: &'a str,
+    threshold: &'a str,
+    periods: u32,
+    silence: &'a str,
+}
+
+/// CloudWatch takes no more metrics in an alarm.
+const METRICS_MAX: usize = 10;
+
+/// `PublishEvents` as `publishEvents`.
+fn camel(id: &str) -> String {
+    id[..1].to_lowercase() + &id[1..]
+}
+
+/// A metric of Lambda in an expression.
+fn metric(id: &str, stat: &str, period: u32, name: &str, dimension: &str, of: &str) -> String {
+    format!(
+        "        - {{ Id: {id}, ReturnData: false, MetricStat: {{ Stat: {stat}, Period: {period}, Metric: {{\n            \
+         Namespace: AWS/Lambda, MetricName: {name}, Dimensions: [{{ Name: {dimension}, Value: {of} }}] }} }} }}\n"
+    )
+}
+
+impl Source<'_> {
+    /// A reference to a function, with another value in its place if a condition leaves it out.
+    fn reference(&self, id: &str) -> String {
+        match self.condition(id) {
+            Some(condition) => format!("!If [{condition}, !Ref {id}, none]"),
+            None => format!("!Ref {id}"),
+        }
+    }
+
+    /// The alarms on a metric of functions: one, or several if there are more functions than fit.
+    fn of_functions<'a>(
+        &self,
+        id: &str,
+        says: &'a str,
+        (name, stat, period): (&str, &str, u32),
+        functions: &[String],
+        expression: impl Fn(&[String]) -> (&'a str, String),
+    ) -> Vec<Alarm<'a>> {
+        let chunks = functions.chunks(METRICS_MAX).enumerate().map(|(n, functions)| {
+            let ids: Vec<_> = functions.iter().map(|function| camel(function)).collect();
+            let metrics = functions.iter().zip(&ids).map(|(function, id)| {
+                metric(id, stat, period, name, "FunctionName", &self.reference(function))
+            });
+            let (of, text) = expression(&ids);
+            let id = if n == 0 { id.to_owned() } else { format!("{id}{}", n + 1) };
+            let looks = Looks::Over(of, text, metrics.collect());
+            Alarm { id, says, looks, ..Alarm::default() }
+        });
+        chunks.collect()
+    }
+
+    fn of_mappings<'a>(
+        &self,
+        id: &str,
+        says: &'a str,
+        (name, stat, period): (&str, &str, u32),
+        mappings: &[String],
+        (of, expression): (&'a str, String),
+    ) -> Alarm<'a> {
+        let metrics = mappings.iter().map(|mapping| {
+            let of = format!("!Ref {mapping}");
+            metric(&camel(mapping), stat, period, name, "EventSourceMappingUUID", &of)
+        });
+        let looks = Looks::Over(of, expression, metrics.collect());
+        Alarm { id: id.to_owned(), says, looks, ..Alarm::default() }
+    }
+
+    fn of_queue<'a>(&self, id: &str, says: &'a str, queue: &str) -> Alarm<'a> {
+        let of = format!("{{ Name: QueueName, Value: !GetAtt {queue}.QueueName }}");
+        let looks =
+            Looks::At("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 300, Some(of));
+        // SQS has no data on a queue that nobody has touched for hours, though it has letters.
+        Alarm { id: id.to_owned(), says, looks, silence: "ignore", ..Alarm::default() }
+    }
+
+    fn all_alarms(&self) -> Vec<Alarm<'static>> {
+        let sum = |of| move |_: &[String]| (of, "SUM(FILL(METRICS(), 0))".to_owned());
+        let streams = self.streams();
+        let (kept, mappings) = (self.mappings(false), self.mappings(true));
+        let polls = mappings.iter().map(|it| camel(it)).collect::<Vec<_>>().join(" * ");
+        let own =
+            |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
+        let of_ringfence = |name, stat, period| Looks::At("Ringfence", name, stat, period, None);
+        let mut alarms = self.of_functions(
+            "StreamsBehind",
+            "The oldest record that waits in a stream is over an hour old; a stream keeps it for 24 hours.",
+            // Milliseconds; a delivery that waits out an outage reports them once, after 15 minutes.
+            ("IteratorAge", "Maximum", 1_800),
+            &streams,
+            |ids| {
+                let late: Vec<_> = ids.iter().map(|id| format!("{id} > 3600000")).collect();
+                ("late", late.join(" OR "))
+            },
+        );
+        alarms.push(Alarm {
+            comparison: "LessThanThreshold",
+            threshold: "1",
+            periods: 2,
+            silence: "breaching",
+            ..self.of_mappings(
+                "MappingsStopped",
+                "A mapping has not polled its stream for an hour, so it is off; a stream keeps records for 24 hours.",
+                // A delivery that waits out an outage polls nothing for 15 minutes.
+                ("PolledEventCount", "SampleCount", 1_800),
+                &mappings,
+                ("polls", polls),
+            )
+        });
+        alarms.push(self.of_mappings(
+            "BatchesGivenUp",
+            "Records were given up; the FailedBatches bucket of their function keeps them.",
+            ("OnFailureDestinationDeliveredEventCount", "Sum", 60),
+            &kept,
+            ("records", "SUM(FILL(METRICS(), 0))".to_owned()),
+        ));
+        // What project-views gives up, the next ring brings.
+        let lost: Vec<_> = streams.into_iter().filter(|id| id != "ProjectViews").collect();
+        alarms.extend(self.of_functions(
+            "BatchesLost",
+            "A batch was given up, and the FailedBatches bucket of its function did not take it.",
+            ("DestinationDeliveryFailures", "Sum", 60),
+            &lost,
+            sum("batches"),
+        ));
+        let fail = self.of_functions(
+            "FunctionsFail",
+            "A function that is not a slice has failed for 15 minutes; its log says why.",
+            ("Errors", "Sum", 300),
+            &self.watched(),
+            sum("errors"),
+        );
+        alarms.extend(fail.into_iter().map(|alarm| Alarm { periods: 3, ..alarm }));
+        for (id, says, queue) in [
+            (
+                "PublishEventsHasDeadLetters",
+                "A record can never be published; the letter has the cause.",
+                "PublishEventsDeadLetters",
+            ),
+            (
+                "IndexEventsHasDeadLetters",
+                "A partition can't be indexed; the letter has the cause.",
+                "IndexEventsDeadLetters",
+            ),
+        ] {
+            alarms.push(self.of_queue(id, says, queue));
+        }
+        if self.has("rules") {
+            let says =
+                "An automation could not handle an event; the letter says which one, and why.";
+            alarms.push(self.of_queue(
+                "AutomationsHaveDeadLetters",
+                says,
+                "AutomationsDeadLetters",
+            ));
+        }
+        if self.has("slices") {
+            let says =
+                "A command of the queue had no answer after eight tries; the letter has the cause.";
+            alarms.push(self.of_queue("CommandsHaveDeadLetters", says, "CommandsDeadLetters"));
+            let of = Some("{ Name: QueueName, Value: !GetAtt CommandQueue.QueueName }".to_owned());
+            let looks = Looks::At("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 300, of);
+            let says = "A command has waited in the queue for over ten minutes: it is tried again, or nobody takes it.";
+            alarms.push(Alarm { threshold: "600", ..own("CommandsWait", says, looks) });
+        }
+        alarms.push(self.commands_fail());
+        let says =
+            "Commands give up because others keep changing what they read; a boundary is too hot.";
+        let looks = of_ringfence("contention", "Sum", 300);
+        alarms.push(Alarm { threshold: "10", periods: 3, ..own("CommandsContend", says, looks) });
+        if self.has("rows") {
+            let says = "The oldest event that a view does not show yet is over five minutes old.";
+            let looks = of_ringfence("view_lag", "Maximum", 60);
+            alarms.push(Alarm {
+                threshold: "300000",
+                periods: 3,
+                ..own("ViewsBehind", says, looks)
+            });
+            let says = "A view could not write a row, which is served as an error, or not read an event. The view goes on.";
+            let looks = of_ringfence("rows_parked", "Maximum", 60);
+            alarms.push(Alarm { silence: "ignore", ..own("RowsParked", says, looks) });
+        }
+        if self.has("lanes") {
+            let says = "A reactor has parked a lane: an event failed for good, or may have had its effect; a person decides.";
+            let looks = of_ringfence("lanes_parked", "Maximum", 60);
+            alarms.push(Alarm { silence: "ignore", ..own("LanesParked", says, looks) });
+        }
+        if self.has("dues") {
+            let says =
+                "A command has been due for over an hour, or nothing has looked for half an hour.";
+            let looks = of_ringfence("due_lag_ms", "Maximum", 300);
+            let alarm = own("DeadlinesLate", says, looks);
+            alarms.push(Alarm { threshold: "3600000", periods: 6, silence: "breaching", ..alarm });
+        }
+        alarms
+    }
+
+    /// Answers about views that are behind or being built have alarms of their own.
+    fn commands_fail(&self) -> Alarm<'static> {
+        let readers = self.readers();
+        let less = readers.iter().map(|id| format!(" - FILL({}, 0)", camel(id)));
+        let expression = format!("answers{}", less.collect::<String>());
+        let answers = "        - { Id: answers, ReturnData: false, MetricStat: { Stat: Sum, Period: 300, Metric: {\n            \
+                       Namespace: AWS/ApiGateway, MetricName: 5xx, Dimensions: [{ Name: ApiId, Value: !Ref Api }] } } }\n";
+        let readers = readers.iter().map(|id| {
+            let of = metric(
+                &camel(id),
+                "Sum",
+                300,
+                "views_not_ready",
+                "function",
+                &format!("!Ref {id}"),
+            );
+            of.replace("AWS/Lambda", "Ringfence")
+        });
+        let metrics = [answers.to_owned()].into_iter().chain(readers).collect();
+        Alarm {
+            id: "CommandsFail".to_owned(),
+            says: "Callers get answers with status 500 or above. Answers about views that are behind or being built, and \
+                   about parked rows, are not counted: ViewsBehind and RowsParked tell of those.",
+            looks: Looks::Over("failures", expression, metrics),
+            threshold: "5",
+            periods: 2,
+            ..Alarm::default()
+        }
+    }
+
+    /// The alarms and the dashboard.
+    pub(super) fn alarms(&self) -> String {
+        let mut text = "  # ---- Alarms and the dashboard ----\n  # One alarm for each kind of trouble; dashboard and runbook tell \
+                        whose it is. Where metrics are added or\n  # multiplied, one that has no value counts as 0.\n"
+            .to_owned();
+        let alarms = self.all_alarms();
+        for alarm in &alarms {
+            alarm.write(&mut text);
+        }
+        text + "\n" + &self.dashboard(&alarms)
+    }
+
+    fn dashboard(&self, alarms: &[Alarm<'_>]) -> String {
+        let functions = |ids: &[String]| {
+            let on = ids.iter().filter(|id| self.condition(id).is_none());
+            let each = on.enumerate().map(|(n, id)| match n {
+                0 => format!("\"FunctionName\", \"${{{id}}}\"]"),
+                _ => format!("[\"...\", \"${{{id}}}\"]"),
+            });
+            each.collect::<Vec<_>>().join(",\n              ")
+        };
+        let lost: Vec<_> = self.streams().into_iter().filter(|id| id != "ProjectViews").collect();
+        let lost = lost.iter().enumerate().map(|(n, id)| match n {
+            0 => format!("[\".\", \"DestinationDeliveryFailures\", \".\", \"${{{id}}}\"]"),
+            _ => format!("[\"...\", \"${{{id}}}\"]"),
+        });
+        let queues = ["PublishEventsDeadLetters", "IndexEventsDeadLetters"].into_iter();
+        let queues = queues.chain(self.has("rules").then_some("AutomationsDeadLetters"));
+        let queues = queues.chain(self.has("slices").then_some("CommandsDeadLetters")).skip(1);
+        let queues =
+            queues.map(|queue| format!(",\n              [\"...\", \"${{{queue}.QueueName}}\"]"));
+        let tables = self.tables();
+        let units = |of: &str| {
+            let each = tables.iter().enumerate().map(|(n, table)| match n {
+                0 => format!("[{of}, \"${{{table}}}\"]"),
+                _ => format!("[\"...\", \"${{{table}}}\"]"),
+            });
+            each.collect::<Vec<_>>().join(", ")
+        };
+        let arns = alarms.iter().map(|alarm| format!("\"${{{}.Arn}}\"", alarm.id));
+        let arns =
+            arns.collect::<Vec<_>>().chunks(4).map(|line| line.join(", ")).collect::<Vec<_>>();
+        let named = tables
+            .iter()
+            .map(|table| format!("{table}: !If [Makes{table}, !Ref {table}, !Ref {table}Name]"));
+        include_str!("../../files/dashboard.yaml")
+            .replace("__ages__", &functions(&self.streams()))
+            .replace("__errors__", &functions(&self.watched()))
+            .replace("__lost__", &lost.collect::<Vec<_>>().join(", "))
+            .replace("__queues__", &queues.collect::<String>())
+            .replace(
+                "__writes__",
+                &units("\"AWS/DynamoDB\", \"ConsumedWriteCapacityUnits\", \"TableName\""),
+            )
+            .replace("__reads__", &units("\".\", \"ConsumedReadCapacityUnits\", \".\""))
+            .replace("__alarms__", &arns.join(",\n            "))
+            .replace("__tables__", &named.collect::<Vec<_>>().join(",\n          "))
+    }
+}
+
+impl Default for Alarm<'_> {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            says: "",
+            looks: Looks::At("", "", "", 0, None),
+            comparison: "GreaterThanThreshold",
+            threshold: "0",
+            periods: 1,
+            silence: "notBreaching",
+        }
+    }
+}
+
+impl Alarm<'_> {
+    fn write(&self, text: &mut String) {
+        let Self { id, says, looks, comparison, threshold, periods, silence } = self;
+        let looks = match looks {
+            Looks::At(namespace, name, stat, period, dimension) => {
+                let of = dimension.as_ref().map(|of| format!("      Dimensions: [{of}]\n"));
+                format!(
+                    "      Namespace: {namespace}\n      MetricName: {name}\n      Statistic: {stat}\n      Period: {period}\n{}",
+                    of.unwrap_or_default()
+                )
+            }
+            Looks::Over(id, expression, metrics) => format!(
+                "      Metrics:\n        - {{ Id: {id}, Expression: \"{expression}\" }}\n{}",
+                metrics.concat()
+            ),
+        };
+        let action = "!If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref \"AWS::NoValue\"]";
+        let _ = write!(
+            text,
+            "\n  {id}:\n    Type: AWS::CloudWatch::Alarm\n    Properties:\n      AlarmDescription: \"{says}\"\n{looks}      \
+             ComparisonOperator: {comparison}\n      Threshold: {threshold}\n      EvaluationPeriods: {periods}\n      \
+             TreatMissingData: {silence}\n      AlarmActions: {action}\n      OKActions: {action}\n"
+        );
+    }
+}

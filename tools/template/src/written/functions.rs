@@ -1,0 +1,236 @@
+//! The functions of the contexts, with their routes, their rules and their roles.
+
+use std::collections::BTreeSet;
+
+use ringfence_core::{Cause, LogKind};
+use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo};
+use serde_yaml_ng::{Mapping, Value};
+
+use super::settings::flow;
+use super::{Source, id_of};
+
+/// The name of the table of a log.
+pub(super) fn table_of(log: LogKind) -> &'static str {
+    match log {
+        LogKind::Dcb => "EventTable",
+        LogKind::Aggregates => "AggregateTable",
+        LogKind::Documents => "DocumentTable",
+    }
+}
+
+/// What the keys of a context's streams begin with.
+fn prefix(context: &ContextInfo) -> Option<String> {
+    match context.log {
+        LogKind::Dcb => None,
+        LogKind::Aggregates => Some(format!("{}#*", context.name)),
+        LogKind::Documents => Some(format!("{}-*", context.name)),
+    }
+}
+
+/// The role of a context's slices. On the DCB log all contexts have one.
+pub(super) fn role_of(context: &ContextInfo) -> String {
+    match context.log {
+        LogKind::Dcb => "DcbLogRole".to_owned(),
+        LogKind::Aggregates | LogKind::Documents => format!("{}Role", id_of(context.name)),
+    }
+}
+
+/// A route's scopes, as its event has them.
+pub(super) fn scopes(of: &BTreeSet<&str>) -> String {
+    let of: Vec<_> = of.iter().copied().collect();
+    match of[..] {
+        [] => String::new(),
+        _ => format!(", Auth: {{ AuthorizationScopes: [{}] }}", of.join(", ")),
+    }
+}
+
+/// The pattern of the rule that takes the events that a slice reacts to.
+fn pattern(causes: &[Cause]) -> String {
+    let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let contexts = list(causes.iter().map(|cause| cause.context).collect());
+    let types = list(causes.iter().map(|cause| cause.event_type).collect());
+    format!("{{ source: [{contexts}], detail-type: [{types}] }}")
+}
+
+/// Whether a rule of the EventTopic invokes the slice.
+pub(super) fn has_rule(slice: &SliceInfo) -> bool {
+    slice.order.is_none() && !slice.reacts_to.is_empty()
+}
+
+/// What a role needs for the variables that a team has set: secrets, the sender of mails, buckets.
+pub(super) fn statements_of(variables: &Mapping) -> Vec<String> {
+    let arn = |service: &str, resource: &str| {
+        let account = "${AWS::Region}:${AWS::AccountId}";
+        format!("!Sub \"arn:${{AWS::Partition}}:{service}:{account}:{resource}\"")
+    };
+    let statement = |sid: &str, action: &str, resource: &str| {
+        format!(
+            "              - {{ Sid: {sid}, Effect: Allow, Action: {action},\n                  \
+             Resource: {resource} }}\n"
+        )
+    };
+    let of = |(name, value): (&Value, &Value)| {
+        let name = name.as_str().unwrap_or_default();
+        let named = match value {
+            Value::Tagged(tagged) if tagged.tag == "Ref" => tagged.value.as_str(),
+            _ => None,
+        };
+        match named {
+            // The second is what SES asks for if it gets a mail as a whole.
+            _ if name == "MAIL_FROM" => {
+                let sender = arn("ses", "identity/${MailIdentity}");
+                vec![statement("SendMail", "[ses:SendEmail, ses:SendRawEmail]", &sender)]
+            }
+            Some(parameter) if name.ends_with("_PARAMETER") => {
+                let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
+                vec![statement(&format!("Read{parameter}"), "ssm:GetParameter", &secret)]
+            }
+            // Without the second S3 answers 403 in place of 404.
+            Some(bucket) if name.ends_with("_BUCKET") => {
+                let (objects, whole) =
+                    (format!("!Sub \"${{{bucket}.Arn}}/*\""), format!("!GetAtt {bucket}.Arn"));
+                vec![
+                    statement("KeepObjects", "[s3:GetObject, s3:PutObject]", &objects),
+                    statement("FindObjects", "s3:ListBucket", &whole),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    };
+    variables.iter().flat_map(of).collect()
+}
+
+/// A role. `note` is a comment on its first line.
+fn role(id: &str, note: &str, condition: Option<&str>, policy: &str, statements: &str) -> String {
+    let condition = condition.map(|it| format!("    Condition: {it}\n")).unwrap_or_default();
+    format!(
+        "  {id}:{note}\n    Type: AWS::IAM::Role\n{condition}    Properties:\n      AssumeRolePolicyDocument: {{ Version: \
+         \"2012-10-17\", Statement: [\n        {{ Effect: Allow, Principal: {{ Service: lambda.amazonaws.com }}, Action: \
+         sts:AssumeRole }}] }}\n      Policies:\n        - PolicyName: {policy}\n          PolicyDocument:\n            \
+         Version: \"2012-10-17\"\n            Statement:\n              - {{ Sid: Log, Effect: Allow, Action: \
+         [logs:CreateLogStream, logs:PutLogEvents], Resource: !GetAtt Logs.Arn }}\n{statements}"
+    )
+}
+
+impl Source<'_> {
+    /// The contexts on the DCB log, the reactors, and the contexts on the other logs.
+    pub(super) fn contexts(&self) -> Vec<String> {
+        let (dcb, others): (Vec<_>, Vec<_>) =
+            self.stack.contexts.iter().partition(|context| context.log == LogKind::Dcb);
+        let mut parts = Vec::new();
+        if !dcb.is_empty() {
+            parts.push("  # ---- The contexts on the DCB log ----\n".to_owned());
+            let note = " # for all its slices: each may append any event to the one table";
+            parts.push(self.role_of_slices("DcbLogRole", note, "dcb-log", &dcb));
+            parts.extend(dcb.iter().flat_map(|context| self.slices(context)));
+        }
+        if self.stack.reactors().next().is_some() {
+            parts.push("  # ---- The reactors: effects outside ----\n".to_owned());
+            parts.extend(self.stack.reactors().flat_map(|(_, reactor)| self.reactor(reactor)));
+        }
+        for context in others {
+            let log = if context.log == LogKind::Aggregates { "aggregate" } else { "document" };
+            let name = context.name;
+            parts.push(format!("  # ---- The {name} context, on the {log} log ----\n"));
+            parts.push(self.role_of_slices(&role_of(context), "", name, &[context]));
+            parts.extend(self.slices(context));
+        }
+        parts
+    }
+
+    fn role_of_slices(&self, id: &str, note: &str, policy: &str, of: &[&ContextInfo]) -> String {
+        let mut statements = self.grants(id);
+        let slices = || of.iter().flat_map(|context| &context.slices);
+        if slices().any(has_rule) {
+            statements += "              - { Sid: KeepFailures, Effect: Allow, Action: sqs:SendMessage,\n                  \
+                           Resource: !GetAtt AutomationsDeadLetters.Arn }\n";
+        }
+        let of_settings = slices().flat_map(|slice| {
+            let variables = self.settings.variables(&id_of(slice.name));
+            statements_of(&variables)
+        });
+        statements.extend(of_settings.collect::<BTreeSet<_>>());
+        role(id, note, None, policy, &statements)
+    }
+
+    fn slices(&self, context: &ContextInfo) -> Vec<String> {
+        context.slices.iter().map(|slice| self.slice(context, slice)).collect()
+    }
+
+    fn slice(&self, context: &ContextInfo, slice: &SliceInfo) -> String {
+        let (id, name, role) = (id_of(slice.name), slice.name, role_of(context));
+        let scopes = self.scopes(slice.scopes.iter().copied().collect());
+        let http = format!(
+            "Http: {{ Type: HttpApi, Properties: {{ ApiId: !Ref Api, Method: POST, Path: /{}/{name}{scopes} }} }}",
+            context.name
+        );
+        let (failures, events) = match has_rule(slice) {
+            false => ("", format!(" {{ {http} }}\n")),
+            true => (
+                "      EventInvokeConfig:\n        DestinationConfig: { OnFailure: { Type: SQS, Destination: !GetAtt \
+                 AutomationsDeadLetters.Arn } }\n",
+                format!(
+                    "\n        {http}\n        Rule:\n          Type: EventBridgeRule\n          Properties:\n            \
+                     EventBusName: !Ref EventTopic\n            Pattern: {}\n            DeadLetterConfig: {{ Arn: !GetAtt \
+                     AutomationsDeadLetters.Arn }}\n",
+                    pattern(slice.reacts_to)
+                ),
+            ),
+        };
+        format!(
+            "  {id}:\n    Type: AWS::Serverless::Function\n    Metadata: {{ BuildMethod: rust-cargolambda, BuildProperties: \
+             {{ Binary: {name} }} }}\n    Properties:\n      Role: !GetAtt {role}.Arn\n{failures}      Events:{events}"
+        )
+    }
+
+    /// A reactor's function is invoked when the index has grown, and otherwise each minute.
+    fn reactor(&self, reactor: &ReactorInfo) -> [String; 2] {
+        let (id, name) = (id_of(reactor.name), reactor.name);
+        let function = include_str!("../../files/reactor.yaml")
+            .replace("__Id__", &id)
+            .replace("__name__", name);
+        let index = match reactor.views {
+            [] => "dynamodb:Query",
+            _ => "[dynamodb:GetItem, dynamodb:Query]",
+        };
+        let rows = match reactor.views {
+            [] => "",
+            _ => {
+                "              - { Sid: ReadRows, Effect: Allow, Action: dynamodb:GetItem, Resource: !GetAtt ViewTableArn.Value }\n"
+            }
+        };
+        let statements = include_str!("../../files/reactor_role.yaml")
+            .replace("__name__", name)
+            .replace("__index__", index)
+            + rows;
+        let condition = self.settings.get(&id, "Condition").map(flow);
+        [function, role(&format!("{id}Role"), "", condition.as_deref(), name, &statements)]
+    }
+
+    /// The scopes of a route, if the API takes tokens.
+    fn scopes(&self, of: BTreeSet<&str>) -> String {
+        if self.takes_tokens { scopes(&of) } else { String::new() }
+    }
+
+    /// A route of several views lets every caller in who may read one of them; query-views looks at the scopes of the view.
+    pub(super) fn scopes_of_views(&self) -> String {
+        let views = self.stack.views();
+        match views.iter().any(|view| view.scopes.is_empty()) {
+            true => String::new(),
+            false => {
+                self.scopes(views.iter().flat_map(|view| view.scopes.iter().copied()).collect())
+            }
+        }
+    }
+
+    /// The partition keys to which a role is limited in the table of a log of streams.
+    pub(super) fn keys(&self, role: &str, table: &str) -> Vec<String> {
+        let contexts = self.stack.contexts.iter().filter(|context| table_of(context.log) == table);
+        let of_role = contexts.filter(|context| match role {
+            // It carries out the commands that can be due, on any log.
+            "FireDeadlinesRole" => !context.dues.is_empty(),
+            _ => role_of(context) == role,
+        });
+        of_role.filter_map(prefix).collect()
+    }
+}
