@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_aws::{CodecError, item_of_image};
 use ringfence_core::{Context, Current, CurrentError, Reads, SequencedEvent};
-use ringfence_feed::{EntryError, events_of_image};
+use ringfence_log::EntryError;
 use serde_json::Value;
 
 use crate::Stack;
@@ -82,7 +82,7 @@ impl<T> Images<T> {
     pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImagesError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else { return Vec::new() };
         let image = item_of_image(image).map_err(ImagesError::Record);
-        match image.and_then(|image| Ok(events_of_image(image)?)) {
+        match image.and_then(|image| Ok(self.stack.sources.events(image)?)) {
             Ok(events) => {
                 let events = events.into_iter();
                 events.filter_map(|event| self.event(event).transpose()).collect()

@@ -1,7 +1,8 @@
 //! What is wrong with a list is an error at the start.
 
+use ringfence_aggregate_log::Aggregates;
 use ringfence_core::prelude::*;
-
+use ringfence_dcb_log::Dcb;
 use serde_json::{Value, json};
 
 use crate::{Images, MemberList, Members, Stack, Visitor, catalog};

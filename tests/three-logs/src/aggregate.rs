@@ -20,7 +20,7 @@ pub struct Accounts;
 
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
-    type Log = Aggregates;
+    type Log = ringfence_aggregate_log::Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])

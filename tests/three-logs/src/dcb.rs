@@ -20,7 +20,7 @@ pub struct Accounts;
 
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])

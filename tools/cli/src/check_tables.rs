@@ -73,7 +73,9 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
         Layout::Views,
         Layout::AggregatesOfOneStore,
     ];
-    let tables = tables_of(&lists.stack.catalog).into_iter().chain([legacy_table()]);
+    let tables = tables_of(&crate::tables::sources(), &lists.stack.catalog)
+        .into_iter()
+        .chain([legacy_table()]);
     for ((table, layout), name) in tables.zip(layouts).zip(names) {
         if let Some(name) = name {
             layout.check_known(&client, name).await?;

@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
 pub(crate) fn schema(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     let tables = match arguments.legacy {
         true => vec![legacy_table()],
-        false => tables_of(&lists.stack.catalog).to_vec(),
+        false => tables_of(&lists.stack.sources, &lists.stack.catalog),
     };
     let print = match arguments {
         Arguments { cloudformation: true, .. } => document::cloudformation,
@@ -111,7 +111,8 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("schema-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join(TEMPLATE);
-        let [mut events, ..] = tables_of(&Catalog::new("none", []).expect("no contradiction"));
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let mut events = tables_of(&crate::tables::sources(), &catalog).swap_remove(0);
         let bare = "Resources:
   EventTable:
     Type: AWS::DynamoDB::Table

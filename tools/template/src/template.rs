@@ -199,16 +199,17 @@ mod tests {
 ";
 
     /// The event table with indexes of these names.
-    fn events(names: &[&str]) -> [StackTable; 1] {
+    fn events(names: &[&str]) -> Vec<StackTable> {
         let catalog = Catalog::new("none", []).expect("no contradiction");
-        let [mut events, ..] = tables_of(&catalog);
+        let mut tables = tables_of(&[ringfence_dcb_log::SOURCE].into(), &catalog);
+        tables.truncate(1);
         let index = |name: &&str| IndexLayout {
             name: (*name).to_owned(),
             keys: [text_key(*name), number_key("at")],
             attributes: vec!["event", "data", "tags"],
         };
-        events.layout.indexes = names.iter().map(index).collect();
-        [events]
+        tables[0].layout.indexes = names.iter().map(index).collect();
+        tables
     }
 
     #[test]

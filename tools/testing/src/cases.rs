@@ -52,7 +52,7 @@ type Requests = Vec<(String, Value)>;
 /// missing into the template, and takes out what nothing needs.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_tables(&stack.catalog);
+    check_tables(&stack);
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);

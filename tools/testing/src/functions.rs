@@ -49,7 +49,7 @@ pub(crate) fn serving<'m>(
 /// to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
-    check_tables(&stack.catalog);
+    check_tables(&stack);
     let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
@@ -262,10 +262,10 @@ fn every_function_has_sample_payloads_that_parse(stack: &Stack, model: &Model) {
     }
 }
 
-/// Panics unless the tables of the template are those that the catalog needs. Under `UPDATE=1` it writes their indexes
+/// Panics unless the template has the tables that the stack needs. Under `UPDATE=1` it writes their indexes
 /// before it looks, as `ringfence schema --fix` does.
-pub(crate) fn check_tables(catalog: &Catalog) {
-    let tables = tables_of(catalog);
+pub(crate) fn check_tables(stack: &Stack) {
+    let tables = tables_of(&stack.sources, &stack.catalog);
     if mend::is_asked() {
         mend::template(|text| with_indexes(&text, &tables));
     }

@@ -160,7 +160,7 @@ fn a_replayed_event() {
             world.append(vec![event(1); 40]).await;
         }
         world.index_all(INDEX).await;
-        let index = Index::new(world.client.clone(), INDEX);
+        let index = Index::new(world.client.clone(), INDEX, sources());
         assert_eq!(index.read(Checkpoint::START, Until::Present).count().await, 1_000);
         let usage = index.meter().snapshot();
         // A replica's answer with all of 1 MB, and two with nothing: a replica's and a strong one.

@@ -2,7 +2,7 @@
 
 use ringfence_aws::{CodecError, item_of_image};
 use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
-use ringfence_feed::events_of_image;
+use ringfence_log::{EntryError, Sources};
 use serde_json::Value;
 
 /// Largest entry, in bytes, as EventBridge counts them. It takes 1 MB a call, and the limit of a call bounds an entry
@@ -40,7 +40,7 @@ pub enum TopicEntryError {
     Record(#[source] CodecError),
     /// Its image is not a complete event.
     #[error("not an event")]
-    Image(#[from] ringfence_feed::EntryError),
+    Image(#[from] EntryError),
     /// Neither the event nor the catalog says which context it belongs to.
     #[error(
         "the event names no context, and the catalog does not declare its type {0}; add the type"
@@ -63,15 +63,18 @@ impl TopicEntry {
         Self::new(event, None)
     }
 
-    /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
-    /// each event that an append to a document added, and none for anything else. Each is published or
+    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or
     /// fails on its own. An event of another writer may name no context; it has the context of its type.
-    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
+    pub fn of_record(
+        record: &Value,
+        sources: &Sources,
+        catalog: &Catalog,
+    ) -> Vec<Result<Self, TopicEntryError>> {
         let Some(image) = record.pointer("/dynamodb/NewImage") else {
             return Vec::new();
         };
         let image = item_of_image(image).map_err(TopicEntryError::Record);
-        let events = image.and_then(|image| Ok(events_of_image(image)?));
+        let events = image.and_then(|image| Ok(sources.events(image)?));
         match events {
             Ok(events) => {
                 let entry = |event: Result<SequencedEvent, _>| {

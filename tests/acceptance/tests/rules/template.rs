@@ -106,7 +106,7 @@ fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
         let function = &resources(&template, "AWS::Serverless::Function")["ForwardSpans"];
         let variables = function["Environment"]["Variables"].as_object().unwrap();
         let read =
-            ringfence_lambda::variables::<ringfence_services::spans::ForwardSpans>().required;
+            ringfence_lambda::variables::<ringfence_services::spans::ForwardSpans>(&()).required;
         assert_eq!(variables.keys().cloned().collect::<BTreeSet<_>>(), read);
         let subscription = &function["Events"]["Lines"]["Properties"];
         assert_eq!(subscription["LogGroupName"], json!({ "!Ref": "Logs" }));
@@ -247,7 +247,7 @@ fn a_table_that_is_there_can_take_the_place_of_each() {
 fn a_template_that_has_all_its_indexes_stays_as_it_is() {
     for Application { root, stack } in applications() {
         let text = fs::read_to_string(root.join("template.yaml")).unwrap();
-        let tables = ringfence_template::tables_of(&stack.catalog);
+        let tables = ringfence_template::tables_of(&stack.sources, &stack.catalog);
         assert_eq!(ringfence_template::template::with_indexes(&text, &tables), text);
     }
 }
