@@ -9,7 +9,9 @@ use ringfence_aws::{Item, Retry};
 use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, FeedError, Index, IndexDefect, IndexError, Partition, Until};
 
-use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};
+use crate::world::{
+    EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run, sources,
+};
 
 fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()

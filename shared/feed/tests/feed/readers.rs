@@ -11,7 +11,7 @@ use ringfence_feed::{Checkpoint, Filter, Index, Until};
 use ringfence_local::bound;
 use tokio::time::timeout;
 
-use crate::world::{INDEX, World, any, changed, run};
+use crate::world::{INDEX, World, any, changed, run, sources};
 
 /// Appends of a world whose index is read from every checkpoint.
 fn appends() -> u64 {

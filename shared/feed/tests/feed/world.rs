@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateTable, event_of_image};
 use ringfence_aws::wire::{Director, Wire};
-use ringfence_aws::{Clock, Item, Random, Retry, seed_thread};
+use ringfence_aws::{Clock, Item, Meter, Random, Retry, seed_thread};
 use ringfence_core::kit::id;
 use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, LogKind, NewEvent,
@@ -179,13 +179,20 @@ impl World {
     }
 
     pub(crate) fn indexer(&self, client: Client, table: &str) -> Indexer {
+        self.metered(client, table).0
+    }
+
+    /// An indexer, and what counts its requests to the DCB log.
+    pub(crate) fn metered(&self, client: Client, table: &str) -> (Indexer, Meter) {
+        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
+        let meter = log.meter().clone();
         let logs = [
-            DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone()).into(),
+            log.into(),
             aggregates(client.clone(), &self.clock).into(),
             documents(client.clone(), &self.clock).into(),
         ];
         let entries = self.epoch_entries.try_into().expect("entries of an epoch");
-        Indexer::new(logs, client, table).epoch_entries(entries)
+        (Indexer::new(logs, client, table).epoch_entries(entries), meter)
     }
 
     /// Appends the events in one transaction; where they are.
