@@ -59,7 +59,7 @@ contexts! {
 /// A stack of one context.
 struct Only<C>(C);
 
-impl<C: Context + Members> Members for Only<C> {
+impl<C: Context<Log: ringfence_log::Sourced> + Members> Members for Only<C> {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<C>();
     }

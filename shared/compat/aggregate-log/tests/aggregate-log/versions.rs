@@ -3,7 +3,7 @@
 use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Decisions, Envelope, EventLog, EventSchema, LogError,
-    handle, prelude::*,
+    handle,
 };
 use serde_json::{Value, json};
 
