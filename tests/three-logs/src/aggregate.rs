@@ -11,6 +11,7 @@ pub mod transfer;
 #[path = "slices/withdraw.rs"]
 pub mod withdraw;
 
+use ringfence_aggregate_log::Aggregates;
 use ringfence_core::prelude::*;
 
 use crate::account::{Deposited, Opened, Withdrawn};
@@ -20,7 +21,7 @@ pub struct Accounts;
 
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
-    type Log = ringfence_aggregate_log::Aggregates;
+    type Log = Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])

@@ -12,6 +12,7 @@ pub mod transfer;
 pub mod withdraw;
 
 use ringfence_core::prelude::*;
+use ringfence_dcb_log::Dcb;
 
 use crate::account::{Deposited, Opened, Withdrawn};
 
@@ -20,7 +21,7 @@ pub struct Accounts;
 
 impl Context for Accounts {
     const NAME: &'static str = "accounts";
-    type Log = ringfence_dcb_log::Dcb;
+    type Log = Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Opened::SCHEMA, Deposited::SCHEMA, Withdrawn::SCHEMA])
