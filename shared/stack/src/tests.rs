@@ -86,6 +86,8 @@ fn contexts_that_read_each_other_are_named() {
 #[test]
 fn a_context_has_its_own_types_and_knows_those_that_it_reads() {
     let of_desk = Stack::of::<Only<Desk>>().unwrap();
+    let tables = of_desk.sources.iter().map(|log| log.facts().variable);
+    assert_eq!(tables.collect::<Vec<_>>(), ["EVENT_TABLE"]);
     assert_eq!(of_desk.catalog.context("GuestMoved"), Some("moves"));
     assert!(of_desk.event_types().is_empty());
     let of_moves = Stack::of::<Only<Moves>>().unwrap();
