@@ -8,7 +8,7 @@ use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{BoundaryId, Catalog, LogError, LogKind, SequencedEvent};
 use ringfence_log::news::{Found, StreamError, bounded, whole};
 use ringfence_log::{
-    BoxError, InTable, LogOfEvents, OpenSource, Source, SourceFacts, SourceTable, Stored,
+    BoxError, InTable, LogOfEvents, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Stored,
 };
 
 use crate::item::{APPEND_ID, AT, EVENT, ID, POSITION};
@@ -50,7 +50,7 @@ impl Source for Dcb {
         item
     }
 
-    fn news(&self, image: Item) -> Result<Option<(BoundaryId, BTreeMap<u64, Item>)>, BoxError> {
+    fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
         if !image.contains_key(EVENT) {
             return Ok(None);
         }

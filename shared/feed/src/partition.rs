@@ -60,6 +60,6 @@ impl Doorbell {
     /// The image is of none of the tables.
     pub fn of_image(sources: &Sources, image: Item) -> Result<Option<Self>, EntryError> {
         let news = sources.news(image)?;
-        Ok(news.map(|(log, id, events)| Self { partition: Partition { log, id }, events }))
+        Ok(news.map(|(log, (id, events))| Self { partition: Partition { log, id }, events }))
     }
 }

@@ -20,6 +20,6 @@ pub use log::{BoxError, Log};
 pub use rehearsal::{ReadBoundary, ReadEvent, Rehearse, Rehearsed};
 pub use shape::BoundaryShape;
 pub use source::{
-    EntryError, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources, Stored,
+    EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources, Stored,
 };
 pub use table::{InTable, TipLimits};

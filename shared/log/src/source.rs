@@ -33,6 +33,9 @@ pub struct SourceFacts {
     pub attributes: [&'static str; 3],
 }
 
+/// A partition, and its new events as entries of the index, by slot.
+pub type NewEvents = (BoundaryId, BTreeMap<u64, Item>);
+
 /// A log as others follow it.
 pub trait Source: Send + Sync {
     /// What is the same for all of its tables.
@@ -77,7 +80,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// The image has the key of no event.
-    fn news(&self, image: Item) -> Result<Option<(BoundaryId, BTreeMap<u64, Item>)>, BoxError> {
+    fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
         let (partition, slot) = self.place(&image).ok_or("its key is not that of an event")?;
         Ok(Some((partition, [(slot, image)].into())))
     }
@@ -225,14 +228,10 @@ impl Sources {
     ///
     /// # Errors
     /// The image is of none of the tables.
-    #[expect(clippy::type_complexity, reason = "a name for it would be used once")]
-    pub fn news(
-        &self,
-        image: Item,
-    ) -> Result<Option<(LogKind, BoundaryId, BTreeMap<u64, Item>)>, EntryError> {
+    pub fn news(&self, image: Item) -> Result<Option<(LogKind, NewEvents)>, EntryError> {
         let source = self.of(&image).ok_or_else(of_no_table)?;
         let news = source.news(image)?;
-        Ok(news.map(|(partition, events)| (source.facts().kind, partition, events)))
+        Ok(news.map(|news| (source.facts().kind, news)))
     }
 
     /// The event of an entry.

@@ -12,7 +12,9 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt};
 use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{BoundaryId, Catalog, Envelope, LogKind, SequencedEvent};
 use ringfence_log::news::{Found, StreamError};
-use ringfence_log::{BoxError, InTable, OpenSource, Source, SourceFacts, SourceTable, Stored};
+use ringfence_log::{
+    BoxError, InTable, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Stored,
+};
 
 use crate::attributes::{A, C, I, P};
 use crate::{
@@ -63,7 +65,7 @@ impl Source for DocumentSource {
 
     /// A calf does not have `a`, the number of events that a write of the Tip has appended. A Tip that can't be read
     /// still names its stream.
-    fn news(&self, image: Item) -> Result<Option<(BoundaryId, BTreeMap<u64, Item>)>, BoxError> {
+    fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
         let appended = image.get(A).and_then(|appended| appended.as_n().ok());
         if appended.is_none_or(|appended| appended == "0") {
             return Ok(None);
