@@ -40,7 +40,7 @@ impl Service for WatchCustomers {
     type Of = ();
     type Config = ();
 
-    fn config(_: &mut Variables) {}
+    fn config((): &(), _: &mut Variables) {}
 
     async fn open((): (), (): ()) -> Result<Self, Error> {
         let images = Stack::of::<Watched>()?.images();

@@ -17,7 +17,7 @@ pub mod views {
     pub mod customers;
 }
 
-use ringfence::prelude::*;
+use ringfence_aggregate_log::Aggregates;
 
 pub use email::{EMAIL_BYTES_MAX, Email, EmailError};
 pub use events::*;

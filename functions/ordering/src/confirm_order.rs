@@ -82,7 +82,7 @@ impl Reactor for ConfirmOrder {
     async fn open(config: Config) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let Config { mail, index_table, view_table } = config;
         let client = client_from_env()?;
-        let index = Index::new(client.clone(), index_table);
+        let index = Index::new(client.clone(), index_table, []);
         let views = [Definition::of::<Orders>(), Definition::of::<Customers>()];
         let views = ViewReader::new(client, index, view_table, &views);
         Ok(Self { mailer: Mailer::open(mail).await?, views })

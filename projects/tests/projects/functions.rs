@@ -14,7 +14,7 @@ use ringfence_core::{
     LogKind, NewEvent, Plan, Query, QueryItem, Tag, events,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Checkpoint, Index, Indexer, Logs, Partition, Until};
+use ringfence_feed::{Checkpoint, Index, Indexer, Partition, Until};
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_testing::{Dynamo, check_role};
 use ringfence_views::{Definition, Projector, ViewReader, project_views};
@@ -41,7 +41,7 @@ impl World {
         let catalog = Projects::catalog().unwrap();
         let views: Vec<_> = [Definition::of_due::<ExpireClaim>()].into();
         let views = [views, ready_work::views().to_vec()].concat();
-        let index = Index::new(client.clone(), "IndexTable");
+        let index = Index::new(client.clone(), "IndexTable", [ringfence_dcb_log::SOURCE]);
         let reader = ViewReader::new(client, index, "ViewTable", &views);
         Self { dynamo, catalog, reader, views }
     }
@@ -65,13 +65,12 @@ impl World {
     /// The rows show what is in these partitions. The requests for that are forgotten.
     async fn show(&self, partitions: Vec<Partition>) {
         let client = self.dynamo.client.clone();
-        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
-        let indexer = Indexer::new(logs, client.clone(), "IndexTable");
+        let indexer = Indexer::new([self.log().into()], client.clone(), "IndexTable");
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }
         let clock = Clock::system();
-        let index = Index::new(client.clone(), "IndexTable");
+        let index = Index::new(client.clone(), "IndexTable", [ringfence_dcb_log::SOURCE]);
         let projector =
             Projector::new(client, index, "ViewTable", Catalogs::default(), clock.clone());
         let round = project_views::ring(&projector, &self.views, LONG, &clock, "r-1").await;
@@ -170,7 +169,7 @@ async fn an_export_reads_the_index_alone_and_holds_few_bytes_of_it() {
     let world = World::start();
     let partitions = world.append(events![initialized(multi()), created(AUTH)]).await;
     world.show(partitions).await;
-    let index = Index::new(world.dynamo.client.clone(), "IndexTable");
+    let index = Index::new(world.dynamo.client.clone(), "IndexTable", [ringfence_dcb_log::SOURCE]);
     let mut entries = index.read(Checkpoint::START, Until::Present).fuse();
     let round = Round::read(&mut entries).await.unwrap().unwrap();
     let lines: Vec<_> = round.segments.values().map(|it| it.text.lines().count()).collect();

@@ -145,7 +145,7 @@ pub use model::event::{
     Event, EventError, EventRef, EventSchema, EventVisitor, NewEvent, SequencedEvent, TagSchema,
     Writes,
 };
-pub use model::kind::{Aggregates, Dcb, LogKind, LogName};
+pub use model::kind::{LogKind, LogName};
 pub use model::lane::Lane;
 pub use model::mail::{MAIL_ADDRESS_BYTES_MAX, MailAddress, MailAddressError};
 pub use model::metadata::{Metadata, MetadataError};
@@ -165,9 +165,9 @@ pub use visible::{visible, visible_lines};
 /// What the files of slices and contexts use.
 pub mod prelude {
     pub use crate::{
-        Aggregates, Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Dcb,
-        Due, Event, FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots,
-        State, TopicEvent, Writes, events,
+        Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due, Event,
+        FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
+        TopicEvent, Writes, events,
         kit::{Case, DueCase, given, id},
     };
 }

@@ -4,9 +4,8 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_aws::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
-use crate::entry::Entry;
 use crate::error::{FeedError, failed};
-use crate::index::Index;
+use crate::index::{Entry, Index};
 use crate::item::Page;
 use crate::read::{Direction, entries, query};
 
@@ -91,7 +90,7 @@ impl Place {
                     usize::try_from(self.offset.saturating_sub(page.i)).unwrap_or(usize::MAX);
                 page.entries.truncate(before);
                 self.offset = page.i;
-                let mut entries: Vec<_> = entries(page).collect();
+                let mut entries: Vec<_> = entries(&index.sources, page).collect();
                 entries.reverse();
                 found.append(&mut entries);
             }

@@ -3,13 +3,13 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use ringfence_aggregate_log::{AggregateError, KeyError};
 use ringfence_aws::{Failure, GaveUp};
-use ringfence_core::{BOUNDARY_BYTES_MAX, BoundaryId, LogError};
-use ringfence_document_log::{DocumentError, ItemError, StreamNameError};
+use ringfence_core::BOUNDARY_BYTES_MAX;
+use ringfence_log::EntryError;
+use ringfence_log::news::StreamError;
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{Entry, EntryError};
+use crate::index::Entry;
 use crate::partition::Partition;
 
 type Source = Box<dyn Error + Send + Sync>;
@@ -88,73 +88,6 @@ pub(crate) fn failed(operation: &'static str) -> impl FnOnce(GaveUp) -> FeedErro
         attempts,
         source: failure,
     }
-}
-
-/// Why the new events of a partition can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum StreamError {
-    /// The indexer was made without this log.
-    #[error("the indexer has no {log} log; name its table")]
-    NoLog {
-        /// Which log.
-        log: &'static str,
-    },
-    /// Events are missing, and stay missing.
-    #[error("{partition} has event {found} but not event {wanted}; put back what is missing")]
-    Gap {
-        /// The partition.
-        partition: BoundaryId,
-        /// The number of the next event.
-        wanted: u64,
-        /// The first that is there.
-        found: u64,
-    },
-    /// An event is missing, and there was no time to wait for it.
-    #[error("{partition} lacks an event, and no time was left to look again")]
-    OutOfTime {
-        /// The partition.
-        partition: BoundaryId,
-    },
-    /// A partition of the DCB log can't be read.
-    #[error("the partition can't be read")]
-    Dcb(#[from] LogError),
-    /// The partition key can't be an aggregate's.
-    #[error(transparent)]
-    Aggregate(KeyError),
-    /// The partition key can't be a stream's.
-    #[error(transparent)]
-    Stream(StreamNameError),
-    /// An aggregate can't be read.
-    #[error("the aggregate can't be read")]
-    Aggregates(#[from] AggregateError),
-    /// A stream can't be read.
-    #[error("the stream can't be read")]
-    Documents(#[from] DocumentError),
-}
-
-impl StreamError {
-    fn is_transient(&self) -> bool {
-        match self {
-            Self::OutOfTime { .. } | Self::Dcb(_) => true,
-            Self::Aggregates(error) => matches!(error, AggregateError::Store(_)),
-            Self::Documents(error) => {
-                matches!(error, DocumentError::Store(_)) && !is_of_item(error)
-            }
-            Self::NoLog { .. } | Self::Gap { .. } | Self::Aggregate(_) | Self::Stream(_) => false,
-        }
-    }
-}
-
-/// Whether the cause is an item that can't be decoded, which does not change with time.
-fn is_of_item(error: &DocumentError) -> bool {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<ItemError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }
 
 /// Why a partition's new events, or the rest of them, are not in the index.

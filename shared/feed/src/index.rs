@@ -4,13 +4,23 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Meter, Retry, Table};
-use ringfence_core::{BoundaryId, chain};
+use ringfence_core::{BoundaryId, SequencedEvent, chain};
+use ringfence_log::Sources;
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::Entry;
 use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
+
+/// One event of the feed: in the index, the item that its own log has of it. No body is unpacked and no attribute is
+/// converted, so it can hold whatever a log can.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// The checkpoint after it, which a reader keeps when it is done with the event.
+    pub checkpoint: Checkpoint,
+    /// The event.
+    pub event: SequencedEvent,
+}
 
 impl Entry {
     /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a
@@ -26,9 +36,7 @@ impl Entry {
             entry => Ok((entry?, None)),
         }
     }
-}
 
-impl Entry {
     /// The memory that the event's data takes, in bytes.
     #[must_use]
     pub fn held(&self) -> usize {
@@ -67,15 +75,17 @@ pub enum Until {
 #[derive(Clone, Debug)]
 pub struct Index {
     pub(crate) table: Table,
+    /// The logs whose entries are read.
+    pub(crate) sources: Sources,
     /// An epoch that has begun, from which the end is looked for.
     pub(crate) epoch: Arc<AtomicU64>,
 }
 
 impl Index {
-    /// The index in `table`. The client's own retries must be off.
+    /// The index in `table`, and the logs whose entries are read. The client's own retries must be off.
     #[must_use]
-    pub fn new(client: Client, table: impl Into<String>) -> Self {
-        Self { table: Table::new(client, table), epoch: Arc::default() }
+    pub fn new(client: Client, table: impl Into<String>, sources: impl Into<Sources>) -> Self {
+        Self { table: Table::new(client, table), sources: sources.into(), epoch: Arc::default() }
     }
 
     /// What this index's requests cost so far.

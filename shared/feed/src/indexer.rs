@@ -1,14 +1,19 @@
 //! The index, for writing.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::Client;
-use ringfence_aws::Meter;
+use ringfence_aws::{Item, Meter, Retry};
+use ringfence_core::LogKind;
+use ringfence_log::news::StreamError;
+use ringfence_log::{OpenSource, Sources};
 
 use crate::checkpoint::{Checkpoint, EpochEntries};
 use crate::error::IndexError;
 use crate::index::Index;
-use crate::logs::Logs;
+use crate::news::News;
+use crate::partition::Partition;
 
 /// What became of a partition: how many of its events this call has put into the index (without those
 /// whose answer was lost), or why the rest is not there.
@@ -17,7 +22,7 @@ pub type Indexed = Result<u64, IndexError>;
 /// Appends the new events of partitions to the index: each once, in the order of its partition, without
 /// gaps, whatever else runs at the same time and wherever a run breaks off.
 pub struct Indexer {
-    pub(crate) logs: Logs,
+    logs: Vec<OpenSource>,
     pub(crate) index: Index,
     pub(crate) epoch_entries: EpochEntries,
     /// `None` before it is known.
@@ -37,9 +42,22 @@ pub(crate) struct End {
 impl Indexer {
     /// An indexer from `logs` to the index in `table`. The client's own retries must be off.
     #[must_use]
-    pub fn new(logs: impl Into<Logs>, client: Client, table: impl Into<String>) -> Self {
-        let (logs, index) = (logs.into(), Index::new(client, table));
+    pub fn new(
+        logs: impl IntoIterator<Item = OpenSource>,
+        client: Client,
+        table: impl Into<String>,
+    ) -> Self {
+        let (logs, mut sources) = (Vec::from_iter(logs), Sources::default());
+        logs.iter().for_each(|log| sources.add(log.source));
+        let index = Index::new(client, table, sources);
         Self { logs, index, epoch_entries: EpochEntries::MAX, end: Mutex::default() }
+    }
+
+    /// The same, which also reads the entries of other logs that are in the index.
+    #[must_use]
+    pub fn reading(mut self, sources: Sources) -> Self {
+        self.index.sources = sources;
+        self
     }
 
     /// The same with epochs of this many entries.
@@ -55,9 +73,27 @@ impl Indexer {
     }
 
     /// The logs that are indexed.
-    #[must_use]
-    pub fn logs(&self) -> &Logs {
+    pub(crate) fn logs(&self) -> &[OpenSource] {
         &self.logs
+    }
+
+    /// A log that is indexed.
+    pub(crate) fn log(&self, log: LogKind) -> Result<&OpenSource, StreamError> {
+        self.logs.iter().find(|it| it.source.facts().kind == log).ok_or(StreamError::NoLog)
+    }
+
+    /// The events after slot `after`: all of them, or some and that there may be more. `known` are events
+    /// that the partition has, whether or not a read shows them already.
+    pub(crate) async fn news(
+        &self,
+        partition: &Partition,
+        after: Option<u64>,
+        known: &BTreeMap<u64, Item>,
+        retry: Retry,
+    ) -> Result<News, IndexError> {
+        let log = self.log(partition.log)?;
+        let found = log.table.news(&partition.id, after, known, retry).await?;
+        Ok(News::of(log.source, partition, found))
     }
 
     /// The end of the index that was remembered last.

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_aws::Item;
 use ringfence_core::BoundaryId;
+use ringfence_log::Sources;
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{append_id_of, place_of};
 use crate::error::FeedError;
 use crate::partition::Partition;
 
@@ -101,10 +101,10 @@ impl Progress {
     /// The progress that an item holds, and its partition.
     pub(crate) fn of(item: &Item) -> Result<(Partition, Self), FeedError> {
         let p = item.get(P).and_then(|p| p.as_s().ok()?.strip_prefix(PROGRESS));
-        let partition = Partition::named(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
+        let partition = Partition::from(BoundaryId::stored(p.ok_or_else(|| malformed(item, P))?));
         let checkpoint = item.get(CHECKPOINT).and_then(|value| value.as_n().ok()?.parse().ok());
         let checkpoint = checkpoint.ok_or_else(|| malformed(item, CHECKPOINT))?;
-        let append_id = append_id_of(item).cloned();
+        let append_id = item.get(APPEND_ID).and_then(|id| id.as_s().ok()).cloned();
         Ok((partition, Self { slot: whole(item, SLOT)?, append_id, checkpoint }))
     }
 
@@ -135,17 +135,23 @@ impl Page {
         }
     }
 
-    /// How far its partitions are indexed with it.
-    pub(crate) fn progress(&self) -> Result<BTreeMap<Partition, Progress>, FeedError> {
+    /// How far its partitions are indexed with it. An entry may be of a log that the stack no longer has.
+    pub(crate) fn progress(
+        &self,
+        sources: &Sources,
+    ) -> Result<BTreeMap<Partition, Progress>, FeedError> {
         let mut reached = BTreeMap::new();
         for (entry, n) in self.entries.iter().zip(self.i + 1..) {
             let checkpoint = checkpoint(self.epoch, n)?;
-            let event = entry.as_m().ok().and_then(|item| Some((item, place_of(item)?)));
-            let (item, (partition, slot)) = event.ok_or_else(|| {
+            let malformed = || {
                 let item = format!("{} {}", epoch_id(self.epoch), self.i);
                 FeedError::Malformed { item, problem: "an entry names no event" }
-            })?;
-            let append_id = append_id_of(item).cloned();
+            };
+            let item = entry.as_m().map_err(|_| malformed())?;
+            let Some(source) = sources.of(item) else { continue };
+            let (id, slot) = source.place(item).ok_or_else(malformed)?;
+            let append_id = source.append_id(item).cloned();
+            let partition = Partition { log: source.facts().kind, id };
             reached.insert(partition, Progress { slot, append_id, checkpoint });
         }
         Ok(reached)

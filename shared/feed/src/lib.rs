@@ -1,6 +1,6 @@
 //! The feed: every event once, in the order of its partition, without gaps, for ever.
 //!
-//! A partition of any of the [`Logs`] is a stream whose events are numbered without gaps. So the next
+//! A partition of any log is a stream whose events are numbered without gaps. So the next
 //! event is known by its number: the [`Indexer`] takes the image in a stream record if it has that
 //! number, and otherwise reads the partition's table. An [`Index`] reads what was indexed from any
 //! [`Checkpoint`], [`Checkpoints`] keep where named readers are.
@@ -17,15 +17,13 @@
 //! What a crash left between 1 and 2, it settles itself.
 //!
 //! Architecture invariant: only the module `item` names the attributes of the index. What an entry
-//! holds is the item of the event's own log; the module `entry` tells which.
+//! holds is the item of the event's own log ([`Sources`]).
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod back;
 mod checkpoint;
 mod checkpoints;
-mod documents;
 mod end;
-mod entry;
 mod error;
 mod filter;
 mod index;
@@ -33,7 +31,6 @@ pub mod index_events;
 mod indexer;
 mod item;
 mod layout;
-mod logs;
 mod news;
 mod page;
 mod partition;
@@ -52,14 +49,13 @@ pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
 pub use checkpoints::{Checkpoints, Reached, Reader};
-pub use entry::{Entry, EntryError, events_of_image};
-pub use error::{FeedError, IndexError, StreamError};
+pub use error::{FeedError, IndexError};
 pub use filter::Filter;
-pub use index::{Index, Until, held_bytes};
+pub use index::{Entry, Index, Until, held_bytes};
 pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
-pub use logs::Logs;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
 pub use partition::{Doorbell, Partition};
 pub use record::{RecordError, new_image};
+pub use ringfence_log::{EntryError, Sources, news::StreamError};
 pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

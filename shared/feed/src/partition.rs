@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use ringfence_aws::Item;
 use ringfence_core::{BoundaryId, LogKind, SequencedEvent};
-use ringfence_document_log::StreamName;
+use ringfence_log::{EntryError, Sources};
 
 /// Events that have one order: a partition of the DCB log, an aggregate, a document's stream.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,45 +16,16 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// The partition of the aggregate whose events have this partition key.
-    #[must_use]
-    pub fn of_aggregate(key: &str) -> Self {
-        Self { log: LogKind::Aggregates, id: BoundaryId::stored(key) }
-    }
-
-    /// The partition of a document's stream.
-    #[must_use]
-    pub fn of_document(stream: &StreamName) -> Self {
-        Self { log: LogKind::Documents, id: stream.partition() }
-    }
-
-    /// The one of this name: of the partitions of all logs, only an aggregate's has a `#`, and a
-    /// document's stream is escaped.
-    #[must_use]
-    pub fn named(id: BoundaryId) -> Self {
-        let log = match () {
-            () if id.is_of_dcb_log() => LogKind::Dcb,
-            () if id.as_str().contains('#') => LogKind::Aggregates,
-            () => LogKind::Documents,
-        };
-        Self { log, id }
-    }
-
-    /// Whether a system keeps its own state there, which is not for the index.
-    pub(crate) fn is_internal(&self) -> bool {
-        self.log == LogKind::Documents && self.id.as_str().starts_with('$')
-    }
-
     /// That of an event.
     #[must_use]
     pub fn of(event: &SequencedEvent) -> Self {
-        Self::named(event.partition.clone())
+        event.partition.clone().into()
     }
 }
 
 impl From<BoundaryId> for Partition {
     fn from(id: BoundaryId) -> Self {
-        Self { log: LogKind::Dcb, id }
+        Self { log: LogKind::of(&id), id }
     }
 }
 
@@ -78,5 +49,17 @@ pub struct Doorbell {
 impl<P: Into<Partition>> From<P> for Doorbell {
     fn from(partition: P) -> Self {
         Self { partition: partition.into(), events: BTreeMap::new() }
+    }
+}
+
+impl Doorbell {
+    /// The doorbell that a NEW_IMAGE of one of the tables' streams rings; `None` if the image shows no
+    /// new event. A document's Tip shows those of its last append.
+    ///
+    /// # Errors
+    /// The image is of none of the tables.
+    pub fn of_image(sources: &Sources, image: Item) -> Result<Option<Self>, EntryError> {
+        let news = sources.news(image)?;
+        Ok(news.map(|(log, (id, events))| Self { partition: Partition { log, id }, events }))
     }
 }

@@ -11,12 +11,12 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::ready;
 use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, unfold};
 use ringfence_aws::{Failure, Item, Retry};
+use ringfence_log::Sources;
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
-use crate::entry::{Entry, event_of, known_of};
 use crate::error::{FeedError, failed};
-use crate::index::{Index, Until};
+use crate::index::{Entry, Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
 /// How many answers wait for the reader. It has one more, and another one is under way.
@@ -54,8 +54,12 @@ impl Index {
         let pages = unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|pages| (pages, receiver))
         });
+        let sources = self.sources.clone();
         pages
-            .map_ok(|pages| iter(pages).flat_map(|page| iter(entries(page))))
+            .map_ok(move |pages| {
+                let sources = sources.clone();
+                iter(pages).flat_map(move |page| iter(entries(&sources, page)))
+            })
             .try_flatten()
             .scan(false, |ended, entry| {
                 let ends = entry.as_ref().is_err_and(|error| !error.is_of_event());
@@ -85,16 +89,19 @@ impl Index {
 }
 
 /// The events of a page.
-pub(crate) fn entries(page: Page) -> impl Iterator<Item = Result<Entry, FeedError>> {
-    let Page { epoch, i, entries, .. } = page;
+pub(crate) fn entries(
+    sources: &Sources,
+    page: Page,
+) -> impl Iterator<Item = Result<Entry, FeedError>> + use<> {
+    let (sources, Page { epoch, i, entries, .. }) = (sources.clone(), page);
     (i..).zip(entries).map(move |(offset, entry)| {
         let (before, behind) = (checkpoint(epoch, offset)?, checkpoint(epoch, offset + 1)?);
         let item = match entry {
             AttributeValue::M(item) => item,
             _ => Item::new(),
         };
-        let known = known_of(&item);
-        let event = event_of(item).map_err(|error| {
+        let known = sources.known(&item);
+        let event = sources.event(item).map_err(|error| {
             let known = Box::new(Entry { checkpoint: behind, event: known });
             FeedError::Undecodable { before, known, source: error.into() }
         })?;

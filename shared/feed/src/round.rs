@@ -11,14 +11,13 @@ use std::sync::Arc;
 use futures::stream::{StreamExt, iter};
 use ringfence_aws::{Failure, Item, Retry, item_bytes};
 use ringfence_core::BOUNDARY_BYTES_MAX;
+use ringfence_log::{Sources, news::dense};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::append_id_of;
 use crate::error::{FeedError, IndexError, failed};
 use crate::indexer::{End, Indexed, Indexer};
-use crate::item::{Page, Progress, progress_key};
-use crate::logs::next;
-use crate::news::{News, dense};
+use crate::item::{Page, Progress, checkpoint, progress_key};
+use crate::news::News;
 use crate::page::{GROUP_PARTITIONS_MAX, Queue, Room};
 use crate::partition::{Doorbell, Partition};
 use crate::settle::settle;
@@ -90,7 +89,8 @@ impl<'a> Round<'a> {
     async fn run(mut self, doorbells: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Indexed> {
         for (partition, known) in doorbells {
             let bytes = partition.id.as_str().len();
-            if partition.is_internal() {
+            let log = self.indexer.log(partition.log);
+            if log.is_ok_and(|log| log.source.is_internal(&partition.id)) {
                 self.outcomes.insert(partition, Ok(0));
             } else if bytes > BOUNDARY_BYTES_MAX {
                 self.fail(partition.clone(), IndexError::Name { partition, bytes });
@@ -137,6 +137,10 @@ impl<'a> Round<'a> {
         }
     }
 
+    fn sources(&self) -> &'a Sources {
+        &self.indexer.index.sources
+    }
+
     /// Partitions that have more, or whose events are not all in the index.
     fn undone(&self) -> impl Iterator<Item = &Partition> {
         let undone = |(partition, queue): &(&Partition, &Queue)| {
@@ -160,7 +164,7 @@ impl<'a> Round<'a> {
         let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
         pages.extend(first);
         for page in pages.iter().rev() {
-            for (partition, progress) in page.progress()? {
+            for (partition, progress) in page.progress(self.sources())? {
                 self.advance(&partition, progress);
             }
         }
@@ -193,13 +197,15 @@ impl<'a> Round<'a> {
         mut more: Vec<Partition>,
         attempt: u32,
     ) -> Result<(), FeedError> {
-        let reached = last.progress()?;
+        let reached = last.progress(self.sources())?;
         let of_last_entry = reached.iter().max_by_key(|(_, progress)| progress.checkpoint);
         let Some((partition, entry)) = of_last_entry else { return Ok(()) };
         let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
             found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
         };
-        for look in 0..LOOKS_MAX {
+        // If the last entry is of a log that the stack no longer has, no other one tells that all are settled.
+        let is_last = entry.checkpoint == checkpoint(last.epoch, last.n())?;
+        for look in 0..if is_last { LOOKS_MAX } else { 0 } {
             more.push(partition.clone());
             let found = self.read_progress(std::mem::take(&mut more)).await?;
             if !is_behind(&found, partition, entry) {
@@ -244,7 +250,7 @@ impl<'a> Round<'a> {
         let waiting = queue.fresh.len();
         queue.fresh.retain(|fresh| fresh.slot > progress.slot);
         let done = waiting - queue.fresh.len();
-        let follows = next(partition, Some(progress.slot));
+        let follows = partition.log.slot_after(Some(progress.slot));
         if queue.fresh.front().is_some_and(|fresh| fresh.slot != follows) {
             queue.fresh.clear();
             self.open.entry(partition.clone()).or_default();
@@ -259,16 +265,26 @@ impl<'a> Round<'a> {
         for (partition, mut known) in std::mem::take(&mut self.open) {
             let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());
             let (is_read, last) = (known.is_empty(), progress.map(|progress| progress.slot));
+            let source = match self.indexer.log(partition.log) {
+                Ok(log) => log.source,
+                Err(error) => {
+                    self.fail(partition, error.into());
+                    continue;
+                }
+            };
             if let Some(Progress { slot, append_id: Some(indexed), .. }) = progress
-                && known.get(slot).and_then(append_id_of).is_some_and(|stored| stored != indexed)
+                && known
+                    .get(slot)
+                    .and_then(|item| source.append_id(item))
+                    .is_some_and(|it| it != indexed)
             {
                 let (partition, slot) = (partition.clone(), *slot);
                 self.fail(partition.clone(), IndexError::Replaced { partition, slot });
                 continue;
             }
-            let taken = dense(&mut known, next(&partition, last));
+            let taken = dense(&mut known, partition.log.slot_after(last));
             let more = is_read || !known.is_empty();
-            let news = News::of(&partition, (taken, more));
+            let news = News::of(source, &partition, (taken, more));
             self.open.insert(partition.clone(), known);
             self.accept(partition, news);
         }
@@ -281,7 +297,7 @@ impl<'a> Round<'a> {
             let (partition, known) = (partition.clone(), known.clone());
             let after = queues.get(&partition).and_then(Queue::last);
             async move {
-                let news = indexer.logs.news(&partition, after, &known, *retry).await;
+                let news = indexer.news(&partition, after, &known, *retry).await;
                 (partition, news)
             }
         };
@@ -335,7 +351,7 @@ impl<'a> Round<'a> {
                     let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
                     if found.as_ref() == Some(&page) {
                         // It was sent before, and the answer was lost: nobody else settles it.
-                        settle(&index.table, &page.progress()?, retry).await?;
+                        settle(&index.table, &page.progress(self.sources())?, retry).await?;
                     }
                     self.find_end(found, attempts.made()).await?;
                 }
@@ -350,7 +366,7 @@ impl<'a> Round<'a> {
 
     /// Settles a page that was put, and goes on after it.
     async fn done(&mut self, page: &Page) -> Result<(), FeedError> {
-        let reached = page.progress()?;
+        let reached = page.progress(self.sources())?;
         settle(&self.indexer.index.table, &reached, self.retry).await?;
         for (partition, progress) in reached {
             let indexed = self.advance(&partition, progress) as u64;
@@ -369,7 +385,8 @@ impl<'a> Round<'a> {
     fn narrow(&mut self, refused: &Page, error: FeedError) -> Result<(), FeedError> {
         self.entries_max = (refused.entries.len() / 2).max(1);
         if refused.entries.len() == 1
-            && let Some((partition, Progress { slot, .. })) = refused.progress()?.pop_first()
+            && let Some((partition, Progress { slot, .. })) =
+                refused.progress(self.sources())?.pop_first()
             && let Some(queue) = self.queues.get_mut(&partition)
         {
             queue.fresh = VecDeque::new();

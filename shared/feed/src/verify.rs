@@ -12,17 +12,17 @@
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{Hash, Hasher};
+use std::ops::Range;
 
 use futures::{StreamExt, TryStreamExt};
-use ringfence_aggregate_log::AggregateError;
 use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
-use ringfence_core::{Envelope, LogError, LogKind, chain};
-use ringfence_document_log::{DocumentError, Head};
+use ringfence_core::chain;
+use ringfence_log::news::StreamError;
+use ringfence_log::{EntryError, Source, Stored};
 
 use crate::checkpoint::Checkpoint;
-use crate::entry::{Entry, append_id_of, at_of, event_of, name_of, place_of};
 use crate::error::{FeedError, failed};
-use crate::index::Until;
+use crate::index::{Entry, Until};
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
@@ -111,15 +111,9 @@ pub enum VerifyError {
     /// The index can't be read, or has a hole.
     #[error("the index can't be read")]
     Index(#[from] FeedError),
-    /// The table of the DCB log can't be read.
-    #[error("the event table can't be read")]
-    Dcb(#[from] LogError),
-    /// The table of the aggregate log can't be read.
-    #[error("the aggregate table can't be read")]
-    Aggregates(#[from] AggregateError),
-    /// The table of the document log can't be read.
-    #[error("the document table can't be read")]
-    Documents(#[from] DocumentError),
+    /// The table of a log can't be read.
+    #[error(transparent)]
+    Log(#[from] StreamError),
 }
 
 /// What was seen of one partition.
@@ -158,23 +152,19 @@ impl Indexer {
         let mut report = IndexReport::default();
         let mut known = self.entries(&mut report, progress).await?;
         self.appends(&mut known).await?;
-        let mut items = self.logs.dcb.items_strong();
-        while let Some(item) = items.try_next().await? {
-            report.item(&mut known, item, progress);
-        }
-        if let Some(table) = &self.logs.aggregates {
-            let mut items = std::pin::pin!(table.scan());
-            while let Some(item) = items.try_next().await? {
-                report.item(&mut known, item, progress);
-            }
-        }
-        if let Some(documents) = &self.logs.documents {
-            let envelope = Envelope::default();
-            let mut heads = documents.streams(&envelope);
-            while let Some(head) = heads.try_next().await? {
-                match head {
-                    Ok(head) => report.stream(&mut known, &head, progress),
-                    Err(item) => report.wrong.push(IndexDefect::Item(item.to_string())),
+        for log in self.logs() {
+            let mut stored = log.table.stored();
+            while let Some(stored) = stored.try_next().await? {
+                match stored {
+                    Stored::Event(item) => report.item(log.source, &mut known, item, progress),
+                    Stored::Stream { partition, first, end } => {
+                        if !log.source.is_internal(&partition) {
+                            let partition =
+                                Partition { log: log.source.facts().kind, id: partition };
+                            report.stream(&mut known, partition, first..end, progress);
+                        }
+                    }
+                    Stored::Wrong(item) => report.wrong.push(IndexDefect::Item(item)),
                 }
             }
         }
@@ -209,12 +199,12 @@ impl Indexer {
                 entry => entry?,
             };
             let partition = Partition::of(&event);
-            if !self.logs.has(partition.log) {
+            let Ok(log) = self.log(partition.log) else {
                 report.skipped += 1;
                 continue;
-            }
+            };
             let known = partitions.entry(partition.clone()).or_default();
-            known.indexed.add(event.slot, if partition.log == LogKind::Dcb { event.at } else { 0 });
+            known.indexed.add(event.slot, if log.source.keeps_times() { event.at } else { 0 });
             if known.last >= Some(event.slot) {
                 report.wrong.push(IndexDefect::Order { partition, checkpoint });
             }
@@ -225,8 +215,11 @@ impl Indexer {
 
     /// Reads which append put the last indexed event of each partition.
     async fn appends(&self, known: &mut HashMap<Partition, Known>) -> Result<(), FeedError> {
-        let of_dcb_log = known.keys().filter(|partition| partition.log == LogKind::Dcb);
-        let keys: Vec<_> = of_dcb_log.map(|partition| progress_key(&partition.id)).collect();
+        let names = |partition: &&Partition| {
+            self.log(partition.log).is_ok_and(|log| log.source.keeps_times())
+        };
+        let keys: Vec<_> =
+            known.keys().filter(names).map(|partition| progress_key(&partition.id)).collect();
         for keys in keys.chunks(BATCH_KEYS_MAX) {
             let items = self.index.table.get_all(Retry::default(), keys.to_vec(), true).await;
             for item in items.map_err(failed("reading what is indexed"))? {
@@ -259,29 +252,30 @@ impl Indexer {
 }
 
 impl IndexReport {
-    /// Takes in an item of the table of the DCB log or the aggregate log. The place of an event follows from
-    /// its key, so an event that can't be decoded is compared too.
+    /// Takes in an item that is an event. The place of an event follows from its key, so an event that can't be decoded is
+    /// compared too.
     fn item(
         &mut self,
+        source: &dyn Source,
         known: &mut HashMap<Partition, Known>,
         item: Item,
         progress: OnProgress<'_>,
     ) {
-        if let Some((partition, slot)) = place_of(&item) {
+        if let Some((id, slot)) = source.place(&item) {
+            let partition = Partition { log: source.facts().kind, id };
             let indexed = known.get(&partition).and_then(|known| known.append.as_ref());
-            if indexed
-                .is_some_and(|(last, append)| *last == slot && append_id_of(&item) != Some(append))
-            {
+            if indexed.is_some_and(|(last, append)| {
+                *last == slot && source.append_id(&item) != Some(append)
+            }) {
                 self.wrong.push(IndexDefect::Replaced { partition: partition.clone(), slot });
             }
-            let is_dcb = partition.log == LogKind::Dcb;
-            let at = if is_dcb { at_of(&item) } else { None };
-            self.stored(known, partition, (slot, at.unwrap_or_default()), progress);
+            let at = source.time(&item).unwrap_or_default();
+            self.stored(known, partition, (slot, at), progress);
         }
-        let name = name_of(&item);
-        if let Err(error) = event_of(item) {
-            self.wrong
-                .push(IndexDefect::Item(format!("{name} is not an event: {}", chain(&error))));
+        let name = source.name(&item);
+        if let Err(error) = source.event(item) {
+            let cause = chain(&EntryError::from(error));
+            self.wrong.push(IndexDefect::Item(format!("{name} is not an event: {cause}")));
         }
     }
 
@@ -303,27 +297,24 @@ impl IndexReport {
         progress(CompareStage::Events, self.events);
     }
 
-    /// Takes in a stream of a document. Its events are those below its version, including pruned ones. The
-    /// index has all of the pruned events, or none if they were pruned before it was begun.
+    /// Takes in a stream with the events that are left. The index has all of the events that were pruned, or none if they
+    /// were pruned before it was begun.
     fn stream(
         &mut self,
         known: &mut HashMap<Partition, Known>,
-        head: &Head,
+        partition: Partition,
+        left: Range<u64>,
         progress: OnProgress<'_>,
     ) {
-        if head.stream.is_internal() {
-            return;
-        }
-        let partition = Partition::of_document(&head.stream);
         let known = known.entry(partition.clone()).or_default();
-        let indexed = known.last.map_or(head.first, |last| last + 1);
-        for index in indexed.saturating_sub(known.indexed.count)..indexed.min(head.version) {
+        let indexed = known.last.map_or(left.start, |last| last + 1);
+        for index in indexed.saturating_sub(known.indexed.count)..indexed.min(left.end) {
             known.stored.add(index, 0);
         }
-        if indexed < head.version {
-            self.behind.insert(partition, head.version - indexed);
+        if indexed < left.end {
+            self.behind.insert(partition, left.end - indexed);
         }
-        self.events += head.version - head.first;
+        self.events += left.end - left.start;
         progress(CompareStage::Events, self.events);
     }
 }

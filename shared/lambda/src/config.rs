@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, fmt::Display, str::FromStr};
 
+use ringfence_log::Sources;
+
 /// Everything that is wrong with the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the template must set {}", .0.iter().cloned().collect::<Vec<_>>().join(", "))]
@@ -64,6 +66,12 @@ impl Variables {
             self.wrong.insert(name.to_owned());
         }
         value
+    }
+
+    /// The tables of these logs, in their order, each after the name of its variable.
+    pub fn tables(&mut self, sources: &Sources) -> Vec<(&'static str, String)> {
+        let variables = sources.iter().map(|source| source.facts().variable);
+        variables.map(|name| (name, self.required(name))).collect()
     }
 
     /// A variable that may be absent, but must have the right form.

@@ -23,7 +23,7 @@ pub trait Service: Sized {
     type Config;
 
     /// Reads its variables.
-    fn config(variables: &mut Variables) -> Self::Config;
+    fn config(of: &Self::Of, variables: &mut Variables) -> Self::Config;
 
     /// Opens it, once for all invocations of the process.
     fn open(of: Self::Of, config: Self::Config) -> impl Future<Output = Result<Self, Error>>;
@@ -50,12 +50,13 @@ pub fn run<S: Service>(of: S::Of) -> ExitCode {
 }
 
 /// The variables that the service reads.
-pub fn variables<S: Service>() -> VariableNames {
-    Variables::names(S::config)
+pub fn variables<S: Service>(of: &S::Of) -> VariableNames {
+    Variables::names(|variables| S::config(of, variables))
 }
 
 async fn serve<S: Service>(of: S::Of) -> Result<(), Error> {
-    let service = &S::open(of, Variables::from_env(S::config)?).await?;
+    let config = Variables::from_env(|variables| S::config(&of, variables))?;
+    let service = &S::open(of, config).await?;
     let clock = &Clock::system();
     lambda_runtime::run(service_fn(move |event: LambdaEvent<Value>| async move {
         service.answer(call(event, clock, S::ANSWER_TIME, S::TIME_DEFAULT)).await

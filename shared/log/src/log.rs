@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::error::Error;
 
 use ringfence_aws::{Clock, Meter};
-use ringfence_core::{Current, Envelope, LogName, OnLog, Slice};
+use ringfence_core::{Current, Envelope, OnLog, Slice};
 
-use crate::{BoundaryShape, InTable, KeptState, Rehearsed};
+use crate::{BoundaryShape, InTable, KeptState, Rehearsed, Sourced};
 
 /// Why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// A log, by its name, with a slice of a context that is on it.
-pub trait Log<S: Slice>: LogName {
-    /// The variable of a function that has the name of the log's table.
-    const TABLE: &'static str;
+pub trait Log<S: Slice>: Sourced {
     /// Its events in memory; clones share them.
     type Memory: Clone;
 

@@ -6,13 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
-use ringfence_aggregate_log::AggregateLog;
 use ringfence_aws::{Intent, Meter, Usage};
 use ringfence_core::{
     Append, Appended, CommandRecord, Conflict, Consistency, Envelope, EventLog, EventRef,
     HandleError, Handled, LogError, Place, Plan, Seen, SequencedEvent,
 };
-use ringfence_dcb_log::DcbLog;
 use serde::Serialize;
 
 /// What a command would do now.
@@ -63,41 +61,18 @@ pub struct ReadBoundary {
 }
 
 /// A log of events that says what an append would be.
-pub(crate) trait Rehearse: EventLog {
+pub trait Rehearse: EventLog {
     /// What its requests cost so far.
     fn meter(&self) -> &Meter;
 
     /// The request that an append would be sent as, and its events in their slots. Nothing is written.
+    ///
+    /// # Errors
+    /// The append could not be sent.
     fn rehearse<'a>(
         &'a self,
         append: Append<'a>,
     ) -> impl Future<Output = Result<(Intent, Vec<SequencedEvent>), LogError>> + Send;
-}
-
-impl Rehearse for DcbLog {
-    fn meter(&self) -> &Meter {
-        Self::meter(self)
-    }
-
-    async fn rehearse<'a>(
-        &'a self,
-        append: Append<'a>,
-    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::rehearse(self, append).await
-    }
-}
-
-impl Rehearse for AggregateLog {
-    fn meter(&self) -> &Meter {
-        self.table().meter()
-    }
-
-    async fn rehearse<'a>(
-        &'a self,
-        append: Append<'a>,
-    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::rehearse(self, append).await
-    }
 }
 
 /// A log that reads and does not write. An append is compared with the log as it is at that moment: it conflicts as

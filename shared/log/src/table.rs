@@ -2,7 +2,6 @@
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
-use ringfence_document_log::TipLimits;
 
 /// The table of a log.
 #[derive(Clone)]
@@ -23,4 +22,33 @@ impl InTable {
     pub fn new(client: Client, name: impl Into<String>, clock: Clock) -> Self {
         Self { client, name: name.into(), clock, tips: None }
     }
+}
+
+/// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
+/// own: readers do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TipLimits {
+    /// Events in the Tip.
+    pub events_max: Option<usize>,
+    /// Events in the Tip, in estimated bytes.
+    pub event_bytes_max: usize,
+    /// Events and unfolds in the Tip, in estimated bytes. An append rewrites the unfolds wherever the
+    /// events are, so this limit is not about cost.
+    pub bytes_max: usize,
+}
+
+impl Default for TipLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl TipLimits {
+    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
+    /// curve.
+    pub const DEFAULT: Self =
+        Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 };
+    /// Equinox's defaults: 32 KB for both.
+    pub const EQUINOX: Self =
+        Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
 }

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::rfc3339;
+use ringfence_core::{Context, rfc3339};
+use ringfence_dcb_log::SOURCE;
 use ringfence_feed::Index;
 use ringfence_lambda::{Call, Service, Variables, chain};
+use ringfence_log::Sourced;
 use serde_json::{Value, json};
 
 use crate::handler::{Handler, Outside};
@@ -36,7 +38,7 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     /// The names of the index's table and of the views' table, and what the reactor reads itself.
     type Config = (String, String, R::Config);
 
-    fn config(variables: &mut Variables) -> Self::Config {
+    fn config((): &(), variables: &mut Variables) -> Self::Config {
         let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
         (tables.0, tables.1, R::config(variables))
     }
@@ -46,7 +48,10 @@ impl<R: Reactor> Service for ReactorFunction<R> {
         ringfence_aws::open(&client).await;
         let handler = Outside::new(R::open(config).await?)?;
         let table = ReactorTable::new(client.clone(), table, Clock::system());
-        Ok(Self { lanes: Lanes { handler, index: Index::new(client, index), table } })
+        // It reads no event of another log.
+        let sources = [SOURCE, <<R::Context as Context>::Log as Sourced>::SOURCE];
+        let index = Index::new(client, index, sources);
+        Ok(Self { lanes: Lanes { handler, index, table } })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use ringfence_core::{Context, Lane, Reads, SequencedEvent, chain};
 use ringfence_lambda::Variables;
+use ringfence_log::Sourced;
 use sha2::{Digest, Sha256};
 
 use crate::case::ReactorCase;
@@ -27,7 +28,7 @@ pub trait Reactor: Sized + Send + Sync + 'static {
 
     /// The context that lists it. It reads events of this context, and of all contexts on the DCB log that this one
     /// lists with `reads`.
-    type Context: Context;
+    type Context: Context<Log: Sourced>;
     /// The events that it reads.
     type Reads: Reads;
     /// One effect, as data.

@@ -264,17 +264,23 @@
 mod declare;
 
 pub use ringfence_core::{
-    Aggregates, BoundaryId, Catalog, CatalogError, Catalogs, Cause, Command, CommandContext,
-    Consistency, Context, Current, Dcb, Due, DueRow, Envelope, Event, FieldError, Fields, Id,
-    IdError, Lane, List, ListError, MailAddress, MailAddressError, Metadata, Never, NewEvent,
-    Principal, PrincipalKind, Query, QueryItem, Reads, Rejection, SequencedEvent, Slice, Snapshots,
-    State, Tag, TagSchema, TagValue, Text, TextError, TopicEvent, Upcast, Upcasts, Writes, events,
-    id_type, kit, prelude, rfc3339,
+    BoundaryId, Catalog, CatalogError, Catalogs, Cause, Command, CommandContext, Consistency,
+    Context, Current, Due, DueRow, Envelope, Event, FieldError, Fields, Id, IdError, Lane, List,
+    ListError, MailAddress, MailAddressError, Metadata, Never, NewEvent, Principal, PrincipalKind,
+    Query, QueryItem, Reads, Rejection, SequencedEvent, Slice, Snapshots, State, Tag, TagSchema,
+    TagValue, Text, TextError, TopicEvent, Upcast, Upcasts, Writes, events, id_type, kit, rfc3339,
 };
+pub use ringfence_dcb_log::Dcb;
 pub use ringfence_lambda::slice::run;
 
 #[doc(hidden)]
 pub use ringfence_core::__private;
+
+/// What the files of slices and contexts use.
+pub mod prelude {
+    pub use ringfence_core::prelude::*;
+    pub use ringfence_dcb_log::Dcb;
+}
 
 /// Logs without slices.
 pub mod log {
@@ -283,6 +289,8 @@ pub mod log {
         Handled, LimitExceeded, LimitKind, LogError, LogKind, MemoryLog, OnEvents, OnLog, Outcome,
         Plan, Seen, handle,
     };
+    pub use ringfence_dcb_log::SOURCE;
+    pub use ringfence_log::{Source, Sourced, Sources};
 }
 
 pub mod view {

@@ -37,10 +37,9 @@ impl Service for ReactInOrder {
     type Of = Ordered;
     type Config = Tables;
 
-    fn config(variables: &mut Variables) -> Tables {
-        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
+    fn config(ordered: &Ordered, variables: &mut Variables) -> Tables {
         Tables {
-            logs: logs.map(|name| (name, variables.required(name))).into(),
+            logs: variables.tables(&ordered.sources),
             index: variables.required("INDEX_TABLE"),
             views: variables.required("VIEW_TABLE"),
         }
@@ -49,7 +48,7 @@ impl Service for ReactInOrder {
     async fn open(ordered: Ordered, tables: Tables) -> Result<Self, Error> {
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
-        let index = Index::new(client.clone(), &tables.index);
+        let index = Index::new(client.clone(), &tables.index, ordered.sources.clone());
         let table = ReactorTable::new(client.clone(), &tables.views, Clock::system());
         Ok(Self(lanes(&ordered, &client, &tables.logs, &index, &table)?))
     }
@@ -73,7 +72,7 @@ pub fn lanes(
     index: &Index,
     table: &ReactorTable,
 ) -> Result<Vec<Lanes<Automation>>, Error> {
-    let lanes = ordered.0.iter().map(|slice| {
+    let lanes = ordered.slices.iter().map(|slice| {
         let handler = Automation::open(slice, client, logs)?;
         Ok(Lanes { handler, index: index.clone(), table: table.clone() })
     });

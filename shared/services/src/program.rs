@@ -66,8 +66,8 @@ impl Visitor for Named<'_> {
 /// The function that serves the whole stack and has this name.
 fn serving<M: Members>(name: &str) -> Option<Run> {
     let all: [(&str, Run); 9] = [
-        (PublishEvents::NAME, || run::<PublishEvents>(stack::<M>().catalog)),
-        (IndexEvents::NAME, || run::<IndexEvents>(stack::<M>().catalog)),
+        (PublishEvents::NAME, || run::<PublishEvents>(stack::<M>().logs())),
+        (IndexEvents::NAME, || run::<IndexEvents>(stack::<M>().logs())),
         (ProjectViews::NAME, || run::<ProjectViews>(stack::<M>().folded())),
         (QueryViews::NAME, || run::<QueryViews>(stack::<M>().views())),
         (RingReaders::NAME, || run::<RingReaders>(())),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::{Context, Current, CurrentError, Reads, SequencedEvent};
-use ringfence_feed::{EntryError, RecordError, events_of_image, new_image};
+use ringfence_feed::{RecordError, new_image};
+use ringfence_log::EntryError;
 use serde_json::Value;
 
 use crate::Stack;
@@ -79,13 +80,23 @@ impl<T> Images<T> {
     /// the events of one append. An event that can't be read fails alone. A record without an image of an event has none.
     #[must_use]
     pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImagesError>> {
-        match events_of(record) {
+        match self.events_of(record) {
             Ok(events) => {
                 let events = events.into_iter();
                 events.filter_map(|event| self.event(event).transpose()).collect()
             }
             Err(error) => vec![Err(error)],
         }
+    }
+
+    fn events_of(
+        &self,
+        record: &Value,
+    ) -> Result<Vec<Result<SequencedEvent, EntryError>>, ImagesError> {
+        Ok(match new_image(record)? {
+            Some(image) => self.stack.sources.events(image)?,
+            None => Vec::new(),
+        })
     }
 
     fn event(
@@ -115,9 +126,3 @@ impl<T> Images<T> {
     }
 }
 
-fn events_of(record: &Value) -> Result<Vec<Result<SequencedEvent, EntryError>>, ImagesError> {
-    Ok(match new_image(record)? {
-        Some(image) => events_of_image(image)?,
-        None => Vec::new(),
-    })
-}

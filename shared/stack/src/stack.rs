@@ -6,7 +6,7 @@ use ringfence_core::{
     Catalog, CatalogError, Catalogs, Cause, Context, Due, Lane, LogKind, LogName, LogOf, Name,
     Reads, ReadsOf, Slice, Writes, events_are_record,
 };
-use ringfence_log::Log;
+use ringfence_log::{Log, Sourced, Sources};
 use ringfence_reactors::Reactor;
 use ringfence_views::{Definition, View, project_views::Folded};
 
@@ -19,6 +19,8 @@ pub struct Stack {
     pub catalog: Catalog,
     /// The catalogs of all contexts, by which events of any log are made current.
     pub catalogs: Catalogs,
+    /// The logs of all contexts.
+    pub sources: Sources,
     /// The contexts, in the order of the list.
     pub contexts: Vec<ContextInfo>,
 }
@@ -98,12 +100,13 @@ impl Stack {
     /// # Errors
     /// A context contradicts itself, or two contexts each other.
     pub fn of<M: Members>() -> Result<Self, CatalogError> {
-        let mut found = Found { dcb: Vec::new(), others: Vec::new(), contexts: Vec::new() };
+        let mut found = Found::default();
         MemberList::walk::<M>(&mut found);
         let all = |catalogs: Vec<_>| catalogs.into_iter().collect::<Result<Vec<_>, _>>();
         let (catalog, mut catalogs) = (Catalog::compose(all(found.dcb)?)?, all(found.others)?);
         catalogs.push(catalog.clone());
-        Ok(Self { catalog, catalogs: Catalogs(catalogs), contexts: found.contexts })
+        let Found { sources, contexts, .. } = found;
+        Ok(Self { catalog, catalogs: Catalogs(catalogs), sources, contexts })
     }
 
     /// The slices with their contexts, in the order of the list.
@@ -137,7 +140,13 @@ impl Stack {
     /// What is folded into rows, with the catalogs of what it reads, as project-views needs them.
     #[must_use]
     pub fn folded(self) -> Folded {
-        Folded { views: self.rows(), catalogs: self.catalogs }
+        Folded { views: self.rows(), catalogs: self.catalogs, sources: self.sources }
+    }
+
+    /// The logs, with every event type of the DCB log, as index-events and publish-events need them.
+    #[must_use]
+    pub fn logs(self) -> (Sources, Catalog) {
+        (self.sources, self.catalog)
     }
 
     /// The names of all event types.
@@ -153,7 +162,9 @@ impl Stack {
     }
 }
 
+#[derive(Default)]
 struct Found {
+    sources: Sources,
     /// Of the contexts on the DCB log.
     dcb: Vec<Result<Catalog, CatalogError>>,
     others: Vec<Result<Catalog, CatalogError>>,
@@ -182,7 +193,8 @@ fn has_item<S: Slice>() -> bool {
 }
 
 impl Visitor for Found {
-    fn context<C: Context>(&mut self) {
+    fn context<C: Context<Log: Sourced>>(&mut self) {
+        self.sources.add(C::Log::SOURCE);
         let (catalog, log) = (C::catalog(), C::Log::KIND);
         let snapshots = C::Log::snapshots().into_iter().map(Name::Borrowed);
         let event_types = own_types::<C>(&catalog).into_iter().chain(snapshots).collect();

@@ -1,7 +1,8 @@
 //! What is wrong with a list is an error at the start.
 
+use ringfence_aggregate_log::Aggregates;
 use ringfence_core::prelude::*;
-
+use ringfence_dcb_log::Dcb;
 use serde_json::{Value, json};
 
 use crate::{Images, MemberList, Members, Stack, Visitor, catalog};
@@ -58,7 +59,7 @@ contexts! {
 /// A stack of one context.
 struct Only<C>(C);
 
-impl<C: Context + Members> Members for Only<C> {
+impl<C: Context<Log: ringfence_log::Sourced> + Members> Members for Only<C> {
     fn list(list: &mut MemberList<impl Visitor>) {
         list.context::<C>();
     }
@@ -85,6 +86,8 @@ fn contexts_that_read_each_other_are_named() {
 #[test]
 fn a_context_has_its_own_types_and_knows_those_that_it_reads() {
     let of_desk = Stack::of::<Only<Desk>>().unwrap();
+    let tables = of_desk.sources.iter().map(|log| log.facts().variable);
+    assert_eq!(tables.collect::<Vec<_>>(), ["EVENT_TABLE"]);
     assert_eq!(of_desk.catalog.context("GuestMoved"), Some("moves"));
     assert!(of_desk.event_types().is_empty());
     let of_moves = Stack::of::<Only<Moves>>().unwrap();

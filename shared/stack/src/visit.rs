@@ -2,7 +2,7 @@
 
 use ringfence_core::{Context, Due, Event, Slice};
 use ringfence_lambda::Service;
-use ringfence_log::Log;
+use ringfence_log::{Log, Sourced};
 use ringfence_reactors::Reactor;
 use ringfence_views::View;
 
@@ -23,7 +23,7 @@ pub trait Function: Service<Of = ()> {
 /// Visits each member of a stack.
 pub trait Visitor {
     /// A context. Its members follow.
-    fn context<C: Context>(&mut self) {}
+    fn context<C: Context<Log: Sourced>>(&mut self) {}
     /// A slice.
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {}
     /// A type of events that no slice of the context writes.
@@ -50,7 +50,7 @@ impl<'v, V: Visitor> MemberList<'v, V> {
     }
 
     /// Lists a context and its members.
-    pub fn context<C: Context + Members>(&mut self) -> &mut Self {
+    pub fn context<C: Context<Log: Sourced> + Members>(&mut self) -> &mut Self {
         self.0.context::<C>();
         C::list(self);
         self

@@ -158,7 +158,7 @@ mod tests {
 
     impl Context for Carts {
         const NAME: &'static str = "carts";
-        type Log = Aggregates;
+        type Log = ringfence_aggregate_log::Aggregates;
 
         fn catalog() -> Result<Catalog, CatalogError> {
             Catalog::of_streams(Self::NAME, [ItemAdded::SCHEMA, CheckedOut::SCHEMA])

@@ -11,7 +11,7 @@ use std::time::Duration;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::Catalogs;
-use ringfence_feed::Index;
+use ringfence_feed::{Index, Sources};
 use ringfence_lambda::{Call, Service, Variables};
 use serde_json::Value;
 
@@ -26,6 +26,8 @@ pub struct Folded {
     pub views: Vec<Definition>,
     /// The catalogs of all contexts.
     pub catalogs: Catalogs,
+    /// Their logs.
+    pub sources: Sources,
 }
 
 /// The function. It serves the views of the stack.
@@ -44,16 +46,16 @@ impl Service for ProjectViews {
     /// The names of the index's table and of the views' table.
     type Config = (String, String);
 
-    fn config(variables: &mut Variables) -> (String, String) {
+    fn config(_: &Folded, variables: &mut Variables) -> (String, String) {
         (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
     }
 
     async fn open(folded: Folded, (index, table): (String, String)) -> Result<Self, Error> {
-        let Folded { views, catalogs } = folded;
+        let Folded { views, catalogs, sources } = folded;
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
         let clock = Clock::system();
-        let index = Index::new(client.clone(), index);
+        let index = Index::new(client.clone(), index, sources);
         let projector = Projector::new(client, index, table, catalogs, clock.clone());
         Ok(Self { projector, views, clock })
     }

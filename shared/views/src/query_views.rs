@@ -38,7 +38,7 @@ impl Service for QueryViews {
     /// The names of the index's table and of the views' table, and the issuers of tokens that have aliases.
     type Config = (String, String, Issuers);
 
-    fn config(variables: &mut Variables) -> Self::Config {
+    fn config(_: &Self::Of, variables: &mut Variables) -> Self::Config {
         let tables = (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"));
         (tables.0, tables.1, variables.optional("JWT_ISSUERS", Issuers::default()))
     }
@@ -49,7 +49,7 @@ impl Service for QueryViews {
     ) -> Result<Self, Error> {
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
-        let index = Index::new(client.clone(), index);
+        let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views);
         Ok(Self { reader, issuers, clock: Clock::system() })
     }

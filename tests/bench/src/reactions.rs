@@ -65,7 +65,7 @@ fn indexed(runtime: &Runtime) -> (Store, usize) {
     let events = PAGES * GROUP_PARTITIONS_MAX;
     runtime.block_on(async {
         let partitions = append_all(&log(&store), (0..events).map(order).collect()).await;
-        index(&Indexer::new(log(&store), store.client(), INDEX), &partitions).await;
+        index(&Indexer::new([log(&store).into()], store.client(), INDEX), &partitions).await;
     });
     (store, events)
 }
@@ -76,12 +76,16 @@ pub(crate) fn publish() -> Case {
     let record = batch["Records"][0].clone();
     let by_hand = record.clone();
     let catalog = stack::stack().catalog;
-    let entry = TopicEntry::of_record(&record, &catalog).remove(0).expect("an event");
+    let entry = TopicEntry::of_record(&record, &[ringfence_dcb_log::SOURCE].into(), &catalog)
+        .remove(0)
+        .expect("an event");
     let same: Value = serde_json::from_str(&entry.detail).expect("a detail is JSON");
     let bare: Value = serde_json::from_str(&detail(&record)).expect("a detail is JSON");
     assert_eq!(same, bare, "the two sides publish different things");
     let ours = Side::pure(move || {
-        let entry = TopicEntry::of_record(&record, &catalog).remove(0).expect("an event");
+        let entry = TopicEntry::of_record(&record, &[ringfence_dcb_log::SOURCE].into(), &catalog)
+            .remove(0)
+            .expect("an event");
         std::hint::black_box(entry);
     });
     let bare = Side::pure(move || {
@@ -144,7 +148,7 @@ pub(crate) fn index_events() -> Case {
     let (units, of) = (partitions.len(), store.clone());
     let ours = Side::on(&store, move || {
         // One that remembers where the index ends would not believe the same answers a second time.
-        let indexer = Indexer::new(log(&of), of.client(), INDEX);
+        let indexer = Indexer::new([log(&of).into()], of.client(), INDEX);
         runtime.block_on(index(&indexer, &partitions));
     });
     Case { sides: vec![(OURS, ours)], unit: "event", units }
@@ -155,7 +159,7 @@ pub(crate) fn replay() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
     let (client, by_hand) = (store.client(), Rc::clone(&runtime));
-    let reader = Index::new(client, INDEX);
+    let reader = Index::new(client, INDEX, [ringfence_dcb_log::SOURCE]);
     let ours = Side::on(&store, move || {
         let count = async |read, entry| {
             std::hint::black_box(entry);
@@ -212,7 +216,7 @@ async fn pages(client: &Client) -> usize {
 pub(crate) fn project() -> Case {
     let runtime = runtime();
     let (store, events) = indexed(&runtime);
-    let index = Index::new(store.client(), INDEX);
+    let index = Index::new(store.client(), INDEX, [ringfence_dcb_log::SOURCE]);
     let projector =
         Projector::new(store.client(), index, VIEWS, Catalogs::default(), Clock::fixed(NOW_MS));
     let view = Definition::of::<Orders>();

@@ -104,7 +104,7 @@ pub(crate) struct Gates;
 
 impl Context for Gates {
     const NAME: &'static str = "gates";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()

@@ -35,7 +35,7 @@ pub(crate) struct Market;
 
 impl Context for Market {
     const NAME: &'static str = "market";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let schemas = [ProductAdded::SCHEMA, ProductStocked::SCHEMA, OrderPlaced::SCHEMA];

@@ -11,6 +11,7 @@ pub mod transfer;
 #[path = "slices/withdraw.rs"]
 pub mod withdraw;
 
+use ringfence_aggregate_log::Aggregates;
 use ringfence_core::prelude::*;
 
 use crate::account::{Deposited, Opened, Withdrawn};

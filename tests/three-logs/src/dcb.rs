@@ -12,6 +12,7 @@ pub mod transfer;
 pub mod withdraw;
 
 use ringfence_core::prelude::*;
+use ringfence_dcb_log::Dcb;
 
 use crate::account::{Deposited, Opened, Withdrawn};
 

@@ -59,7 +59,7 @@ pub(crate) async fn check(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let mut checked = Vec::new();
     let layouts =
         [Layout::Events, Layout::Aggregates, Layout::Documents, Layout::Index, Layout::Views];
-    let tables = tables_of(&lists.stack.catalog);
+    let tables = tables_of(&crate::tables::sources(), &lists.stack.catalog);
     for ((table, layout), name) in tables.into_iter().zip(layouts).zip(names) {
         if let Some(name) = name {
             layout.check_known(&client, name).await?;

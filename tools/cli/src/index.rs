@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::machine::dynamo_client;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
-use crate::tables::{EventTable, IndexTable, StreamTables};
+use crate::tables::{EventTable, IndexTable, StreamTables, sources};
 
 /// Progress is shown each time this many items are done.
 const PROGRESS_ITEMS: u64 = 1_000;
@@ -49,8 +49,8 @@ impl Arguments {
         self.table.check(&client).await?;
         self.streams.check(&client).await?;
         Layout::check_index(&client, &self.index.index_table).await?;
-        let logs = self.streams.logs(client.clone(), self.table.log(client.clone(), catalog));
-        Ok(Indexer::new(logs, client, &self.index.index_table))
+        let logs = self.streams.logs(&client, self.table.log(client.clone(), catalog));
+        Ok(Indexer::new(logs, client, &self.index.index_table).reading(sources()))
     }
 
     fn end(&self, report: IndexReport, repaired: Option<Repaired>, agree: bool) -> ExitCode {

@@ -149,6 +149,6 @@ async fn has_documents(client: &Client, name: &str) -> Result<bool> {
 }
 
 async fn has_index(client: &Client, table: &str) -> Result<bool> {
-    let end = Index::new(client.clone(), table).end().await;
+    let end = Index::new(client.clone(), table, []).end().await;
     Ok(end.with_context(|| format!("looking for an index in {table}"))? > Checkpoint::START)
 }

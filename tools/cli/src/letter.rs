@@ -239,10 +239,10 @@ fn partition(key: &Value) -> Result<Partition> {
         return Ok(BoundaryId::stored(id).into());
     }
     if let Some(aggregate) = text(key, "/aggregateId/S") {
-        return Ok(Partition::of_aggregate(&aggregate));
+        return Ok(Partition::from(BoundaryId::stored(aggregate)));
     }
     let stream = text(key, "/p/S").context("a record's key is not the key of an event")?;
-    Ok(Partition::of_document(&StreamName::try_from(stream)?))
+    Ok(Partition::from(StreamName::try_from(stream)?.partition()))
 }
 
 fn queued(command: Value) -> Result<Box<QueuedCommand>> {

@@ -154,7 +154,7 @@ pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     let logs = StackLogs { client: dynamo_client().await?, tables: tables.clone() };
     wanted.warn(&lists.stack);
     let Some(name) = partition else { return of_query(arguments, lists, &logs).await };
-    let partition = Partition::named(BoundaryId::stored(name.as_str()));
+    let partition = Partition::from(BoundaryId::stored(name.as_str()));
     ensure_log(lists, name, partition.log)?;
     match partition.log {
         LogKind::Dcb => {

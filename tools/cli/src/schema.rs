@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
 pub(crate) fn schema(arguments: &Arguments, lists: &Lists) -> ExitCode {
     let tables = match arguments.legacy {
         true => vec![legacy_table()],
-        false => tables_of(&lists.stack.catalog).to_vec(),
+        false => tables_of(&lists.stack.sources, &lists.stack.catalog),
     };
     let print = match arguments {
         Arguments { cloudformation: true, .. } => document::cloudformation,

@@ -8,10 +8,18 @@ use ringfence_aws::Clock;
 use ringfence_core::{Catalog, LogKind};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore};
-use ringfence_feed::{Checkpoint, FeedError, Index, Logs};
+use ringfence_feed::{Checkpoint, FeedError, Index, Sources};
+use ringfence_log::OpenSource;
 
 use crate::layout::Layout;
 use crate::stack::name;
+
+/// All logs: a program for people reads the events of any stack.
+#[must_use]
+pub fn sources() -> Sources {
+    [ringfence_dcb_log::SOURCE, ringfence_aggregate_log::SOURCE, ringfence_document_log::SOURCE]
+        .into()
+}
 
 /// The table of the DCB log.
 #[derive(Args)]
@@ -177,10 +185,11 @@ impl StreamTables {
     }
 
     /// Those logs of the stack whose tables are named.
-    pub fn logs(&self, client: Client, dcb: DcbLog) -> Logs {
-        let documents = self.documents(&client);
-        let table = |table| AggregateTable::new(client, table, Clock::system());
-        Logs { dcb, aggregates: self.aggregate_table.as_ref().map(table), documents }
+    pub fn logs(&self, client: &Client, dcb: DcbLog) -> Vec<OpenSource> {
+        let table = |table| AggregateTable::new(client.clone(), table, Clock::system()).into();
+        let aggregates = self.aggregate_table.as_ref().map(table);
+        let documents = self.documents(client).map(Into::into);
+        [Some(dcb.into()), aggregates, documents].into_iter().flatten().collect()
     }
 
     /// The document log, if its table is named.
@@ -220,7 +229,7 @@ impl IndexTable {
 /// # Errors
 /// It is another table, or can't be reached.
 pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
-    let index = Index::new(client.clone(), table);
+    let index = Index::new(client.clone(), table, sources());
     let end = index.end().await;
     let may_be_another = match &end {
         Ok(end) => *end == Checkpoint::START,

@@ -10,7 +10,7 @@ use futures::TryStreamExt;
 use ringfence_aws::{Item, Retry, Table};
 use ringfence_core::{Catalog, Consistency, Envelope, LogKind};
 use ringfence_document_log::{Direction, StreamName, TimelineEvent};
-use ringfence_feed::{Indexer, Partition};
+use ringfence_feed::{EntryError, Indexer, Partition};
 use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::Value;
@@ -139,8 +139,8 @@ impl Does {
         let indexer = match (&tables.table, index_table) {
             (Some(table), Some(index)) => {
                 let log = tables::log(client.clone(), table, catalog);
-                let logs = tables.streams.logs(client.clone(), log);
-                Some(Indexer::new(logs, client.clone(), index))
+                let logs = tables.streams.logs(&client, log);
+                Some(Indexer::new(logs, client.clone(), index).reading(tables::sources()))
             }
             _ => None,
         };
@@ -168,14 +168,15 @@ impl Does {
     }
 
     async fn work(&self, work: Work) -> Result<()> {
-        let entries = |record: &Value| TopicEntry::of_record(record, &self.catalog);
+        let entries =
+            |record: &Value| TopicEntry::of_record(record, &tables::sources(), &self.catalog);
         match work {
             Work::Publish(records) => {
                 self.publish(records.iter().flat_map(entries).collect()).await
             }
             Work::PublishStored(Stored::Item { log, key }) => {
                 let image = self.item(log, key).await?;
-                self.publish(TopicEntry::of_image(image, &self.catalog)).await
+                self.publish(TopicEntry::of_image(image, &tables::sources(), &self.catalog)).await
             }
             Work::PublishStored(Stored::Span { stream, events }) => {
                 self.publish(self.span(&stream, events).await?).await
@@ -253,7 +254,7 @@ impl Does {
         let events = log.read(stream, events, forward, strong, &envelope);
         let events: Vec<_> = events.try_collect().await?;
         let entry = |event: &TimelineEvent| {
-            let fed = event.fed(stream).map_err(ringfence_feed::EntryError::from)?;
+            let fed = event.fed(stream).map_err(|error| EntryError(error.into()))?;
             TopicEntry::of_event(fed)
         };
         Ok(events.iter().map(entry).collect())

@@ -161,7 +161,7 @@ impl Site {
 
     /// The index, with a meter of its own: each page says what it cost.
     pub(crate) fn index(&self) -> Index {
-        Index::new(self.client.clone(), &self.index_table)
+        Index::new(self.client.clone(), &self.index_table, ringfence_cli::tables::sources())
     }
 
     /// The entry with its event as people are to see it.

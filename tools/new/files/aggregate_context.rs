@@ -2,7 +2,7 @@
 
 mod events;
 
-use ringfence::prelude::*;
+use ringfence_aggregate_log::Aggregates;
 
 pub use events::*;
 

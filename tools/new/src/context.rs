@@ -130,8 +130,10 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     }
     let manifest = fill(include_str!("../files/context.toml"), &[("name", context)]);
     plan.create(&format!("functions/{context}/Cargo.toml"), &manifest);
-    if log == Log::Document {
-        depend(plan, context, "ringfence-document-log")?;
+    match log {
+        Log::Dcb => {}
+        Log::Aggregate => depend(plan, context, "ringfence-aggregate-log")?,
+        Log::Document => depend(plan, context, "ringfence-document-log")?,
     }
     let name = match find(plan, context)? {
         Some(found) => found.name,

@@ -131,7 +131,7 @@ fn locked_tag(tag: &TagSchema) -> LockedTag {
 }
 
 impl Visitor for Found {
-    fn context<C: Context>(&mut self) {
+    fn context<C: Context<Log: ringfence_log::Sourced>>(&mut self) {
         self.contexts.push(OfContext {
             name: C::NAME,
             log: C::Log::KIND,

@@ -151,7 +151,7 @@ fn is_read(streams: &[&str], types: &[&str], event: &SequencedEvent) -> bool {
 }
 
 impl Visitor for Readers {
-    fn context<C: Context>(&mut self) {
+    fn context<C: Context<Log: ringfence_log::Sourced>>(&mut self) {
         self.context = C::NAME;
     }
 
@@ -242,7 +242,7 @@ mod tests {
 
     impl Context for Members {
         const NAME: &'static str = "members";
-        type Log = Aggregates;
+        type Log = ringfence_aggregate_log::Aggregates;
 
         fn catalog() -> Result<Catalog, CatalogError> {
             Catalog::of_streams(Self::NAME, [Joined::SCHEMA])

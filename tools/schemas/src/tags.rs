@@ -47,7 +47,7 @@ impl EventVisitor for PayloadTags {
 }
 
 impl Visitor for PayloadTags {
-    fn context<C: Context>(&mut self) {
+    fn context<C: Context<Log: ringfence_log::Sourced>>(&mut self) {
         self.is_dcb = C::Log::KIND == LogKind::Dcb;
     }
 

@@ -56,7 +56,8 @@ fn stack() -> Stack {
         ],
     };
     let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
-    Stack { catalog, catalogs: Catalogs::default(), contexts: vec![context] }
+    let sources = [ringfence_dcb_log::SOURCE].into();
+    Stack { catalog, catalogs: Catalogs::default(), sources, contexts: vec![context] }
 }
 
 fn locks() -> BTreeMap<&'static str, Lock> {

@@ -2,6 +2,7 @@
 
 use ringfence_aws::TableLayout;
 use ringfence_core::Catalog;
+use ringfence_log::Sources;
 
 /// A table that a stack needs, or another one that a log can write.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,17 +15,17 @@ pub struct StackTable {
     pub layout: TableLayout,
 }
 
-/// The tables of a stack with these events.
+/// The tables of a stack with these logs and these events.
 #[must_use]
-pub fn tables_of(catalog: &Catalog) -> [StackTable; 5] {
+pub fn tables_of(logs: &Sources, catalog: &Catalog) -> Vec<StackTable> {
     let table = |id, holds, layout| StackTable { id, holds, layout };
-    [
-        table("EventTable", "the DCB log", ringfence_dcb_log::table_layout(catalog)),
-        table("AggregateTable", "the aggregate log", ringfence_aggregate_log::table_layout()),
-        table("DocumentTable", "the document log", ringfence_document_log::table_layout()),
+    let logs =
+        logs.iter().map(|log| table(log.facts().table, log.facts().name, log.layout(catalog)));
+    let others = [
         table("IndexTable", "the index", ringfence_feed::table_layout()),
         table("ViewTable", "the views", ringfence_views::table_layout()),
-    ]
+    ];
+    logs.chain(others).collect()
 }
 
 /// The table of one event store in Castore's older layout, for programs outside of stacks: no stack uses it.

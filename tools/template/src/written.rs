@@ -22,7 +22,7 @@ use self::functions::{has_rule, role_of, table_of};
 pub use self::grants::{Grant, Grants};
 use self::settings::Settings;
 use crate::document::index_yaml;
-use crate::tables_of;
+use crate::{StackTable, tables_of};
 
 pub use self::adopt::{Adopted, adopted};
 
@@ -158,8 +158,7 @@ impl<'a> Source<'a> {
         let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
         let settings = Settings::of(&yaml);
         let template = serde_json::to_value(yaml)?;
-        // Those that the functions that serve all contexts open.
-        let logs = vec![LogKind::Dcb, LogKind::Aggregates, LogKind::Documents];
+        let logs = stack.sources.iter().map(|log| log.facts().kind).collect();
         let takes_tokens = settings.takes_tokens();
         Ok(Self { stack, place, logs, settings, takes_tokens, template, grants, all: false })
     }
@@ -326,9 +325,15 @@ impl<'a> Source<'a> {
             .replace("__streams__", &streams)
     }
 
+    /// The event table, if the stack has it.
+    fn events(&self) -> Option<StackTable> {
+        let tables = tables_of(&self.stack.sources, &self.stack.catalog);
+        tables.into_iter().find(|table| table.id == table_of(LogKind::Dcb))
+    }
+
     /// The attributes and the indexes of the event table, one for each tag by which slices read across partitions.
     fn event_indexes(&self) -> String {
-        let [events, ..] = tables_of(&self.stack.catalog);
+        let Some(events) = self.events() else { return String::new() };
         let (keys, indexes) = (&events.layout.keys, &events.layout.indexes);
         let attributes = events.layout.attributes().into_iter();
         let attributes = attributes.filter(|(name, _)| keys.iter().all(|(key, _)| key != name));
@@ -349,8 +354,9 @@ impl<'a> Source<'a> {
     fn grants(&self, role: &str) -> String {
         let contexts = || self.stack.contexts.iter().filter(|context| self.asks(role, context));
         let tables: BTreeSet<_> = contexts().map(|context| table_of(context.log)).collect();
-        let [events, ..] = tables_of(&self.stack.catalog);
-        let indexes: Vec<_> = events.layout.indexes.iter().map(|index| &*index.name).collect();
+        let events = self.events();
+        let indexes = events.iter().flat_map(|events| &events.layout.indexes);
+        let indexes: Vec<_> = indexes.map(|index| &*index.name).collect();
         let of_cases = self.grants.and_then(|grants| grants.get(role).cloned());
         let mut grants = of_cases.unwrap_or_else(|| grants::of_role(&self.template, role));
         // A table that was not there has what any slice can need, until the cases are run.
@@ -391,10 +397,10 @@ mod tests {
     fn a_stack_on_the_dcb_log_alone_has_three_tables_and_nothing_that_no_function_needs() {
         let catalog = Catalog::new("none", []).expect("no contradiction");
         let catalogs = Catalogs(vec![catalog.clone()]);
-        let stack = Stack { catalog, catalogs, contexts: Vec::new() };
+        let sources = [ringfence_dcb_log::SOURCE].into();
+        let stack = Stack { catalog, catalogs, sources, contexts: Vec::new() };
         let place = Place { prefix: String::new(), code: "." };
         let source = Source::of("Resources:\n", &stack, &place, None).expect("YAML");
-        let source = Source { logs: vec![LogKind::Dcb], ..source };
         let text = SECTIONS.map(|section| source.body(section).expect("no settings")).concat();
         assert_eq!(text.matches("Type: AWS::DynamoDB::Table\n").count(), 3, "events, index, views");
         for other in ["Aggregate", "AGGREGATE", "DocumentTable", "DocumentStream", "DOCUMENT"] {

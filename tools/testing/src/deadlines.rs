@@ -10,7 +10,7 @@ use ringfence_core::{
     prelude::*,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_local::template::Template;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -81,7 +81,7 @@ struct Reminders;
 
 impl Context for Reminders {
     const NAME: &'static str = "reminders";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [ReminderSet::SCHEMA, ReminderEnded::SCHEMA])
@@ -192,7 +192,7 @@ async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
     let catalog = Reminders::catalog().unwrap_or_else(|error| fail("the catalog", error));
     let log = DcbLog::new(client(), "EventTable", catalog, dynamo.clock.clone());
     let mut partitions: Vec<_> = ["a", "b", "c"]
-        .map(|id| Partition::named(BoundaryId::stored(format!("reminderId:{id}"))))
+        .map(|id| Partition::from(BoundaryId::stored(format!("reminderId:{id}"))))
         .into();
     for event in events {
         let envelope = Envelope::default();
@@ -202,12 +202,11 @@ async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
             Appended::Repeated(_) => unreachable!("without a record"),
         }
     }
-    let logs = Logs { dcb: log, aggregates: None, documents: None };
-    let indexer = Indexer::new(logs, client(), "IndexTable");
+    let indexer = Indexer::new([log.into()], client(), "IndexTable");
     for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
         outcome.unwrap_or_else(|error| fail(partition, error));
     }
-    let index = Index::new(client(), "IndexTable");
+    let index = Index::new(client(), "IndexTable", [ringfence_dcb_log::SOURCE]);
     let projector =
         Projector::new(client(), index, "ViewTable", Default::default(), dynamo.clock.clone());
     let dues = [Definition::of_due::<Remind>()];

@@ -50,7 +50,7 @@ pub(crate) fn serving() -> impl Iterator<Item = (&'static str, String, &'static 
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_written(&stack, None);
-    check_tables(&stack.catalog);
+    check_tables(&stack);
     let model = model();
     contexts_and_views_have_names_of_their_own(&stack);
     a_view_reads_types_that_exist(&stack);
@@ -242,10 +242,10 @@ fn read_event(sample: &Value) -> serde_json::Result<()> {
 }
 
 /// Panics unless the tables of the template have the layouts that the catalog needs, also with a team's settings.
-fn check_tables(catalog: &Catalog) {
+fn check_tables(stack: &Stack) {
     let template = template(&stack_root());
     let mut lines = Vec::new();
-    for StackTable { id, layout, .. } in tables_of(catalog) {
+    for StackTable { id, layout, .. } in tables_of(&stack.sources, &stack.catalog) {
         let found = &template["Resources"][id]["Properties"];
         if !found.is_null() {
             lines.extend(

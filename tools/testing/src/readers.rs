@@ -7,12 +7,12 @@ use ringfence_aws::wire::Exchange;
 use ringfence_aws::{Clock, Retry};
 use ringfence_core::kit::{fail, id};
 use ringfence_core::{
-    Append, Appended, Catalog, Catalogs, Consistency, Envelope, Event, EventLog, NewEvent, Reads,
-    SequencedEvent, id_type,
+    Append, Appended, BoundaryId, Catalog, Catalogs, Consistency, Envelope, Event, EventLog,
+    NewEvent, Reads, SequencedEvent, id_type,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, Payload, StreamName, TipLimits};
-use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
@@ -119,7 +119,15 @@ impl World {
     }
 
     pub(crate) fn index(&self) -> Index {
-        Index::new(self.dynamo.client.clone(), INDEX)
+        Index::new(
+            self.dynamo.client.clone(),
+            INDEX,
+            [
+                ringfence_dcb_log::SOURCE,
+                ringfence_aggregate_log::SOURCE,
+                ringfence_document_log::SOURCE,
+            ],
+        )
     }
 
     fn projector(&self) -> Projector {
@@ -149,7 +157,7 @@ impl World {
             metadata: None,
             timestamp_ms: None,
         };
-        let partition = Partition::of_aggregate(&key.to_string());
+        let partition = Partition::from(BoundaryId::stored(key.to_string()));
         let push = Push { key, place: PushPlace::End, events: (0..events).map(event).collect() };
         self.aggregates().push_event_group(vec![push]).await.expect("a group");
         partition
@@ -170,15 +178,11 @@ impl World {
             envelope: &envelope,
         };
         log.append(append).await.expect("an append");
-        Partition::of_document(&stream)
+        Partition::from(stream.partition())
     }
 
     async fn index_all(&self, partitions: Vec<Partition>) {
-        let logs = Logs {
-            dcb: self.log(),
-            aggregates: Some(self.aggregates()),
-            documents: Some(self.documents()),
-        };
+        let logs = [self.log().into(), self.aggregates().into(), self.documents().into()];
         let indexer = Indexer::new(logs, self.dynamo.client.clone(), INDEX);
         for (partition, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap_or_else(|error| fail(partition, error));

@@ -92,7 +92,7 @@ impl Mains {
 }
 
 impl Visitor for Mains {
-    fn context<C: Context>(&mut self) {
+    fn context<C: Context<Log: ringfence_log::Sourced>>(&mut self) {
         self.context = C::NAME;
     }
 

@@ -8,9 +8,9 @@ use ringfence_lambda::{VariableNames, variables};
 use ringfence_local::template::Model;
 use ringfence_log::Log;
 use ringfence_reactors::{Reactor, ReactorFunction};
-use ringfence_services::automations::ReactInOrder;
-use ringfence_services::deadlines::FireDeadlines;
-use ringfence_services::queue::RunCommands;
+use ringfence_services::automations::{Ordered, ReactInOrder};
+use ringfence_services::deadlines::{Deadlines, FireDeadlines};
+use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_services::spans::ForwardSpans;
 use ringfence_services::topic::{PublishEvents, RingReaders};
 use ringfence_stack::{Function, MemberList, Members, Visitor};
@@ -28,11 +28,11 @@ impl Visitor for Read {
     }
 
     fn reactor<R: Reactor>(&mut self) {
-        self.0.insert(R::NAME, variables::<ReactorFunction<R>>());
+        self.0.insert(R::NAME, variables::<ReactorFunction<R>>(&()));
     }
 
     fn function<F: Function>(&mut self) {
-        self.0.insert(F::NAME, variables::<F>());
+        self.0.insert(F::NAME, variables::<F>(&()));
     }
 }
 
@@ -40,15 +40,15 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(mo
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [
-        ("PublishEvents", variables::<PublishEvents>()),
-        ("IndexEvents", variables::<IndexEvents>()),
-        ("ProjectViews", variables::<ProjectViews>()),
-        ("QueryViews", variables::<QueryViews>()),
-        (RING, variables::<RingReaders>()),
-        (IN_ORDER, variables::<ReactInOrder>()),
-        ("FireDeadlines", variables::<FireDeadlines>()),
-        ("RunCommands", variables::<RunCommands>()),
-        ("ForwardSpans", variables::<ForwardSpans>()),
+        ("PublishEvents", variables::<PublishEvents>(&stack.clone().logs())),
+        ("IndexEvents", variables::<IndexEvents>(&stack.clone().logs())),
+        ("ProjectViews", variables::<ProjectViews>(&stack.clone().folded())),
+        ("QueryViews", variables::<QueryViews>(&stack.views())),
+        (RING, variables::<RingReaders>(&())),
+        (IN_ORDER, variables::<ReactInOrder>(&Ordered::of::<M>())),
+        ("FireDeadlines", variables::<FireDeadlines>(&Deadlines::of::<M>())),
+        ("RunCommands", variables::<RunCommands>(&QueuedSlices::of::<M>())),
+        ("ForwardSpans", variables::<ForwardSpans>(&())),
     ];
     let is_there = |id: &str| model.functions.iter().any(|function| function.id == id);
     let serving = serving.into_iter().filter(|(id, _)| is_there(id));

@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<ringfence::feed::index_events::IndexEvents>(stack::stack().catalog)
+    ringfence::function::run::<ringfence::feed::index_events::IndexEvents>(stack::stack().logs())
 }

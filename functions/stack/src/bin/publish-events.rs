@@ -1,3 +1,3 @@
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<ringfence_services::topic::PublishEvents>(stack::stack().catalog)
+    ringfence::function::run::<ringfence_services::topic::PublishEvents>(stack::stack().logs())
 }

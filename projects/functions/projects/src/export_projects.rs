@@ -72,7 +72,7 @@ impl Service for ExportProjects {
     /// The names of the index's table and of the bucket.
     type Config = (String, String);
 
-    fn config(variables: &mut Variables) -> (String, String) {
+    fn config((): &(), variables: &mut Variables) -> (String, String) {
         (variables.required("INDEX_TABLE"), variables.required("EXPORT_BUCKET"))
     }
 
@@ -80,7 +80,11 @@ impl Service for ExportProjects {
         let client = ringfence::aws::client_from_env()?;
         ringfence::aws::open(&client).await;
         let bucket = Bucket::open(bucket).await?;
-        Ok(Self { index: Index::new(client, index), bucket, clock: Clock::system() })
+        Ok(Self {
+            index: Index::new(client, index, [ringfence::log::SOURCE]),
+            bucket,
+            clock: Clock::system(),
+        })
     }
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {

@@ -35,14 +35,14 @@ impl Service for ReadyWork {
     /// The names of the index's table and of the views' table.
     type Config = (String, String);
 
-    fn config(variables: &mut Variables) -> (String, String) {
+    fn config((): &(), variables: &mut Variables) -> (String, String) {
         (variables.required("INDEX_TABLE"), variables.required("VIEW_TABLE"))
     }
 
     async fn open((): (), (index, table): (String, String)) -> Result<Self, Error> {
         let client = ringfence::aws::client_from_env()?;
         ringfence::aws::open(&client).await;
-        let index = Index::new(client.clone(), index);
+        let index = Index::new(client.clone(), index, []);
         let reader = ViewReader::new(client, index, table, &views());
         Ok(Self { reader, clock: Clock::system() })
     }

@@ -1,4 +1,4 @@
-//! The sizes at which a Tip calves, DynamoDB's limits, and how deep JSON may nest, checked before the call.
+//! DynamoDB's limits, and how deep JSON may nest, checked before the call.
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
@@ -15,35 +15,6 @@ pub const APPEND_BYTES_MAX: usize = 346 * 1_024;
 /// holds any depth. But readers refuse a text that nests deeper than 127 levels, and on the EventTopic a payload lies in
 /// levels of the bus.
 pub const NESTING_MAX: usize = 120;
-
-/// How large a Tip may grow before its events move to a calf. Each writer of a table may have its
-/// own: readers do not depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TipLimits {
-    /// Events in the Tip.
-    pub events_max: Option<usize>,
-    /// Events in the Tip, in estimated bytes.
-    pub event_bytes_max: usize,
-    /// Events and unfolds in the Tip, in estimated bytes. An append rewrites the unfolds wherever the
-    /// events are, so this limit is not about cost.
-    pub bytes_max: usize,
-}
-
-impl Default for TipLimits {
-    fn default() -> Self {
-        Self::DEFAULT
-    }
-}
-
-impl TipLimits {
-    /// An append rewrites the whole Tip, so a small one is cheap; `docs/document-log.md` has the
-    /// curve.
-    pub const DEFAULT: Self =
-        Self { events_max: None, event_bytes_max: 2 * 1_024, bytes_max: 256 * 1_024 };
-    /// Equinox's defaults: 32 KB for both.
-    pub const EQUINOX: Self =
-        Self { events_max: None, event_bytes_max: 32 * 1_024, bytes_max: 32 * 1_024 };
-}
 
 /// Checks that every reader can read a JSON.
 ///

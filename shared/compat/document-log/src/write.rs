@@ -3,8 +3,9 @@
 use ringfence_aws::item_bytes;
 use ringfence_core::{LimitExceeded, LimitKind};
 
+use crate::TipLimits;
 use crate::batch::TIP_KEY;
-use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX, TipLimits};
+use crate::limits::{APPEND_BYTES_MAX, ITEM_BYTES_MAX};
 use crate::{Batch, StoredEvent, StreamName, Unfold};
 
 /// The condition under which a write takes effect.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Catalog, CatalogError, EventSchema, Name};
+use crate::{BoundaryId, Catalog, CatalogError, EventSchema, Name};
 
 /// One of the logs.
 #[derive(
@@ -20,6 +20,17 @@ pub enum LogKind {
 }
 
 impl LogKind {
+    /// The log of a partition: of the partitions of all logs, only an aggregate's has a `#`, and a document's stream is
+    /// escaped.
+    #[must_use]
+    pub fn of(partition: &BoundaryId) -> Self {
+        match () {
+            () if partition.is_of_dcb_log() => Self::Dcb,
+            () if partition.as_str().contains('#') => Self::Aggregates,
+            () => Self::Documents,
+        }
+    }
+
     /// The number of a partition's first event.
     #[must_use]
     pub fn first_slot(self) -> u64 {
@@ -27,6 +38,12 @@ impl LogKind {
             Self::Dcb | Self::Aggregates => 1,
             Self::Documents => 0,
         }
+    }
+
+    /// The slot after `after`, or the first one.
+    #[must_use]
+    pub fn slot_after(self, after: Option<u64>) -> u64 {
+        after.map_or(self.first_slot(), |after| after.saturating_add(1))
     }
 
     /// The catalog of a context with these events, if it is on this log.
@@ -45,7 +62,7 @@ impl LogKind {
     }
 }
 
-/// A log, by the name that a context has for it: [`Dcb`], [`Aggregates`], or the `Documents` of the crate of that log.
+/// A log, by the name that a context has for it, such as the `Dcb` of the DCB log's crate.
 pub trait LogName: 'static {
     /// The log.
     const KIND: LogKind;
@@ -55,18 +72,4 @@ pub trait LogName: 'static {
     fn snapshots() -> Vec<&'static str> {
         Vec::new()
     }
-}
-
-/// Names the DCB log as the log of a context.
-pub enum Dcb {}
-
-/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
-pub enum Aggregates {}
-
-impl LogName for Dcb {
-    const KIND: LogKind = LogKind::Dcb;
-}
-
-impl LogName for Aggregates {
-    const KIND: LogKind = LogKind::Aggregates;
 }

@@ -88,7 +88,7 @@ struct Offers;
 
 impl Context for Offers {
     const NAME: &'static str = "offers";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [OfferMade::SCHEMA, OfferTaken::SCHEMA, OfferEnded::SCHEMA])

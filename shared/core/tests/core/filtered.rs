@@ -34,7 +34,7 @@ pub(crate) struct Rooms;
 
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()

@@ -217,7 +217,7 @@ struct Parcels;
 
 impl Context for Parcels {
     const NAME: &'static str = "parcels";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Ok(catalog())

@@ -36,7 +36,7 @@ struct Tools;
 
 impl Context for Tools {
     const NAME: &'static str = "tools";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Lent::SCHEMA, Returned::SCHEMA, Missed::SCHEMA])

@@ -15,7 +15,7 @@ struct Club;
 
 impl Context for Club {
     const NAME: &'static str = "club";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [NameChosen::SCHEMA])

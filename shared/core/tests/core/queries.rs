@@ -92,7 +92,7 @@ struct Bank;
 
 impl Context for Bank {
     const NAME: &'static str = "bank";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog()

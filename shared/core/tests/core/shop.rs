@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use ringfence_core::{id_type, prelude::*};
+use ringfence_core::{LogKind, LogName, id_type, prelude::*};
 use serde::Serialize;
 
 id_type!(RoomId, "names a room");
@@ -91,6 +91,13 @@ pub(crate) enum Rejection {
 }
 
 pub(crate) struct Rooms;
+
+/// A log by its name.
+pub(crate) struct Dcb;
+
+impl LogName for Dcb {
+    const KIND: LogKind = LogKind::Dcb;
+}
 
 impl Context for Rooms {
     const NAME: &'static str = "rooms";

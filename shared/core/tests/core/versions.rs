@@ -12,7 +12,7 @@ use self::evolving::{Consumed, ItemAdded, KNOWN, Note, history, newest, schemas}
 #[path = "evolving.rs"]
 mod evolving;
 
-type Log = Dcb;
+type Log = crate::shop::Dcb;
 
 fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::new("shelf", schemas)

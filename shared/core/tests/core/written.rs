@@ -55,7 +55,7 @@ pub(crate) struct Rooms;
 
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
-    type Log = Dcb;
+    type Log = crate::shop::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::compose([catalog()?, Catalog::new("measures", [Measured::SCHEMA])?])

@@ -79,7 +79,7 @@ struct Projects;
 
 impl Context for Projects {
     const NAME: &'static str = "projects";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let of_edges = [EdgeStarted::SCHEMA, ClaimExpired::SCHEMA, IterationCompleted::SCHEMA];

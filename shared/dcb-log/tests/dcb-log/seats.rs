@@ -30,7 +30,7 @@ pub(crate) struct Seats;
 
 impl Context for Seats {
     const NAME: &'static str = "seats";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [CourseDefined::SCHEMA, StudentSubscribed::SCHEMA])

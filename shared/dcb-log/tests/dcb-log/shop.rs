@@ -93,7 +93,7 @@ pub(crate) struct Shop;
 
 impl Context for Shop {
     const NAME: &'static str = "shop";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(

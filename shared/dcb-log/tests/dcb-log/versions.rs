@@ -4,7 +4,7 @@ use futures::TryStreamExt;
 use ringfence_aws::{Clock, Item};
 use ringfence_core::{
     Catalog, CatalogError, Consistency, Decisions, EventLog, EventSchema, LogError, NewEvent, Plan,
-    Query, QueryItem, SequencedEvent, Tag, TagSchema, handle, prelude::*,
+    Query, QueryItem, SequencedEvent, Tag, TagSchema, handle,
 };
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::stack::{NOW_MS, Stack, append, committed, envelope};
 #[path = "../../../core/tests/core/evolving.rs"]
 mod evolving;
 
-type Log = Dcb;
+type Log = ringfence_dcb_log::Dcb;
 
 fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::new("shelf", schemas)

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::future::BoxFuture;
 use ringfence_aws::{Item, Retry};
 use ringfence_lambda::{Letters, Links, chain, letter, sequence_number};
+use ringfence_log::Sources;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::entry::event_of;
 use crate::indexer::{Indexed, Indexer};
 use crate::partition::{Doorbell, Partition};
 use crate::record::new_image;
@@ -56,17 +56,18 @@ pub struct IndexingReport {
     pub links: Links,
 }
 
-/// Indexes the partitions that the records of a batch name. A temporary failure is retried until
+/// Indexes the partitions of these logs that the records of a batch name. A temporary failure is retried until
 /// `time` is over, so that an outage takes few deliveries: the mapping counts them, to end a crash
 /// loop.
 pub async fn index(
+    sources: &Sources,
     indexing: &impl Indexing,
     letters: &impl Letters,
     records: &[Value],
     time: Duration,
 ) -> IndexingReport {
     let retry = Retry::default().within(time);
-    let mut batch = Batch::new(records);
+    let mut batch = Batch::new(sources, records);
     for rounds in 1.. {
         batch.index(indexing, retry.left().unwrap_or(time)).await;
         batch.keep(letters, retry).await;
@@ -100,11 +101,11 @@ struct Due {
 }
 
 impl<'r> Batch<'r> {
-    fn new(records: &'r [Value]) -> Self {
+    fn new(sources: &Sources, records: &'r [Value]) -> Self {
         let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
         let mut batch = Self { records, due, letters, report: IndexingReport::default() };
         for (record, json) in records.iter().enumerate() {
-            match doorbell(json) {
+            match doorbell(sources, json) {
                 Ok(None) => {}
                 Ok(Some(Doorbell { partition, events })) => {
                     let due = Due { record, events: BTreeMap::new(), cause: String::new() };
@@ -114,7 +115,7 @@ impl<'r> Batch<'r> {
             }
         }
         batch.report.partitions = batch.due.len();
-        batch.report.links = links(batch.due.values().flat_map(|due| due.events.values()));
+        batch.report.links = links(sources, batch.due.values().flat_map(|due| due.events.values()));
         batch
     }
 
@@ -179,9 +180,9 @@ impl<'r> Batch<'r> {
 }
 
 /// The commands of events. Only so many events are unpacked as have links, or could have.
-fn links<'i>(items: impl Iterator<Item = &'i Item>) -> Links {
+fn links<'i>(sources: &Sources, items: impl Iterator<Item = &'i Item>) -> Links {
     let mut links = Links::default();
-    for event in items.take(UNPACKED_MAX).filter_map(|item| event_of(item.clone()).ok()) {
+    for event in items.take(UNPACKED_MAX).filter_map(|item| sources.event(item.clone()).ok()) {
         links.add(&event.metadata);
         if links.is_full() {
             break;
@@ -191,10 +192,10 @@ fn links<'i>(items: impl Iterator<Item = &'i Item>) -> Links {
 }
 
 /// The partition that has something new, with what is new; `None` for a record of anything but new events.
-fn doorbell(record: &Value) -> Result<Option<Doorbell>, String> {
+fn doorbell(sources: &Sources, record: &Value) -> Result<Option<Doorbell>, String> {
     let image = new_image(record).map_err(|error| chain(&error))?;
     let Some(image) = image else { return Ok(None) };
-    Doorbell::of_image(image).map_err(|error| chain(&error))
+    Doorbell::of_image(sources, image).map_err(|error| chain(&error))
 }
 
 #[cfg(test)]

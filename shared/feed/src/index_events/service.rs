@@ -4,24 +4,22 @@ use std::time::Duration;
 
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
-use ringfence_aggregate_log::AggregateTable;
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::Catalog;
-use ringfence_dcb_log::DcbLog;
-use ringfence_document_log::{DocumentLog, DynamoStore};
 use ringfence_lambda::{Call, LetterQueue, Service, Variables, delivered, records};
+use ringfence_log::{InTable, Sources};
 use serde_json::{Value, json};
 
 use super::batch::index;
 use crate::checkpoint::EpochEntries;
 use crate::indexer::Indexer;
-use crate::logs::Logs;
 
 /// One message to the dead-letter queue, the SDK's own retries included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The function. It serves the catalog of the stack.
+/// The function. It serves the logs of the stack.
 pub struct IndexEvents {
+    sources: Sources,
     indexer: Indexer,
     letters: LetterQueue,
     clock: Clock,
@@ -29,9 +27,8 @@ pub struct IndexEvents {
 
 /// Names of tables, the URL of the queue, and how large an epoch is.
 pub struct Config {
-    events: String,
-    aggregates: String,
-    documents: String,
+    /// Each log's, in the order of the logs.
+    logs: Vec<(&'static str, String)>,
     index: String,
     queue: String,
     epoch_entries: EpochEntries,
@@ -41,44 +38,37 @@ impl Service for IndexEvents {
     const NAME: &'static str = "index-events";
     const ANSWER_TIME: Duration = Duration::from_secs(2);
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
-    type Of = Catalog;
+    type Of = (Sources, Catalog);
     type Config = Config;
 
-    fn config(variables: &mut Variables) -> Config {
+    fn config((sources, _): &Self::Of, variables: &mut Variables) -> Config {
         Config {
-            events: variables.required("EVENT_TABLE"),
-            aggregates: variables.required("AGGREGATE_TABLE"),
-            documents: variables.required("DOCUMENT_TABLE"),
+            logs: variables.tables(sources),
             index: variables.required("INDEX_TABLE"),
             queue: variables.required("DEAD_LETTER_QUEUE_URL"),
             epoch_entries: variables.optional("EPOCH_ENTRIES", EpochEntries::MAX),
         }
     }
 
-    async fn open(catalog: Catalog, config: Config) -> Result<Self, Error> {
-        let Config { events, aggregates, documents, index, queue, epoch_entries } = config;
+    async fn open((sources, catalog): Self::Of, config: Config) -> Result<Self, Error> {
+        let Config { logs, index, queue, epoch_entries } = config;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
-        let logs = Logs {
-            dcb: DcbLog::new(client.clone(), events, catalog, clock.clone()),
-            aggregates: Some(AggregateTable::new(client.clone(), aggregates, clock.clone())),
-            documents: Some(DocumentLog::new(
-                DynamoStore::new(client.clone(), documents),
-                clock.clone(),
-            )),
-        };
-        let indexer = Indexer::new(logs, client, index).epoch_entries(epoch_entries);
-        Ok(Self { indexer, letters, clock })
+        let logs = sources.iter().zip(logs).map(|(source, (_, table))| {
+            source.open(InTable::new(client.clone(), table, clock.clone()), catalog.clone())
+        });
+        let indexer = Indexer::new(logs, client.clone(), index).epoch_entries(epoch_entries);
+        Ok(Self { sources, indexer, letters, clock })
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
         let began_ms = self.clock.now_ms();
         let records = records(&mut call.payload)?;
-        let report = index(&self.indexer, &self.letters, &records, call.time).await;
+        let report = index(&self.sources, &self.indexer, &self.letters, &records, call.time).await;
         let mut line = json!({
             "level": "INFO",
             "message": "batch",

@@ -7,7 +7,7 @@ use ringfence_aws::{Retry, item_bytes};
 use ringfence_core::NewEvent;
 use ringfence_feed::{Checkpoint, Doorbell, Index, Until};
 
-use crate::world::{EVENTS, INDEX, World, changed, partition, record, run};
+use crate::world::{EVENTS, INDEX, World, changed, partition, record, run, sources};
 
 /// What an index run costs: requests, read units of the log and of the index, write units.
 #[derive(Debug, PartialEq)]
@@ -40,7 +40,7 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
         world.append(vec![event(thing)]).await;
     }
     world.index_all(INDEX).await;
-    let indexer = world.indexer(world.client.clone(), INDEX);
+    let (indexer, meter) = world.metered(world.client.clone(), INDEX);
     if with != With::Records {
         let other = world.append(vec![event(97)]).await.remove(0);
         indexer.index([other.partition], Retry::default()).await;
@@ -56,10 +56,10 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
     for event in world.items(EVENTS).await.iter().filter(|item| item.contains_key("event")) {
         assert!((1_000..=1_024).contains(&item_bytes(event)), "{} bytes", item_bytes(event));
     }
-    let before = [indexer.logs().dcb.meter().snapshot(), indexer.meter().snapshot()];
+    let before = [meter.snapshot(), indexer.meter().snapshot()];
     let outcomes = indexer.index(bells, Retry::default()).await;
     assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
-    let log = indexer.logs().dcb.meter().snapshot().since(&before[0]);
+    let log = meter.snapshot().since(&before[0]);
     let index = indexer.meter().snapshot().since(&before[1]);
     let (read, write) = (log.total().read + index.total().read, index.total().write);
     let requests = log.reads + log.writes + index.reads + index.writes;
@@ -116,11 +116,11 @@ fn what_is_indexed_already_costs_its_progress() {
     run(5, async {
         let (_, world) = cost([1].into_iter(), With::EndAndRecords).await;
         let bells = world.records(&partition(&event(1)).into()).await;
-        let indexer = world.indexer(world.client.clone(), INDEX);
+        let (indexer, meter) = world.metered(world.client.clone(), INDEX);
         indexer.index(bells.clone(), Retry::default()).await;
         let before = indexer.meter().snapshot();
         indexer.index(bells, Retry::default()).await;
-        let (log, index) = (indexer.logs().dcb.meter().snapshot(), indexer.meter().snapshot());
+        let (log, index) = (meter.snapshot(), indexer.meter().snapshot());
         let index = index.since(&before);
         assert_eq!((log.reads, index.reads, index.writes), (0, 1, 0));
         assert_eq!(index.total().read, 1.0);
@@ -160,7 +160,7 @@ fn a_replayed_event() {
             world.append(vec![event(1); 40]).await;
         }
         world.index_all(INDEX).await;
-        let index = Index::new(world.client.clone(), INDEX);
+        let index = Index::new(world.client.clone(), INDEX, sources());
         assert_eq!(index.read(Checkpoint::START, Until::Present).count().await, 1_000);
         let usage = index.meter().snapshot();
         // A replica's answer with all of 1 MB, and two with nothing: a replica's and a strong one.

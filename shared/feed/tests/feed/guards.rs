@@ -9,7 +9,9 @@ use ringfence_aws::{Item, Retry};
 use ringfence_core::SequencedEvent;
 use ringfence_feed::{Checkpoint, FeedError, Index, IndexDefect, IndexError, Partition, Until};
 
-use crate::world::{EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run};
+use crate::world::{
+    EVENTS, INDEX, World, changed, event_key, link_made, partition, record, run, sources,
+};
 
 fn of(n: u64) -> Partition {
     partition(&changed(n, "x")).into()
@@ -104,7 +106,7 @@ fn a_page_that_was_not_settled_is_settled_before_the_next_one_is_put() {
                 assert!(error.is_transient(), "{error:?}");
             }
             assert_eq!(world.feed(INDEX).await.len(), 3);
-            let index = Index::new(world.client.clone(), INDEX);
+            let index = Index::new(world.client.clone(), INDEX, sources());
             let known = async |event: &SequencedEvent| {
                 index.indexed(&event.partition, event.slot).await.expect("a progress")
             };
@@ -140,7 +142,7 @@ fn a_progress_never_goes_back() {
         let last = world.append(vec![changed(1, "y")]).await.remove(0);
         indexer.index([of(1)], Retry::default()).await;
         tokio::time::sleep(Duration::from_secs(120)).await;
-        let index = Index::new(world.client.clone(), INDEX);
+        let index = Index::new(world.client.clone(), INDEX, sources());
         let indexed = index.indexed(&last.partition, last.slot).await.expect("a progress");
         assert_eq!(indexed.map(|at| at.to_string()), Some("2".to_owned()));
         indexer.index([of(1)], Retry::default()).await;
@@ -291,7 +293,7 @@ fn verify_goes_on_after_an_entry_that_can_not_be_decoded() {
         let AttributeValue::M(entry) = &mut entries[1] else { panic!("no map") };
         entry.remove("tags");
         put(&world, INDEX, page).await;
-        let index = Index::new(world.client.clone(), INDEX);
+        let index = Index::new(world.client.clone(), INDEX, sources());
         let end = index.end().await.expect("the end");
         let mut forward: Vec<_> = index.read(Checkpoint::START, Until::Present).collect().await;
         forward.reverse();

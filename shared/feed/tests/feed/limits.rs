@@ -1,7 +1,9 @@
 //! The index takes everything that the log takes; otherwise a stored event might never be in it.
 
 use ringfence_aws::Retry;
-use ringfence_core::{Append, Appended, BOUNDARY_BYTES_MAX, Envelope, EventLog, NewEvent, Tag};
+use ringfence_core::{
+    Append, Appended, BOUNDARY_BYTES_MAX, BoundaryId, Envelope, EventLog, NewEvent, Tag,
+};
 use ringfence_feed::{IndexError, Partition};
 use serde_json::{Value, json};
 
@@ -31,7 +33,10 @@ fn the_longest_partition_is_indexed() {
         assert_eq!(world.check(INDEX).await.len(), 1);
         // Another program may write to an aggregate with a longer name.
         let name = |bytes: usize| {
-            Partition::of_aggregate(&format!("things#{}", "x".repeat(bytes - "things#".len())))
+            Partition::from(BoundaryId::stored(format!(
+                "things#{}",
+                "x".repeat(bytes - "things#".len())
+            )))
         };
         let (longest, longer) = (name(BOUNDARY_BYTES_MAX), name(BOUNDARY_BYTES_MAX + 1));
         let indexer = world.indexer(world.client.clone(), INDEX);

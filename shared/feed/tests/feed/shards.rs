@@ -13,7 +13,7 @@ use ringfence_feed::Doorbell;
 use ringfence_local::bound;
 use serde_json::Value;
 
-use crate::world::{EVENTS, World, changed, run};
+use crate::world::{EVENTS, World, changed, run, sources};
 
 /// Events of the backlog, each the first of its partition.
 const BACKLOG: u64 = 800;
@@ -71,7 +71,9 @@ fn several_indexers_at_one_end_cost_little_more_than_one() {
         }
         let mut images = world.items(EVENTS).await;
         images.sort_by_key(|image| image["at"].as_n().expect("a time").clone());
-        let bells = images.into_iter().map(|image| Doorbell::of_image(image).expect("an image"));
+        let bells = images
+            .into_iter()
+            .map(|image| Doorbell::of_image(&sources(), image).expect("an image"));
         let backlog: Vec<_> = bells.map(|bell| bell.expect("an event")).collect();
         // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
         // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.

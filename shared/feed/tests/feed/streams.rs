@@ -5,16 +5,16 @@ use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, Push, PushPlace};
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Clock, Random, Retry, item_bytes};
-use ringfence_core::{Consistency, Envelope};
+use ringfence_core::{BoundaryId, Consistency, Envelope};
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{
     Direction, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName,
     TipLimits,
 };
-use ringfence_feed::{IndexError, Indexer, Logs, Partition, StreamError};
+use ringfence_feed::{IndexError, Indexer, Partition, StreamError};
 use serde_json::json;
 
-use crate::world::{EVENTS, INDEX, World, catalog, changed, run};
+use crate::world::{EVENTS, INDEX, World, catalog, changed, run, sources};
 
 pub(crate) const AGGREGATES: &str = "aggregates";
 pub(crate) const DOCUMENTS: &str = "documents";
@@ -57,7 +57,10 @@ pub(crate) async fn push(log: &AggregateTable, aggregates: &[u64], events: u64) 
         events: (0..events).map(|n| new_event(&n.to_string())).collect(),
     };
     log.push_event_group(aggregates.iter().map(push).collect()).await.expect("pushed");
-    aggregates.iter().map(|n| Partition::of_aggregate(&aggregate(*n).to_string())).collect()
+    aggregates
+        .iter()
+        .map(|n| Partition::from(BoundaryId::stored(aggregate(*n).to_string())))
+        .collect()
 }
 
 /// Appends to a stream.
@@ -80,7 +83,7 @@ pub(crate) async fn append(
     };
     let appended = log.append(append).await.expect("appended");
     assert!(matches!(appended, StreamAppended::Written(_)), "{appended:?}");
-    Partition::of_document(&stream)
+    Partition::from(stream.partition())
 }
 
 /// Adds events to a random stream of one of the two logs.
@@ -96,13 +99,27 @@ pub(crate) async fn any(world: &World, random: &mut Random, things: u64) -> Vec<
 /// An indexer of the DCB log alone.
 fn dcb_alone(world: &World) -> Indexer {
     let dcb = DcbLog::new(world.client.clone(), EVENTS, catalog(), world.clock.clone());
-    Indexer::new(Logs::from(dcb), world.client.clone(), INDEX)
+    Indexer::new([dcb.into()], world.client.clone(), INDEX)
 }
 
 async fn outcome(world: &World, partition: &Partition) -> Result<u64, IndexError> {
     let indexer = world.indexer(world.client.clone(), INDEX);
     let retry = Retry::default();
     indexer.index([partition.clone()], retry).await.remove(partition).expect("an outcome")
+}
+
+/// The last entry is of a log that the stack no longer has.
+#[test]
+fn a_log_that_is_gone_does_not_hold_up_the_others() {
+    run(1, async {
+        let world = World::new();
+        push(&world.aggregates, &[1], 1).await;
+        world.index_all(INDEX).await;
+        let event = world.append(vec![changed(1, "x")]).await.remove(0);
+        let outcomes = dcb_alone(&world).index([event.partition], Retry::default()).await;
+        assert!(outcomes.values().all(|outcome| matches!(outcome, Ok(1))), "{outcomes:?}");
+        world.check(INDEX).await;
+    });
 }
 
 #[test]
@@ -285,7 +302,7 @@ fn verify_compares_all_logs_and_repair_indexes_what_is_behind() {
         let report = indexer.verify(&|_, _| ()).await.expect("compared");
         assert_eq!(report.wrong.len(), 1, "{report:?}");
         // A comparison of the DCB log alone reports the entries that it skipped.
-        let alone = dcb_alone(&world);
+        let alone = dcb_alone(&world).reading(sources());
         let report = alone.verify(&|_, _| ()).await.expect("compared");
         assert_eq!((report.entries, report.skipped, report.wrong.len()), (10, 9, 0));
     });
@@ -314,7 +331,7 @@ fn a_stream_without_tip_is_an_error_and_a_systems_stream_is_ignored() {
         let append =
             StreamAppend { stream: &name, known, by_etag, events, unfolds, envelope: &envelope };
         world.documents.append(append).await.expect("appended");
-        let partition = Partition::of_document(&name);
+        let partition = Partition::from(name.partition());
         assert_eq!(outcome(&world, &partition).await.ok(), Some(0));
         assert!(world.feed(INDEX).await.is_empty());
     });
@@ -365,12 +382,12 @@ fn an_item_that_is_not_an_event_does_not_stop_verify() {
 fn a_missing_log_is_named() {
     run(7, async {
         let world = World::new();
-        let indexer = dcb_alone(&world);
+        let indexer = dcb_alone(&world).reading(sources());
         let partition = push(&world.aggregates, &[1], 1).await.remove(0);
         let outcomes = indexer.index([partition.clone()], Retry::default()).await;
         let error = outcomes[&partition].as_ref().expect_err("no such log");
         assert!(!error.is_transient());
-        let long = Partition::of_aggregate(&format!("things#{}", "x".repeat(2_036)));
+        let long = Partition::from(BoundaryId::stored(format!("things#{}", "x".repeat(2_036))));
         let outcomes = indexer.index([long.clone()], Retry::default()).await;
         let error = outcomes[&long].as_ref().expect_err("too long");
         assert!(error.to_string().ends_with("has 2043 bytes, limit 2036"), "{error}");

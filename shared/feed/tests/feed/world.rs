@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use futures::TryStreamExt;
 use ringfence_aggregate_log::{AggregateTable, event_of_image};
 use ringfence_aws::wire::{Director, Wire};
-use ringfence_aws::{Clock, Item, Random, Retry, seed_thread};
+use ringfence_aws::{Clock, Item, Meter, Random, Retry, seed_thread};
 use ringfence_core::kit::id;
 use ringfence_core::{
     Append, Appended, BoundaryId, Catalog, Envelope, Event, EventLog, LogKind, NewEvent,
@@ -16,7 +16,7 @@ use ringfence_core::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_feed::{
-    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Logs, Partition, Until,
+    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Partition, Sources, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;
@@ -91,6 +91,11 @@ pub(crate) fn partition(event: &NewEvent) -> BoundaryId {
     catalog().filing(event).expect("it can be filed").partition
 }
 
+pub(crate) fn sources() -> Sources {
+    [ringfence_dcb_log::SOURCE, ringfence_aggregate_log::SOURCE, ringfence_document_log::SOURCE]
+        .into()
+}
+
 /// One of the events, at random.
 pub(crate) fn any(random: &mut Random, things: u64) -> NewEvent {
     let (n, to) = (random.below(things), random.below(2));
@@ -114,7 +119,7 @@ pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
 pub(crate) async fn record(world: &World, event: &SequencedEvent) -> Doorbell {
     let image = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(event)));
     let image = image.send().await.expect("an answer").item.expect("an event");
-    Doorbell::of_image(image).expect("an image of the table").expect("an event")
+    Doorbell::of_image(&sources(), image).expect("an image of the table").expect("an event")
 }
 
 /// The key of an event's item in the table of the DCB log.
@@ -174,13 +179,20 @@ impl World {
     }
 
     pub(crate) fn indexer(&self, client: Client, table: &str) -> Indexer {
-        let logs = Logs {
-            dcb: DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone()),
-            aggregates: Some(aggregates(client.clone(), &self.clock)),
-            documents: Some(documents(client.clone(), &self.clock)),
-        };
+        self.metered(client, table).0
+    }
+
+    /// An indexer, and what counts its requests to the DCB log.
+    pub(crate) fn metered(&self, client: Client, table: &str) -> (Indexer, Meter) {
+        let log = DcbLog::new(client.clone(), EVENTS, catalog(), self.clock.clone());
+        let meter = log.meter().clone();
+        let logs = [
+            log.into(),
+            aggregates(client.clone(), &self.clock).into(),
+            documents(client.clone(), &self.clock).into(),
+        ];
         let entries = self.epoch_entries.try_into().expect("entries of an epoch");
-        Indexer::new(logs, client, table).epoch_entries(entries)
+        (Indexer::new(logs, client, table).epoch_entries(entries), meter)
     }
 
     /// Appends the events in one transaction; where they are.
@@ -237,12 +249,13 @@ impl World {
         let query = query.expression_attribute_names("#id", key);
         let query = query.expression_attribute_values(":id", AttributeValue::S(id));
         let items = query.send().await.expect("an answer").items.unwrap_or_default();
-        let records = items.into_iter().map(|image| Doorbell::of_image(image).expect("a table"));
+        let records =
+            items.into_iter().map(|image| Doorbell::of_image(&sources(), image).expect("a table"));
         records.flatten().collect()
     }
 
     pub(crate) async fn feed(&self, table: &str) -> Vec<Entry> {
-        let index = Index::new(self.client.clone(), table);
+        let index = Index::new(self.client.clone(), table, sources());
         let entries = index.read(Checkpoint::START, Until::Present);
         entries.try_collect().await.expect("the feed")
     }

@@ -41,7 +41,7 @@ struct Config {
 
 fn config<S: Slice, L: Log<S>>(variables: &mut Variables) -> Config {
     Config {
-        table: variables.required(L::TABLE),
+        table: variables.required(L::SOURCE.facts().variable),
         entries: variables.optional("DECISION_CACHE_ENTRIES", DECISION_CACHE_ENTRIES_DEFAULT),
         issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
         per_slice: variables.optional("METRICS_PER_SLICE", false),

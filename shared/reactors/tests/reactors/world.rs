@@ -10,8 +10,8 @@ use futures::future::LocalBoxFuture;
 use ringfence_aws::wire::Wire;
 use ringfence_aws::{Clock, Retry, seed_thread};
 use ringfence_core::{
-    Append, Appended, BoundaryId, Catalog, CatalogError, Context, Dcb, Envelope, Event, EventLog,
-    Lane, NewEvent, Reads, SequencedEvent, id_type, kit::id,
+    Append, Appended, BoundaryId, Catalog, CatalogError, Context, Envelope, Event, EventLog, Lane,
+    NewEvent, Reads, SequencedEvent, id_type, kit::id,
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::{Index, Indexer};
@@ -60,7 +60,7 @@ pub(crate) struct Orders;
 
 impl Context for Orders {
     const NAME: &'static str = "orders";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [Asked::SCHEMA, Noted::SCHEMA])
@@ -230,8 +230,8 @@ impl World {
         let clock = Clock::running(NOW_MS);
         let catalog = || Orders::catalog().unwrap();
         let log = || DcbLog::new(client.clone(), "events", catalog(), clock.clone());
-        let indexer = Indexer::new(log(), client.clone(), "index");
-        let index = Index::new(client.clone(), "index");
+        let indexer = Indexer::new([log().into()], client.clone(), "index");
+        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
         let far = FarSide::default();
         Self { log: log(), wire, client: client.clone(), clock, indexer, index, far }
     }

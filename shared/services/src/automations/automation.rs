@@ -9,7 +9,7 @@ use lambda_runtime::Error;
 use ringfence_aws::Clock;
 use ringfence_core::{BoundaryId, Cause, Context, Lane, LogOf, SequencedEvent, Slice};
 use ringfence_lambda::slice::Hosted;
-use ringfence_log::Log;
+use ringfence_log::{Log, Sourced, Sources};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
 use ringfence_stack::{MemberList, Members, Visitor};
 
@@ -19,7 +19,11 @@ const OVERLAP: Duration = Duration::from_secs(3_600);
 
 /// The ordered automations of a stack.
 #[derive(Clone, Debug, Default)]
-pub struct Ordered(pub(crate) Vec<OrderedSlice>);
+pub struct Ordered {
+    pub(crate) slices: Vec<OrderedSlice>,
+    /// The logs of the stack.
+    pub(crate) sources: Sources,
+}
 
 /// A slice that reacts in order.
 #[derive(Clone, Copy, Debug)]
@@ -43,16 +47,20 @@ impl Ordered {
 }
 
 impl Visitor for Ordered {
+    fn context<C: Context<Log: Sourced>>(&mut self) {
+        self.sources.add(C::Log::SOURCE);
+    }
+
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
         // A constant, so that the code of other slices is not compiled into the function.
         if const { S::ORDER.is_some() }
             && let Some(lane) = S::ORDER
         {
-            self.0.push(OrderedSlice {
+            self.slices.push(OrderedSlice {
                 name: S::NAME,
                 causes: S::REACTS_TO,
                 lane,
-                table: <LogOf<S> as Log<S>>::TABLE,
+                table: LogOf::<S>::SOURCE.facts().variable,
                 open: Hosted::open::<S>,
             });
         }

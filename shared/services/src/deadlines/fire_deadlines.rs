@@ -32,14 +32,10 @@ impl Service for FireDeadlines {
     /// The tables of the logs, and that of the views.
     type Config = (BTreeMap<LogKind, String>, String);
 
-    fn config(variables: &mut Variables) -> Self::Config {
-        let logs = [
-            (LogKind::Dcb, "EVENT_TABLE"),
-            (LogKind::Aggregates, "AGGREGATE_TABLE"),
-            (LogKind::Documents, "DOCUMENT_TABLE"),
-        ];
-        let tables = logs.map(|(log, name)| (log, variables.required(name)));
-        (tables.into(), variables.required("VIEW_TABLE"))
+    fn config(deadlines: &Deadlines, variables: &mut Variables) -> Self::Config {
+        let kinds = deadlines.sources.iter().map(|source| source.facts().kind);
+        let tables = variables.tables(&deadlines.sources).into_iter().map(|(_, table)| table);
+        (kinds.zip(tables).collect(), variables.required("VIEW_TABLE"))
     }
 
     async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {

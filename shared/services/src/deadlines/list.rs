@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ringfence_aws::Clock;
 use ringfence_core::{Context, Due, DueRow, LogKind, LogName, LogOf, OnLog, Outcome, chain};
-use ringfence_log::{BoxError, InTable, Log};
+use ringfence_log::{BoxError, InTable, Log, Sourced, Sources};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::Definition;
 use serde_json::Value;
@@ -19,7 +19,11 @@ const COMMAND_TIME: Duration = Duration::from_secs(5);
 
 /// The dues of a stack.
 #[derive(Clone, Default)]
-pub struct Deadlines(Vec<Listed>);
+pub struct Deadlines {
+    dues: Vec<Listed>,
+    /// The logs of the stack.
+    pub(crate) sources: Sources,
+}
 
 type Open = fn(&BTreeMap<LogKind, String>, &Client, &Clock) -> Result<Box<dyn Fire>, BoxError>;
 
@@ -62,11 +66,15 @@ impl Deadlines {
             let Listed { definition, looks_ahead, open } = *listed;
             Ok(Opened { definition, looks_ahead, on: open(tables, client, clock)? })
         };
-        self.0.iter().map(open).collect()
+        self.dues.iter().map(open).collect()
     }
 }
 
 impl Visitor for Deadlines {
+    fn context<C: Context<Log: Sourced>>(&mut self) {
+        self.sources.add(C::Log::SOURCE);
+    }
+
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {
         let open: Open = |tables, client, clock| {
             let unnamed = || format!("{} needs the table of its log, which is not named", D::NAME);
@@ -78,7 +86,7 @@ impl Visitor for Deadlines {
             Ok(Box::new(of))
         };
         let definition = Definition::of_due::<D>();
-        self.0.push(Listed { definition, looks_ahead: D::LOOKS_AHEAD, open });
+        self.dues.push(Listed { definition, looks_ahead: D::LOOKS_AHEAD, open });
     }
 }
 

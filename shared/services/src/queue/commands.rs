@@ -4,12 +4,16 @@ use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
 use ringfence_core::{Context, LogOf, Slice};
 use ringfence_lambda::slice::Hosted;
-use ringfence_log::{BoxError, Log};
+use ringfence_log::{BoxError, Log, Sourced, Sources};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 /// The slices of a stack.
 #[derive(Clone, Debug, Default)]
-pub struct QueuedSlices(Vec<Listed>);
+pub struct QueuedSlices {
+    slices: Vec<Listed>,
+    /// The logs of the stack.
+    pub(crate) sources: Sources,
+}
 
 #[derive(Clone, Debug)]
 struct Listed {
@@ -52,16 +56,20 @@ impl QueuedSlices {
             let hosted = open(client.clone(), table.clone(), clock.clone())?;
             Ok(OpenSlice { name: name.clone(), scopes, hosted })
         };
-        self.0.iter().map(open).collect()
+        self.slices.iter().map(open).collect()
     }
 }
 
 impl Visitor for QueuedSlices {
+    fn context<C: Context<Log: Sourced>>(&mut self) {
+        self.sources.add(C::Log::SOURCE);
+    }
+
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {
-        self.0.push(Listed {
+        self.slices.push(Listed {
             name: format!("{}/{}", <S::Context as Context>::NAME, S::NAME),
             scopes: S::SCOPES,
-            table: <LogOf<S> as Log<S>>::TABLE,
+            table: LogOf::<S>::SOURCE.facts().variable,
             open: Hosted::open::<S>,
         });
     }

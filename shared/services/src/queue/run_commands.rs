@@ -45,10 +45,9 @@ impl Service for RunCommands {
     type Of = QueuedSlices;
     type Config = CommandsConfig;
 
-    fn config(variables: &mut Variables) -> CommandsConfig {
-        let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
+    fn config(slices: &QueuedSlices, variables: &mut Variables) -> CommandsConfig {
         CommandsConfig {
-            logs: logs.map(|name| (name, variables.required(name))).into(),
+            logs: variables.tables(&slices.sources),
             views: variables.required("VIEW_TABLE"),
             commands: variables.required("COMMAND_QUEUE_URL"),
             letters: variables.required("DEAD_LETTER_QUEUE_URL"),

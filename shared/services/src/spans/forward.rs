@@ -46,7 +46,7 @@ impl Service for ForwardSpans {
     type Of = ();
     type Config = Config;
 
-    fn config(variables: &mut Variables) -> Config {
+    fn config((): &(), variables: &mut Variables) -> Config {
         let url = variables.required("SPANS_URL");
         Config { url, bundle: variables.optional(CA_BUNDLE, String::new()) }
     }

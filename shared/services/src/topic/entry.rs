@@ -2,7 +2,8 @@
 
 use ringfence_aws::Item;
 use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
-use ringfence_feed::{RecordError, events_of_image, new_image};
+use ringfence_feed::{RecordError, new_image};
+use ringfence_log::{EntryError, Sources};
 use serde_json::Value;
 
 /// Largest entry, in bytes, as EventBridge counts them. It takes 1 MB a call, and the limit of a call bounds an entry
@@ -40,7 +41,7 @@ pub enum TopicEntryError {
     Record(#[from] RecordError),
     /// Its image is not a complete event.
     #[error("not an event")]
-    Image(#[from] ringfence_feed::EntryError),
+    Image(#[from] EntryError),
     /// Neither the event nor the catalog says which context it belongs to.
     #[error(
         "the event names no context, and the catalog does not declare its type {0}; add the type"
@@ -63,19 +64,26 @@ impl TopicEntry {
         Self::new(event, None)
     }
 
-    /// The entries of a stream record: one for an event of the DCB log or the aggregate log, one for
-    /// each event that an append to a document added, and none for anything else. Each is published or
+    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or
     /// fails on its own. An event of another writer may name no context; it has the context of its type.
-    pub fn of_record(record: &Value, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
+    pub fn of_record(
+        record: &Value,
+        sources: &Sources,
+        catalog: &Catalog,
+    ) -> Vec<Result<Self, TopicEntryError>> {
         match new_image(record) {
             Ok(None) => Vec::new(),
-            Ok(Some(image)) => Self::of_image(image, catalog),
+            Ok(Some(image)) => Self::of_image(image, sources, catalog),
             Err(error) => vec![Err(error.into())],
         }
     }
 
     /// The entries of the item that a stream record shows.
-    pub fn of_image(image: Item, catalog: &Catalog) -> Vec<Result<Self, TopicEntryError>> {
+    pub fn of_image(
+        image: Item,
+        sources: &Sources,
+        catalog: &Catalog,
+    ) -> Vec<Result<Self, TopicEntryError>> {
         let entry = |event: Result<SequencedEvent, _>| {
             let mut event = event?;
             if event.context.is_empty() {
@@ -84,7 +92,7 @@ impl TopicEntry {
             }
             Self::of_event(event)
         };
-        match events_of_image(image) {
+        match sources.events(image) {
             Ok(events) => events.into_iter().map(entry).collect(),
             Err(error) => vec![Err(error.into())],
         }

@@ -7,6 +7,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::sdk_config;
 use ringfence_core::Catalog;
 use ringfence_lambda::{Call, LetterQueue, Service, Variables, delivered, records};
+use ringfence_log::Sources;
 use serde_json::Value;
 
 use crate::topic::aws::Topic;
@@ -15,28 +16,31 @@ use crate::topic::publisher::Publisher;
 /// One call, the SDK's own retries included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The function. It serves the catalog of the stack.
+/// The function. It serves the logs of the stack.
 pub struct PublishEvents(Publisher<Topic, LetterQueue>);
 
 impl Service for PublishEvents {
     const NAME: &'static str = "publish-events";
     const ANSWER_TIME: Duration = Duration::from_secs(2);
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
-    type Of = Catalog;
+    type Of = (Sources, Catalog);
     /// The name of the bus and the URL of the queue.
     type Config = (String, String);
 
-    fn config(variables: &mut Variables) -> (String, String) {
+    fn config(_: &Self::Of, variables: &mut Variables) -> (String, String) {
         (variables.required("EVENT_BUS"), variables.required("DEAD_LETTER_QUEUE_URL"))
     }
 
-    async fn open(catalog: Catalog, (bus, queue): (String, String)) -> Result<Self, Error> {
+    async fn open(
+        (sources, catalog): Self::Of,
+        (bus, queue): (String, String),
+    ) -> Result<Self, Error> {
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let bus = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
         bus.open().await;
         let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
-        Ok(Self(Publisher { bus, letters, catalog }))
+        Ok(Self(Publisher { bus, letters, sources, catalog }))
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {

@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use ringfence_aws::Retry;
 use ringfence_core::Catalog;
 use ringfence_lambda::{Letters, chain, letter, sequence_number};
+use ringfence_log::Sources;
 use serde_json::Value;
 
 use crate::topic::entry::TopicEntry;
@@ -89,6 +90,8 @@ pub struct Publisher<B, L> {
     pub bus: B,
     /// Takes each record that can never be published, as `{cause, record}`.
     pub letters: L,
+    /// The logs.
+    pub sources: Sources,
     /// Has the contexts of events that do not name theirs.
     pub catalog: Catalog,
 }
@@ -133,7 +136,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
         let mut call = Vec::new();
         let mut bytes = 0;
         for (record, json) in batch.records.iter().enumerate() {
-            let entries = TopicEntry::of_record(json, &self.catalog);
+            let entries = TopicEntry::of_record(json, &self.sources, &self.catalog);
             batch.left[record] = entries.len();
             for entry in entries {
                 let entry = match entry {

@@ -35,7 +35,7 @@ impl Service for RingReaders {
     /// The name of the bus.
     type Config = String;
 
-    fn config(variables: &mut Variables) -> String {
+    fn config((): &(), variables: &mut Variables) -> String {
         variables.required("EVENT_BUS")
     }
 

@@ -204,7 +204,7 @@ async fn a_collector_that_refuses_fails_the_invocation_and_one_that_takes_a_part
 /// The names of its variables are those that the template sets.
 #[test]
 fn it_reads_the_url_of_its_collector() {
-    let names = Variables::names(ForwardSpans::config);
+    let names = Variables::names(|variables| ForwardSpans::config(&(), variables));
     assert_eq!(names.required, ["SPANS_URL".to_owned()].into());
     assert_eq!(names.optional, ["AWS_CA_BUNDLE".to_owned()].into());
 }

@@ -12,7 +12,7 @@ use crate::world::{FIRST, LONG, World};
 #[allow(dead_code, reason = "the tests of the logs need more of it")]
 mod evolving;
 
-type Log = Dcb;
+type Log = ringfence_dcb_log::Dcb;
 
 fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::new("shelf", schemas)

@@ -48,9 +48,9 @@ impl World {
             .client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
         let clock = Clock::running(NOW_MS);
         let log = || DcbLog::new(client.clone(), "events", catalog.clone().unwrap(), clock.clone());
-        let indexer = Indexer::new(log(), client.clone(), "index")
+        let indexer = Indexer::new([log().into()], client.clone(), "index")
             .epoch_entries(23.try_into().expect("entries of an epoch"));
-        let index = Index::new(client.clone(), "index");
+        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
         Self { log: log(), wire, client: client.clone(), clock, indexer, index }
     }
 

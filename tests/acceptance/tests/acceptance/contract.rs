@@ -140,7 +140,7 @@ impl Shapes {
 }
 
 impl Visitor for Shapes {
-    fn context<C: ringfence_core::Context>(&mut self) {
+    fn context<C: ringfence_core::Context<Log: ringfence_log::Sourced>>(&mut self) {
         let lock = self.lock(C::NAME);
         for event in lock["events"].as_object().unwrap().values() {
             for version in event["versions"].as_object().unwrap().values() {

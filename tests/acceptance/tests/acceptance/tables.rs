@@ -41,8 +41,8 @@ fn name(id: &str) -> String {
 
 /// Makes the tables, and has each original write into its own. Returns which of them can run here.
 async fn write(dynamo: &Embedded) -> (bool, bool) {
-    let catalog = stack::stack().catalog;
-    for table in tables_of(&catalog) {
+    let (sources, catalog) = stack::stack().logs();
+    for table in tables_of(&sources, &catalog) {
         dynamo.create_table(&table.layout.properties(), &name(table.id)).unwrap();
     }
     let client = Wire::default().client(dynamo.endpoint());
@@ -95,7 +95,8 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
     });
 
     let mut template = template_of(SHOP);
-    for table in tables_of(&stack::stack().catalog) {
+    let stack = stack::stack();
+    for table in tables_of(&stack.sources, &stack.catalog) {
         let (id, name) = (table.id, name(table.id));
         template.set(&format!("{id}Name={name}")).unwrap();
         if table.layout.stream.is_some() {

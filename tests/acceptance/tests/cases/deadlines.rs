@@ -13,7 +13,7 @@ use ringfence_core::{
     NewEvent, Plan, Query, QueryItem, SequencedEvent, Tag, handle,
 };
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_local::template::Template;
 use ringfence_services::deadlines::{Deadlines, Sweep, Swept};
 use ringfence_stack::{MemberList, Members, Visitor};
@@ -75,15 +75,14 @@ impl World {
 
     fn projector(&self) -> Projector {
         let (client, clock) = (self.dynamo.client.clone(), self.dynamo.clock.clone());
-        let index = Index::new(client.clone(), "IndexTable");
+        let index = Index::new(client.clone(), "IndexTable", stack::stack().sources);
         let catalogs = stack::stack().catalogs;
         Projector::new(client, index, "ViewTable", catalogs, clock)
     }
 
     /// Indexes and folds all that is new.
     async fn show(&self) -> Usage {
-        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
-        let indexer = Indexer::new(logs, self.dynamo.client.clone(), "IndexTable");
+        let indexer = Indexer::new([self.log().into()], self.dynamo.client.clone(), "IndexTable");
         for (partition, outcome) in indexer.index(self.partitions.clone(), Retry::default()).await {
             outcome.unwrap_or_else(|error| panic!("{partition}: {error}"));
         }

@@ -9,7 +9,7 @@ use ringfence_aws::{Clock, Retry};
 use ringfence_core::kit::{BEGIN_MS, id};
 use ringfence_core::{Append, Appended, Context, Envelope, EventLog, NewEvent, SequencedEvent};
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Index, Indexer, Logs, Partition};
+use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Service;
 use ringfence_lambda::slice::Hosted;
 use ringfence_local::template::Template;
@@ -72,12 +72,11 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let events = order(&dynamo).await;
     let client = || dynamo.client.clone();
     let log = DcbLog::new(client(), EVENTS, stack::stack().catalog, Clock::running(BEGIN_MS));
-    let logs = Logs { dcb: log, aggregates: None, documents: None };
-    let indexer = Indexer::new(logs, client(), "IndexTable");
+    let indexer = Indexer::new([log.into()], client(), "IndexTable");
     for (_, outcome) in indexer.index(events.iter().map(Partition::of), Retry::default()).await {
         outcome.unwrap();
     }
-    let index = Index::new(client(), "IndexTable");
+    let index = Index::new(client(), "IndexTable", stack::stack().sources);
     let table = ReactorTable::new(client(), "ViewTable", Clock::running(BEGIN_MS));
     let logs = [("EVENT_TABLE", EVENTS.to_owned())];
     let all = lanes(&Ordered::of::<Shop>(), &client(), &logs, &index, &table).unwrap();

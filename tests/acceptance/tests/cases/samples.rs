@@ -41,7 +41,7 @@ async fn the_sample_of_index_events_names_partitions() {
     let sample: Value = serde_json::from_str(&sample.unwrap()).unwrap();
     let records = sample["Records"].as_array().unwrap();
     let IndexingReport { partitions, indexed, failed_from, .. } =
-        index(&One, &NoQueue, records, Duration::from_secs(1)).await;
+        index(&stack::stack().sources, &One, &NoQueue, records, Duration::from_secs(1)).await;
     assert!(partitions > 0 && indexed > 0, "{partitions} partitions, {indexed} events");
     assert_eq!(failed_from, None);
 }

@@ -101,9 +101,15 @@ impl Invoke for Functions {
         let (records, time) = (payload["Records"].as_array().unwrap(), self.timeout - REPORT_TIME);
         let failed_from = match function {
             "index-events" => {
-                ringfence_feed::index_events::index(&self.indexer, &NoLetters, records, time)
-                    .await
-                    .failed_from
+                ringfence_feed::index_events::index(
+                    &self.publisher.sources,
+                    &self.indexer,
+                    &NoLetters,
+                    records,
+                    time,
+                )
+                .await
+                .failed_from
             }
             _ => self.publisher.publish(records, time).await.failed_from,
         };
@@ -117,12 +123,17 @@ fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage
     let client =
         wire.client_of(Arc::new(move |operation: &str, body: &[u8]| engine.call(operation, body)));
     let (events, index) = (table(model, "EventTable"), table(model, "IndexTable"));
-    let catalog = stack::stack().catalog;
+    let (sources, catalog) = stack::stack().logs();
     let log = DcbLog::new(client.clone(), &events.name, catalog.clone(), Clock::fixed(LONG_AGO_MS));
     let function = model.functions.iter().find(|f| f.binary == mapping.function).unwrap();
     Functions {
-        indexer: Indexer::new(log, client, &index.name),
-        publisher: Publisher { bus: Topic(outage, Arc::default()), letters: NoLetters, catalog },
+        indexer: Indexer::new([log.into()], client, &index.name),
+        publisher: Publisher {
+            bus: Topic(outage, Arc::default()),
+            letters: NoLetters,
+            sources,
+            catalog,
+        },
         timeout: function.timeout,
         deliveries: Mutex::default(),
     }

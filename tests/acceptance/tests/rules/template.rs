@@ -104,7 +104,7 @@ fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
         let function = &resources(&template, "AWS::Serverless::Function")["ForwardSpans"];
         let variables = function["Environment"]["Variables"].as_object().unwrap();
         let read =
-            ringfence_lambda::variables::<ringfence_services::spans::ForwardSpans>().required;
+            ringfence_lambda::variables::<ringfence_services::spans::ForwardSpans>(&()).required;
         assert_eq!(variables.keys().cloned().collect::<BTreeSet<_>>(), read);
         let subscription = &function["Events"]["Lines"]["Properties"];
         assert_eq!(subscription["LogGroupName"], json!({ "!Ref": "Logs" }));

@@ -66,7 +66,7 @@ struct Bells;
 
 impl Context for Bells {
     const NAME: &'static str = "bells";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [BellSet::SCHEMA, BellStopped::SCHEMA, BellRung::SCHEMA])
@@ -221,16 +221,16 @@ impl World {
 
     fn projector(&self, client: &Client, clock: Clock) -> Projector {
         let catalogs = Catalogs(vec![catalog()]);
-        let index = Index::new(client.clone(), "index");
+        let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
         Projector::new(client.clone(), index, "views", catalogs, clock)
     }
 
     /// Indexes and folds what is new.
     async fn show(&self, client: &Client, clock: &Clock) {
         let indexed: BTreeSet<_> =
-            BELLS.map(|bell| ringfence_feed::Partition::named(partition(bell))).into();
+            BELLS.map(|bell| ringfence_feed::Partition::from(partition(bell))).into();
         let log = DcbLog::new(self.calm.clone(), TABLE, catalog(), clock.clone());
-        let indexer = Indexer::new(log, self.calm.clone(), "index");
+        let indexer = Indexer::new([log.into()], self.calm.clone(), "index");
         for (_, outcome) in indexer.index(indexed, Retry::default()).await {
             outcome.expect("nothing disturbs the indexer");
         }

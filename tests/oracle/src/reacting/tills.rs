@@ -28,7 +28,7 @@ pub(crate) struct Tills;
 
 impl Context for Tills {
     const NAME: &'static str = "tills";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(Self::NAME, [CoinTaken::SCHEMA, TillEmptied::SCHEMA])

@@ -74,13 +74,12 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     let clock = Clock::system();
     let log =
         |table: &str| DocumentLog::new(DynamoStore::new(client.clone(), table), clock.clone());
-    let logs =
-        tables.streams.logs(client.clone(), events.log(client.clone(), &lists.stack.catalog));
+    let logs = tables.streams.logs(&client, events.log(client.clone(), &lists.stack.catalog));
     let moving = Moving {
         epochs: log(source),
         documents: log(documents),
-        indexer: Indexer::new(logs, client.clone(), index),
-        index: ringfence_feed::Index::new(client.clone(), index),
+        indexer: Indexer::new(logs, client.clone(), index).reading(crate::tables::sources()),
+        index: ringfence_feed::Index::new(client.clone(), index, crate::tables::sources()),
         lists,
     };
     let mut report = Report::default();
@@ -228,7 +227,7 @@ impl Moving<'_> {
             let events = self.events(&stream, &span).await?.into_iter();
             let new = events.filter(|recorded| recorded.index >= next);
             let events = new.map(|recorded| (recorded.index, recorded.to_item(&stream))).collect();
-            doorbells.push(Doorbell { partition: Partition::of_document(&stream), events });
+            doorbells.push(Doorbell { partition: Partition::from(stream.partition()), events });
         }
         for (partition, outcome) in self.indexer.index(doorbells, Retry::default()).await {
             let after = format!("broken off at {partition}, after {}", report.imports);

@@ -34,7 +34,7 @@ fn messages_say_what_they_ask_for() {
     let index = Work::Index(BTreeSet::from([partition]));
     check(&json!({ "cause": "c", "partition": id }), Some("c"), &index);
     let letter = json!({ "cause": "c", "log": "aggregates", "partition": "customers#ada" });
-    let partition = Partition::of_aggregate("customers#ada");
+    let partition = Partition::from(BoundaryId::stored("customers#ada"));
     check(&letter, Some("c"), &Work::Index(BTreeSet::from([partition])));
 }
 
@@ -137,8 +137,8 @@ fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
     let stream = StreamName::new("a", "1:2").expect("a name");
     let partitions = [
         BoundaryId::stored("a:1").into(),
-        Partition::of_aggregate("a#1"),
-        Partition::of_document(&stream),
+        Partition::from(BoundaryId::stored("a#1")),
+        Partition::from(stream.partition()),
     ];
     assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
     for payload in ["{}", "[]", "null"] {

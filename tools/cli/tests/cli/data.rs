@@ -5,8 +5,8 @@ use std::path::Path;
 
 use futures::TryStreamExt;
 use ringfence_core::{
-    Append, Appended, CommandRecord, Consistency, Envelope, EventLog, EventRef, Metadata, NewEvent,
-    SequencedEvent, events, kit::id,
+    Append, Appended, BoundaryId, CommandRecord, Consistency, Envelope, EventLog, EventRef,
+    Metadata, NewEvent, SequencedEvent, events, kit::id,
 };
 use ringfence_document_log::{Payload, StreamAppend, StreamAppended, StreamName};
 use ringfence_feed::{Checkpoint, Entry, Index, Partition, Until};
@@ -92,7 +92,8 @@ async fn with_item(world: &World) -> (CommandRecord, Vec<EventRef>) {
 pub(crate) async fn index(world: &World) {
     let stored: Vec<SequencedEvent> = world.log.scan().try_collect().await.unwrap();
     let cart = StreamName::new("carts", "c-1").unwrap();
-    let of_streams = [Partition::of_aggregate("customers#ada#1"), Partition::of_document(&cart)];
+    let of_streams =
+        [Partition::from(BoundaryId::stored("customers#ada#1")), Partition::from(cart.partition())];
     // The events of an append come in any order of their partitions.
     let mut partitions: Vec<_> = stored.iter().map(Partition::of).chain(of_streams).collect();
     partitions.sort();
@@ -102,7 +103,7 @@ pub(crate) async fn index(world: &World) {
 
 /// The events of the index, in the order of their ids, without how many follow of their append.
 pub(crate) async fn indexed(world: &World) -> Vec<SequencedEvent> {
-    let index = Index::new(world.client.clone(), INDEX);
+    let index = Index::new(world.client.clone(), INDEX, ringfence_cli::tables::sources());
     let entries: Vec<Entry> =
         index.read(Checkpoint::START, Until::Present).try_collect().await.unwrap();
     let events = entries.into_iter().map(|entry| SequencedEvent { rest: 0, ..entry.event });

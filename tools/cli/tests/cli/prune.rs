@@ -2,7 +2,7 @@
 
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, NewAggregateEvent, PushPlace};
 use ringfence_aws::Clock;
-use ringfence_core::Envelope;
+use ringfence_core::{BoundaryId, Envelope};
 use ringfence_document_log::{
     Batch, DocumentLog, DynamoStore, Payload, StreamAppend, StreamAppended, StreamName, TipLimits,
 };
@@ -63,7 +63,7 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     let world = World::start().await;
     let snapshot = Some("CartSnapshot");
     let index = async |ids: &[&str]| {
-        world.index_all(ids.iter().map(|id| Partition::of_document(&cart(id)))).await;
+        world.index_all(ids.iter().map(|id| Partition::from(cart(id).partition()))).await;
     };
     // Five old events and a young one, all indexed; three of five old ones indexed; no snapshot that decisions read.
     let tip = append(&world, "a", (5, 40), None, snapshot).await;
@@ -136,9 +136,11 @@ async fn an_import_goes_on_where_events_were_pruned() {
     let path = folder.path().join("events");
     let import = ["import", "--from", "jsonl", path.to_str().unwrap()];
     let index = async || {
-        let streams = ["a", "b"].map(|id| Partition::of_document(&cart(id)));
+        let streams = ["a", "b"].map(|id| Partition::from(cart(id).partition()));
         world
-            .index_all(streams.into_iter().chain([Partition::of_aggregate("customers#ada")]))
+            .index_all(
+                streams.into_iter().chain([Partition::from(BoundaryId::stored("customers#ada"))]),
+            )
             .await;
         export(&world, &path, &[]);
     };

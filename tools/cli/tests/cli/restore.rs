@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::{StreamSpecification, StreamViewType, TimeToLiveSpecification};
+use ringfence_core::BoundaryId;
 use ringfence_document_log::StreamName;
 use ringfence_feed::Partition;
 use ringfence_local::template::Template;
@@ -62,10 +63,9 @@ fn rows(world: &World, table: &str) -> BTreeMap<String, Value> {
 /// Everything in the logs is in the index.
 async fn index_all(world: &World, carts: &[&str], products: &[&str]) {
     let carts =
-        carts.iter().map(|id| Partition::of_document(&StreamName::new("carts", id).unwrap()));
-    let product =
-        |id: &&str| Partition::from(ringfence_core::BoundaryId::stored(format!("productId:{id}")));
-    let ada = Partition::of_aggregate("customers#ada");
+        carts.iter().map(|id| Partition::from(StreamName::new("carts", id).unwrap().partition()));
+    let product = |id: &&str| Partition::from(BoundaryId::stored(format!("productId:{id}")));
+    let ada = Partition::from(BoundaryId::stored("customers#ada"));
     world.index_all(carts.chain(products.iter().map(product)).chain([ada])).await;
 }
 

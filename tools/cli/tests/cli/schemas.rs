@@ -70,8 +70,8 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
         aggregate::NewAggregateEvent { event_type, payload, metadata: None, timestamp_ms: None };
     customers.push_event(&key, PushPlace::End, renamed).await.unwrap();
     cart(&world, "c", 1).await;
-    let of_aggregate = Partition::of_aggregate("customers#ada");
-    let of_document = Partition::of_document(&StreamName::new("carts", "c").unwrap());
+    let of_aggregate = Partition::from(BoundaryId::stored("customers#ada"));
+    let of_document = Partition::from(StreamName::new("carts", "c").unwrap().partition());
     world.index_all([BoundaryId::stored("productId:p").into(), of_aggregate, of_document]).await;
 
     let unread = |first: &str| {

@@ -1,6 +1,7 @@
 //! Events of all three logs in one index and on one bus.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use ringfence_core::BoundaryId;
 use ringfence_document_log::StreamName;
 use ringfence_feed::Partition;
 use serde_json::{Value, json};
@@ -13,11 +14,11 @@ const CART: &str = "a:1";
 const CART_PARTITION: &str = "carts-a%3A1";
 
 fn ada() -> Partition {
-    Partition::of_aggregate("customers#ada")
+    Partition::from(BoundaryId::stored("customers#ada"))
 }
 
 fn of_cart() -> Partition {
-    Partition::of_document(&StreamName::new("carts", CART).unwrap())
+    Partition::from(StreamName::new("carts", CART).unwrap().partition())
 }
 
 /// An event of the DCB log, two of a customer, three of a cart, all in the index.

@@ -14,7 +14,7 @@ use ringfence_core::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{DocumentLog, DynamoStore, TipLimits};
-use ringfence_feed::{Checkpoints, Indexer, Logs, Partition};
+use ringfence_feed::{Checkpoints, Indexer, Partition};
 use ringfence_local::{
     buckets::Buckets,
     bus::Buses,
@@ -181,11 +181,8 @@ impl World {
 
     pub(crate) async fn index_all(&self, partitions: impl IntoIterator<Item = Partition>) {
         let client = || self.client.clone();
-        let logs = Logs {
-            dcb: log(&self.client),
-            aggregates: Some(AggregateTable::new(client(), AGGREGATES, Clock::system())),
-            documents: Some(self.documents()),
-        };
+        let aggregates = AggregateTable::new(client(), AGGREGATES, Clock::system());
+        let logs = [log(&self.client).into(), aggregates.into(), self.documents().into()];
         let indexer = Indexer::new(logs, client(), INDEX);
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();

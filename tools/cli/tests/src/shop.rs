@@ -69,7 +69,7 @@ pub struct ProductCatalog;
 
 impl Context for ProductCatalog {
     const NAME: &'static str = "catalog";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::new(
@@ -277,7 +277,7 @@ pub struct CustomerRenamed {
 
 impl Context for Customers {
     const NAME: &'static str = "customers";
-    type Log = Aggregates;
+    type Log = ringfence_aggregate_log::Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         Catalog::of_streams(Self::NAME, [CustomerRenamed::SCHEMA])

@@ -1,6 +1,8 @@
 //! The locks of a small stack.
 
-use ringfence_core::{Aggregates, List, prelude::*};
+use ringfence_aggregate_log::Aggregates;
+use ringfence_core::{List, prelude::*};
+use ringfence_dcb_log::Dcb;
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
 use serde::{Deserialize, Serialize};

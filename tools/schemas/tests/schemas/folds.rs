@@ -5,6 +5,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use ringfence_core::prelude::*;
+use ringfence_dcb_log::Dcb;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use ringfence_schemas::{Comparison, Lock, LockedFold, Readers, changed_folds, check, present};
 use ringfence_stack::{MemberList, Members, Stack, Visitor, catalog};

@@ -45,7 +45,7 @@ struct Rooms;
 
 impl Context for Rooms {
     const NAME: &'static str = "rooms";
-    type Log = Aggregates;
+    type Log = ringfence_aggregate_log::Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         catalog::<Self>()

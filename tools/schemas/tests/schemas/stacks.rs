@@ -39,7 +39,7 @@ macro_rules! stack {
 
             impl Context for Rooms {
                 const NAME: &'static str = "rooms";
-                type Log = Dcb;
+                type Log = ringfence_dcb_log::Dcb;
 
                 fn catalog() -> Result<Catalog, CatalogError> {
                     catalog::<Self>()

@@ -1,5 +1,5 @@
 fn main() -> std::process::ExitCode {
     ringfence::function::run::<ringfence::feed::index_events::IndexEvents>(
-        projects_stack::stack().catalog,
+        projects_stack::stack().logs(),
     )
 }

@@ -1,5 +1,5 @@
 fn main() -> std::process::ExitCode {
     ringfence::function::run::<ringfence_services::topic::PublishEvents>(
-        projects_stack::stack().catalog,
+        projects_stack::stack().logs(),
     )
 }

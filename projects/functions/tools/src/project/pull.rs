@@ -87,7 +87,11 @@ impl Source {
     pub(crate) async fn origin(&self) -> Result<Option<Origin<'_>>> {
         Ok(match (&self.export, &self.index_table) {
             (Some(export), _) => Some(Origin::Export(export)),
-            (None, Some(table)) => Some(Origin::Index(Index::new(dynamo_client().await?, table))),
+            (None, Some(table)) => Some(Origin::Index(Index::new(
+                dynamo_client().await?,
+                table,
+                ringfence_cli::tables::sources(),
+            ))),
             (None, None) => None,
         })
     }

@@ -15,7 +15,8 @@ use crate::world::{Agent, INDEX, Ran, World, edge};
 
 /// Exports what the index has after a checkpoint, as the function does, and says where it ends.
 async fn exports(world: &World, folder: &Path, behind: Checkpoint) -> Checkpoint {
-    let index = Index::new(Wire::default().client(world.dynamo()), INDEX);
+    let index =
+        Index::new(Wire::default().client(world.dynamo()), INDEX, [ringfence_dcb_log::SOURCE]);
     let mut entries = index.read(behind, Until::Present).fuse();
     let Some(round) = Round::read(&mut entries).await.unwrap() else { return behind };
     for (project, Segment { name, text }) in round.segments {

@@ -19,7 +19,7 @@ use projects_tools::project::{Slices, Undecided, envelope};
 use ringfence_aws::{Clock, Retry, wire::Wire};
 use ringfence_core::{BoundaryId, Context, EventRef, HandleError, Handled, LogError, Outcome};
 use ringfence_dcb_log::DcbLog;
-use ringfence_feed::{Indexer, Logs, Partition};
+use ringfence_feed::{Indexer, Partition};
 use ringfence_local::{embedded::Embedded, template::Template};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -364,8 +364,7 @@ impl Functions {
     }
 
     async fn index(&self, partitions: impl Iterator<Item = Partition>) {
-        let logs = Logs { dcb: self.log(), aggregates: None, documents: None };
-        let indexer = Indexer::new(logs, self.client.clone(), INDEX);
+        let indexer = Indexer::new([self.log().into()], self.client.clone(), INDEX);
         for (_, outcome) in indexer.index(partitions, Retry::default()).await {
             outcome.unwrap();
         }

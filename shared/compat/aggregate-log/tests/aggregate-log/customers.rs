@@ -42,7 +42,7 @@ pub(crate) struct Customers;
 
 impl Context for Customers {
     const NAME: &'static str = "CUSTOMERS";
-    type Log = Aggregates;
+    type Log = ringfence_aggregate_log::Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let types = [

@@ -3,7 +3,7 @@
 use ringfence_aggregate_log::{AggregateLog, NewAggregateEvent, PushPlace, Range};
 use ringfence_core::{
     Append, Appended, Catalog, CatalogError, Decisions, Envelope, EventLog, EventSchema, LogError,
-    handle, prelude::*,
+    handle,
 };
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use crate::stack::{event, events, in_process, key};
 #[path = "../../../../core/tests/core/evolving.rs"]
 mod evolving;
 
-type Log = Aggregates;
+type Log = ringfence_aggregate_log::Aggregates;
 
 fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::of_streams("shelf", schemas)

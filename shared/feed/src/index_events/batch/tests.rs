@@ -11,6 +11,11 @@ use ringfence_core::{BoundaryId, LogKind};
 use super::*;
 use crate::{FeedError, IndexError, StreamError};
 
+fn sources() -> Sources {
+    [ringfence_dcb_log::SOURCE, ringfence_aggregate_log::SOURCE, ringfence_document_log::SOURCE]
+        .into()
+}
+
 /// Fails partitions according to their names.
 struct ByName;
 
@@ -113,7 +118,7 @@ const TIME: Duration = Duration::from_secs(898);
 
 async fn run(records: &[Value], refuses: usize) -> (IndexingReport, Vec<Value>) {
     let letters = Mailbox { refuses: refuses.into(), letters: Mutex::default() };
-    let report = index(&ByName, &letters, records, TIME).await;
+    let report = index(&sources(), &ByName, &letters, records, TIME).await;
     (report, letters.letters.into_inner().unwrap())
 }
 
@@ -141,7 +146,7 @@ async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
 async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
     let records = [1, 2].map(keyless);
     let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
-    let report = index(&ByName, &letters, &records, TIME).await;
+    let report = index(&sources(), &ByName, &letters, &records, TIME).await;
     // The timer counts whole milliseconds, and the time is over in the next one.
     assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
@@ -151,7 +156,7 @@ async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation(
 #[tokio::test(start_paused = true)]
 async fn a_letter_for_which_no_time_is_left_is_not_done() {
     let records = [1, 2].map(keyless);
-    let report = index(&ByName, &Slow(TIME), &records, TIME).await;
+    let report = index(&sources(), &ByName, &Slow(TIME), &records, TIME).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 1));
     assert_eq!(report.cause.as_deref(), Some(OUT_OF_TIME));
 }
@@ -200,7 +205,7 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
     let letters = Mailbox { refuses: 0.into(), letters: Mutex::default() };
     let records = [("a:1", 5), ("a:2", 9), ("a:2", 7)].map(|(id, slot)| event(1, id, slot));
     let indexing = Once(Mutex::default());
-    let report = index(&indexing, &letters, &records, TIME).await;
+    let report = index(&sources(), &indexing, &letters, &records, TIME).await;
     assert_eq!((report.indexed, report.failed_from), (2, None));
     let bell = |id: &str, slots: &[u64]| {
         let item = |slot: &u64| {
@@ -241,7 +246,7 @@ async fn a_record_that_cant_be_read_is_kept_as_a_letter_alone_and_one_of_a_fence
 #[test]
 fn a_record_of_each_table_names_its_partition() {
     let check = |record: Value, expected: Option<(LogKind, &str, &[u64])>| {
-        let found = doorbell(&record).unwrap();
+        let found = doorbell(&sources(), &record).unwrap();
         let found = found.map(|bell| (bell.partition, bell.events.into_keys().collect()));
         let expected = expected.map(|(log, id, slots)| {
             (Partition { log, id: BoundaryId::stored(id) }, slots.to_vec())
@@ -269,5 +274,5 @@ fn a_record_of_each_table_names_its_partition() {
     check(torn, Some((LogKind::Documents, "carts-a", &[])));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);
-    assert!(doorbell(&tip("carts", Some("1"))).is_err());
+    assert!(doorbell(&sources(), &tip("carts", Some("1"))).is_err());
 }

@@ -59,7 +59,7 @@ pub(crate) struct Customers;
 
 impl Context for Customers {
     const NAME: &'static str = "customers";
-    type Log = Aggregates;
+    type Log = ringfence_aggregate_log::Aggregates;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         let types = [

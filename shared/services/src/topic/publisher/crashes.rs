@@ -17,7 +17,7 @@ use ringfence_local::bound;
 use tokio::sync::Notify;
 
 use super::{
-    tests::{catalog, event_id, poison, record, unreachable_now},
+    tests::{catalog, event_id, poison, record, sources, unreachable_now},
     *,
 };
 
@@ -170,7 +170,8 @@ async fn run(number: u64) {
     let poisoned: BTreeSet<usize> = (0..records).filter(|_| random.chance(10)).collect();
     let faults = random.below(FAULTS_MAX);
     let world = World::new(random, faults);
-    let publisher = Publisher { bus: &world, letters: &world, catalog: catalog() };
+    let publisher =
+        Publisher { bus: &world, letters: &world, sources: sources(), catalog: catalog() };
     let batch: Vec<Value> = (0..records)
         .map(|n| if poisoned.contains(&n) { poison(n) } else { record(n, 1) })
         .collect();

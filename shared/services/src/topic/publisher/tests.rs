@@ -109,12 +109,17 @@ struct OrderPlaced {
     text: String,
 }
 
+pub(super) fn sources() -> Sources {
+    [ringfence_dcb_log::SOURCE, ringfence_document_log::SOURCE].into()
+}
+
 pub(super) fn catalog() -> Catalog {
     Catalog::new("ordering", [OrderPlaced::SCHEMA]).unwrap()
 }
 
 fn only(record: &Value) -> TopicEntry {
-    let [entry] = <[_; 1]>::try_from(TopicEntry::of_record(record, &catalog())).unwrap();
+    let [entry] =
+        <[_; 1]>::try_from(TopicEntry::of_record(record, &sources(), &catalog())).unwrap();
     entry.unwrap()
 }
 
@@ -124,7 +129,8 @@ fn publish(world: &Scripted, records: &[Value]) -> PublishReport {
         .start_paused(true)
         .build()
         .unwrap();
-    let publisher = Publisher { bus: world, letters: world, catalog: catalog() };
+    let publisher =
+        Publisher { bus: world, letters: world, sources: sources(), catalog: catalog() };
     runtime.block_on(publisher.publish(records, Duration::from_secs(600)))
 }
 
@@ -161,7 +167,7 @@ fn an_event_that_names_no_context_has_that_of_its_type() {
     image.remove("context");
     assert_eq!(only(&record).source, "ordering");
     record["dynamodb"]["NewImage"]["event"]["S"] = "Forgotten".into();
-    let error = TopicEntry::of_record(&record, &catalog()).remove(0).unwrap_err();
+    let error = TopicEntry::of_record(&record, &sources(), &catalog()).remove(0).unwrap_err();
     assert!(error.to_string().contains("does not declare its type Forgotten"), "{error}");
 }
 

@@ -2,5 +2,5 @@ use ringfence_services::topic::PublishEvents;
 use starter_stack::stack;
 
 fn main() -> std::process::ExitCode {
-    ringfence::function::run::<PublishEvents>(stack().catalog)
+    ringfence::function::run::<PublishEvents>(stack().logs())
 }

@@ -1,6 +1,6 @@
 //! What is in which folder, and what a library may depend on.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use ringfence_local::workspace_root;
 use ringfence_testing::template::check_none;
@@ -19,13 +19,14 @@ fn what_was_released_is_still_there_and_every_reader_reads_it() {
     check_schemas::<Shop>();
 }
 
-/// The packages that a manifest's text depends on, with the lines that name them, `dev-dependencies` included.
-fn dependencies(manifest: &str) -> Vec<(&str, &str)> {
+/// The packages that a manifest's text depends on, with the lines that name them; those of tests too, if they are asked for.
+fn dependencies(manifest: &str, of_tests: bool) -> Vec<(&str, &str)> {
     let mut is_list = false;
     let mut found = Vec::new();
     for line in manifest.lines() {
         if let Some(section) = line.strip_prefix('[') {
-            is_list = section.trim_end_matches(']').ends_with("dependencies");
+            is_list = section.trim_end_matches(']').ends_with("dependencies")
+                && (of_tests || !section.contains("dev-dependencies"));
         } else if is_list && let Some((name, _)) = line.split_once(['.', '=']) {
             found.push((name.trim(), line));
         }
@@ -49,8 +50,7 @@ fn wrong(rooms: &[&str], others: &[&str], with_dev: bool) -> Vec<String> {
     let mut troubles = Vec::new();
     for manifest in rooms.iter().flat_map(|room| packages(room)).map(|it| it.join("Cargo.toml")) {
         let text = fs::read_to_string(&manifest).unwrap();
-        let text = if with_dev { &*text } else { text.split("[dev-dependencies]").next().unwrap() };
-        let named = dependencies(text).into_iter().filter(|(name, _)| others.contains(*name));
+        let named = dependencies(&text, with_dev).into_iter().filter(|(name, _)| others.contains(*name));
         let manifest = manifest.strip_prefix(workspace_root()).unwrap().display();
         troubles.extend(named.map(|(_, line)| format!("{manifest}: remove `{line}`")));
     }
@@ -65,16 +65,18 @@ fn a_library_depends_on_no_application_and_on_no_proof() {
     check_none(&wrong(&LIBRARIES, &applications, true));
 }
 
-/// Tests may use tools.
+/// Tests may use tools. A log implements `Source`, and a stack lists it.
 #[test]
-fn what_runs_on_aws_depends_on_no_tool() {
+fn what_runs_on_aws_depends_on_no_tool_and_on_no_log_in_another_layout() {
     check_none(&wrong(&["shared", "shared/compat"], &["tools"], false));
+    check_none(&wrong(&["shared"], &["shared/compat"], false));
 }
 
 #[test]
 fn dependencies_of_each_kind_are_found() {
     let manifest = "[package]\nname = \"x\"\n[dependencies]\na.workspace = true\n\n[dev-dependencies]\n\
                     b = { workspace = true }\n[features]\nc = []\n[target.'cfg(unix)'.dependencies]\nd = \"1\"\n";
-    let names: Vec<_> = dependencies(manifest).into_iter().map(|(name, _)| name).collect();
-    assert_eq!(names, ["a", "b", "d"]);
+    let names = |of_tests| dependencies(manifest, of_tests).into_iter().map(|(name, _)| name);
+    assert_eq!(names(true).collect::<Vec<_>>(), ["a", "b", "d"]);
+    assert_eq!(names(false).collect::<Vec<_>>(), ["a", "d"]);
 }

@@ -1,6 +1,6 @@
 //! The promises on the aggregate log.
 
-type Tested = ringfence_core::Aggregates;
+type Tested = ringfence_aggregate_log::Aggregates;
 
 #[path = "suite.rs"]
 mod suite;

@@ -1,6 +1,6 @@
 //! The promises on the DCB log.
 
-type Tested = ringfence_core::Dcb;
+type Tested = ringfence_dcb_log::Dcb;
 
 #[path = "suite.rs"]
 mod suite;

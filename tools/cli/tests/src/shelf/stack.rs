@@ -14,7 +14,7 @@ struct Shelf;
 
 impl Context for Shelf {
     const NAME: &'static str = "shelf";
-    type Log = Dcb;
+    type Log = ringfence_dcb_log::Dcb;
 
     fn catalog() -> Result<Catalog, CatalogError> {
         ringfence_stack::catalog::<Self>()

@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use futures::TryStreamExt;
-use ringfence_aws::{Clock, Item, Retry};
+use ringfence_aws::{Item, Retry};
 use ringfence_core::{Consistency, Envelope, LogKind};
-use ringfence_document_log::{
-    Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
-};
+use ringfence_log::news::{Found, StreamError, bounded, dense};
 
-use crate::error::StreamError;
-use crate::news::{Found, bounded, dense};
+use crate::attributes::I;
+use crate::source::unread;
+use crate::{Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent};
 
 /// How often to look at a stream that seems to lack events; each look makes several reads.
 const LOOKS_MAX: u32 = 3;
@@ -21,21 +20,21 @@ const LOOKS_MAX: u32 = 3;
 /// A stream whose first events were pruned before it was ever indexed begins with the first that is
 /// left, in the stream or among `known`. If events after `after` were pruned, they are missing, which is an error.
 pub(crate) async fn news(
-    (log, clock): (&DocumentLog<DynamoStore>, &Clock),
+    log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
     after: Option<u64>,
     known: &BTreeMap<u64, Item>,
     retry: Retry,
 ) -> Result<Found, StreamError> {
     let left_ms = retry.left().map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-    let deadline_ms = left_ms.map(|left| clock.now_ms().saturating_add(left));
+    let deadline_ms = left_ms.map(|left| log.clock.now_ms().saturating_add(left));
     let envelope = Envelope { deadline_ms, ..Envelope::default() };
-    let wanted = after.map_or(LogKind::Documents.first_slot(), |after| after.saturating_add(1));
+    let wanted = LogKind::Documents.slot_after(after);
     let mut attempts = retry.attempts_max(LOOKS_MAX).start();
     loop {
         let torn = match look(log, stream, wanted, &envelope).await {
-            Err(StreamError::Documents(error)) if is_torn(&error) => error,
-            looked => return looked,
+            Err(error) if is_torn(&error) => error,
+            looked => return looked.map_err(unread("stream")),
         };
         if attempts.again().await {
             continue;
@@ -45,9 +44,9 @@ pub(crate) async fn news(
         }
         return match torn {
             DocumentError::Pruned { first, .. } if after.is_none() => {
-                begin(log, stream, first, known, &envelope).await
+                begin(log, stream, first, known, &envelope).await.map_err(unread("stream"))
             }
-            error => Err(StreamError::Documents(error)),
+            error => Err(unread("stream")(error)),
         };
     }
 }
@@ -61,7 +60,7 @@ async fn begin(
     first: u64,
     known: &BTreeMap<u64, Item>,
     envelope: &Envelope,
-) -> Result<Found, StreamError> {
+) -> Result<Found, DocumentError> {
     let mut lost: BTreeMap<_, _> =
         known.range(..first).map(|(n, item)| (*n, item.clone())).collect();
     let begin = lost.keys().next().copied().unwrap_or(first);
@@ -86,7 +85,7 @@ async fn look(
     stream: &StreamName,
     from: u64,
     envelope: &Envelope,
-) -> Result<Found, StreamError> {
+) -> Result<Found, DocumentError> {
     let tip = log.tip(stream, Consistency::Strong, envelope).await?;
     let tip = tip.ok_or_else(|| DocumentError::NoTip { stream: stream.clone() })?;
     if from >= tip.base() {
@@ -94,7 +93,7 @@ async fn look(
     }
     let (range, forward) = (from..tip.version, Direction::Forward);
     let found = log.read(stream, range, forward, Consistency::Strong, envelope);
-    bounded(found.map_ok(|event| event.to_item(stream))).await
+    bounded(found.map_ok(|event| event.to_item(stream)), I).await
 }
 
 fn in_tip(stream: &StreamName, tip: Batch, from: u64) -> impl Iterator<Item = (u64, Item)> {

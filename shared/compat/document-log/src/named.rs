@@ -1,4 +1,4 @@
-//! The document log.
+//! The log by the name that a context has for it.
 
 use std::any::type_name;
 use std::collections::BTreeMap;
@@ -7,15 +7,21 @@ use std::num::NonZeroUsize;
 use futures::TryStreamExt;
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
-use ringfence_document_log::{
-    Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
-    DynamoStore, MemoryStore, Snapshot, Store, TipLimits, decode, handle, kit,
+use ringfence_log::{
+    BoundaryShape, BoxError, InTable, KeptState, Log, ReadBoundary, Rehearsed, Source, Sourced,
+    TipLimits,
 };
 use serde::de::Error as _;
 use serde_json::{Error, Value};
 
-use crate::rehearsal::{ReadBoundary, Rehearsed};
-use crate::{BoundaryShape, BoxError, InTable, KeptState, Log};
+use crate::{
+    Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
+    DynamoStore, MemoryStore, SOURCE, Snapshot, Store, decode, handle, kit,
+};
+
+impl<D: Document> Sourced for Documents<D> {
+    const SOURCE: &'static dyn Source = SOURCE;
+}
 
 /// How a document is read, in words.
 const BY_TIP: &str = "its Tip, and the calves that the state needs";
@@ -48,7 +54,6 @@ where
     S: Slice<State = D, Context: Context<Log = Self>>,
     D: Document,
 {
-    const TABLE: &'static str = "DOCUMENT_TABLE";
     type Memory = MemoryStore;
 
     fn open(table: InTable, kept: usize) -> Result<(impl OnLog<S> + 'static, Meter), BoxError> {

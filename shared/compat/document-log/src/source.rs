@@ -1,0 +1,138 @@
+//! The log as the index and the EventTopic follow it.
+//!
+//! An event of a document is a part of its Tip or of a calf; its entry in the index is an item of its own, with the stream
+//! and the event's index as key. No body is unpacked, so an entry can hold whatever the log can.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::sync::LazyLock;
+
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use ringfence_aws::{Item, Retry, TableLayout};
+use ringfence_core::{BoundaryId, Catalog, Envelope, LogKind, SequencedEvent};
+use ringfence_log::news::{Found, StreamError};
+use ringfence_log::{
+    BoxError, InTable, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Stored,
+};
+
+use crate::attributes::{A, C, I, P};
+use crate::{
+    DocumentError, DocumentLog, DynamoStore, Head, ItemError, Span, StreamName, TimelineEvent,
+    news, table_layout,
+};
+
+/// The log as others follow it.
+pub const SOURCE: &dyn Source = &DocumentSource;
+
+struct DocumentSource;
+
+impl Source for DocumentSource {
+    fn facts(&self) -> &'static SourceFacts {
+        &SourceFacts {
+            kind: LogKind::Documents,
+            name: "the document log",
+            table: "DocumentTable",
+            variable: "DOCUMENT_TABLE",
+            attributes: [P, I, C],
+        }
+    }
+
+    fn layout(&self, _: &Catalog) -> TableLayout {
+        table_layout()
+    }
+
+    fn open(&self, table: InTable, _: Catalog) -> OpenSource {
+        DocumentLog::new(DynamoStore::new(table.client, table.name), table.clock).into()
+    }
+
+    fn events(&self, image: Item) -> Result<Vec<Result<SequencedEvent, BoxError>>, BoxError> {
+        let span = Span::of_image(image)?;
+        let events = span.into_iter().flat_map(|Span { stream, events, .. }| {
+            events.into_iter().map(move |event| event.fed(&stream).map_err(Into::into))
+        });
+        Ok(events.collect())
+    }
+
+    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError> {
+        let (stream, event) = TimelineEvent::of_item(entry)?;
+        Ok(event.fed(&stream)?)
+    }
+
+    fn partition(&self, key: &str) -> Option<BoundaryId> {
+        Some(StreamName::try_from(key.to_owned()).ok()?.partition())
+    }
+
+    /// A calf does not have `a`, the number of events that a write of the Tip has appended. A Tip that can't be read
+    /// still names its stream.
+    fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
+        let appended = image.get(A).and_then(|appended| appended.as_n().ok());
+        if appended.is_none_or(|appended| appended == "0") {
+            return Ok(None);
+        }
+        let stream = image.get(P).and_then(|stream| stream.as_s().ok()).cloned();
+        let stream = StreamName::try_from(stream.unwrap_or_default())?;
+        let span = Span::of_image(image).ok().flatten();
+        let events = span.into_iter().flat_map(|span| span.events);
+        let events = events.map(|event| (event.index, event.to_item(&stream))).collect();
+        Ok(Some((stream.partition(), events)))
+    }
+
+    fn is_internal(&self, partition: &BoundaryId) -> bool {
+        partition.as_str().starts_with('$')
+    }
+}
+
+impl From<DocumentLog<DynamoStore>> for OpenSource {
+    fn from(log: DocumentLog<DynamoStore>) -> Self {
+        Self { source: SOURCE, table: Box::new(log) }
+    }
+}
+
+pub(crate) fn unread(what: &'static str) -> impl Fn(DocumentError) -> StreamError {
+    move |error| {
+        let is_transient = matches!(error, DocumentError::Store(_)) && !is_of_item(&error);
+        StreamError::Unread { what, is_transient, source: error.into() }
+    }
+}
+
+/// Whether the cause is an item that can't be decoded, which does not change with time.
+fn is_of_item(error: &DocumentError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<ItemError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// The surroundings of a read without a deadline.
+static ENVELOPE: LazyLock<Envelope> = LazyLock::new(Envelope::default);
+
+impl SourceTable for DocumentLog<DynamoStore> {
+    fn news<'a>(
+        &'a self,
+        partition: &'a BoundaryId,
+        after: Option<u64>,
+        known: &'a BTreeMap<u64, Item>,
+        retry: Retry,
+    ) -> BoxFuture<'a, Result<Found, StreamError>> {
+        Box::pin(async move {
+            let stream = StreamName::of_partition(partition);
+            let stream = stream.map_err(|error| StreamError::Name(error.into()))?;
+            news::news(self, &stream, after, known, retry).await
+        })
+    }
+
+    fn stored(&self) -> BoxStream<'_, Result<Stored, StreamError>> {
+        let listed = |listed: Result<Head, ItemError>| match listed {
+            Ok(Head { stream, first, version, .. }) => {
+                Stored::Stream { partition: stream.partition(), first, end: version }
+            }
+            Err(item) => Stored::Wrong(item.to_string()),
+        };
+        self.streams(&ENVELOPE).map_ok(listed).map_err(unread("document table")).boxed()
+    }
+}

@@ -1,0 +1,270 @@
+//! A log as others follow it: for the index, the EventTopic, and the template of a stack.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use ringfence_aws::{Item, Retry, TableLayout};
+use ringfence_core::{BoundaryId, Catalog, LogKind, LogName, Metadata, SequencedEvent};
+use serde_json::Value;
+
+use crate::news::{Found, StreamError};
+use crate::{BoxError, InTable};
+
+/// A log by its name, whose events others follow.
+pub trait Sourced: LogName {
+    /// How they are followed.
+    const SOURCE: &'static dyn Source;
+}
+
+/// What is the same for all tables of a log.
+#[derive(Debug)]
+pub struct SourceFacts {
+    /// The log.
+    pub kind: LogKind,
+    /// Its name for people.
+    pub name: &'static str,
+    /// The logical id that its table has in templates.
+    pub table: &'static str,
+    /// The variable of a function that has the name of its table.
+    pub variable: &'static str,
+    /// The attributes of an item with its partition key, its sort key, and the type of its event.
+    pub attributes: [&'static str; 3],
+}
+
+/// A partition, and its new events as entries of the index, by slot.
+pub type NewEvents = (BoundaryId, BTreeMap<u64, Item>);
+
+/// A log as others follow it.
+pub trait Source: Send + Sync {
+    /// What is the same for all of its tables.
+    fn facts(&self) -> &'static SourceFacts;
+
+    /// The table for the events of a catalog.
+    fn layout(&self, catalog: &Catalog) -> TableLayout;
+
+    /// The log in a table, with the events of a catalog.
+    fn open(&self, table: InTable, catalog: Catalog) -> OpenSource;
+
+    /// The events that a NEW_IMAGE of its stream shows. An event that can't be unpacked fails alone.
+    ///
+    /// # Errors
+    /// The image should have events and can't be read.
+    fn events(&self, image: Item) -> Result<Vec<Result<SequencedEvent, BoxError>>, BoxError>;
+
+    /// The event of an entry of the index.
+    ///
+    /// # Errors
+    /// The entry can't be read.
+    fn event(&self, entry: Item) -> Result<SequencedEvent, BoxError>;
+
+    /// The entry of the index for an event.
+    fn entry(&self, item: Item) -> Item {
+        item
+    }
+
+    /// The partition with this key in the table; `None` if the key can't be one.
+    fn partition(&self, key: &str) -> Option<BoundaryId> {
+        Some(BoundaryId::stored(key))
+    }
+
+    /// Where the event of an item is, as the item's key says, whatever else is in it.
+    fn place(&self, item: &Item) -> Option<(BoundaryId, u64)> {
+        let [key, slot, _] = self.facts().attributes;
+        Some((self.partition(item.get(key)?.as_s().ok()?)?, slot_of(item, slot)?))
+    }
+
+    /// The partition that a NEW_IMAGE of its stream is of, and its new events as entries of the index, by slot. `None` if
+    /// the image shows no new event.
+    ///
+    /// # Errors
+    /// The image has the key of no event.
+    fn news(&self, image: Item) -> Result<Option<NewEvents>, BoxError> {
+        let (partition, slot) = self.place(&image).ok_or("its key is not that of an event")?;
+        Ok(Some((partition, [(slot, image)].into())))
+    }
+
+    /// Whether a system keeps its own state in a partition, which is not for the index.
+    fn is_internal(&self, _: &BoundaryId) -> bool {
+        false
+    }
+
+    /// Whether an event never changes its time.
+    fn keeps_times(&self) -> bool {
+        false
+    }
+
+    /// The time of an event that keeps it.
+    fn time(&self, _: &Item) -> Option<u64> {
+        None
+    }
+
+    /// The append that put an event: of two events in one slot, one before a restore and one after it, each has its own.
+    fn append_id<'i>(&self, _: &'i Item) -> Option<&'i String> {
+        None
+    }
+}
+
+impl dyn Source + '_ {
+    /// Names an item for a person, readable or not.
+    pub fn name(&self, item: &Item) -> String {
+        let [key, slot, _] = self.facts().attributes;
+        let key = item.get(key).and_then(|key| key.as_s().ok()).map_or("?", String::as_str);
+        let slot = item.get(slot).and_then(|slot| slot.as_n().ok()).map_or("", String::as_str);
+        format!("item {key} {slot}")
+    }
+}
+
+/// The number in an attribute.
+pub(crate) fn slot_of(item: &Item, attribute: &str) -> Option<u64> {
+    item.get(attribute)?.as_n().ok()?.parse().ok()
+}
+
+impl fmt::Debug for dyn Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.facts().fmt(f)
+    }
+}
+
+/// A log in its table.
+pub struct OpenSource {
+    /// The log.
+    pub source: &'static dyn Source,
+    /// Its table.
+    pub table: Box<dyn SourceTable>,
+}
+
+/// The table of a log, as the index reads it.
+pub trait SourceTable: Send + Sync {
+    /// The events of a partition after slot `after`: all of them, or some and that there may be more. They are read strongly
+    /// and have no gaps. `known` are events that the partition has, whether or not a read shows them already.
+    fn news<'a>(
+        &'a self,
+        partition: &'a BoundaryId,
+        after: Option<u64>,
+        known: &'a BTreeMap<u64, Item>,
+        retry: Retry,
+    ) -> BoxFuture<'a, Result<Found, StreamError>>;
+
+    /// Everything that is committed, in no order. Reads the whole table.
+    fn stored(&self) -> BoxStream<'_, Result<Stored, StreamError>>;
+}
+
+/// What a table has.
+pub enum Stored {
+    /// The item of an event.
+    Event(Item),
+    /// A stream whose events are parts of items: those from `first` to before `end`.
+    Stream {
+        /// Its partition.
+        partition: BoundaryId,
+        /// The first event that is left.
+        first: u64,
+        /// After the last event.
+        end: u64,
+    },
+    /// An item that is of no stream; the text names it and the reason.
+    Wrong(String),
+}
+
+/// An item that should be an event and can't be read as one.
+#[derive(Debug, thiserror::Error)]
+#[error("the item is not a complete event")]
+pub struct EntryError(#[from] pub BoxError);
+
+fn of_no_table() -> EntryError {
+    EntryError("it has the key of no table of events".into())
+}
+
+/// The logs of a stack, each once. The key of an item tells which is its own.
+#[derive(Clone, Debug, Default)]
+pub struct Sources(Vec<&'static dyn Source>);
+
+impl<const N: usize> From<[&'static dyn Source; N]> for Sources {
+    fn from(sources: [&'static dyn Source; N]) -> Self {
+        let mut all = Self::default();
+        sources.into_iter().for_each(|source| all.add(source));
+        all
+    }
+}
+
+impl Sources {
+    /// Adds a log, unless it is there. They stay in the order of [`LogKind`].
+    pub fn add(&mut self, source: &'static dyn Source) {
+        let place = self.0.binary_search_by_key(&source.facts().kind, |it| it.facts().kind);
+        if let Err(place) = place {
+            self.0.insert(place, source);
+        }
+    }
+
+    /// Each log.
+    pub fn iter(&self) -> impl Iterator<Item = &'static dyn Source> {
+        self.0.iter().copied()
+    }
+
+    /// The log of an item or entry, as its key says.
+    #[must_use]
+    pub fn of(&self, item: &Item) -> Option<&'static dyn Source> {
+        self.iter().find(|source| item.contains_key(source.facts().attributes[0]))
+    }
+
+    /// The events that a NEW_IMAGE of one of the tables' streams shows: one for an event that is an item, those of the append
+    /// for a document, and none for anything else.
+    ///
+    /// # Errors
+    /// The image should have events and can't be read. An event of a document that can't be unpacked fails
+    /// alone.
+    pub fn events(
+        &self,
+        image: Item,
+    ) -> Result<Vec<Result<SequencedEvent, EntryError>>, EntryError> {
+        let events = self.of(&image).ok_or_else(of_no_table)?.events(image)?;
+        Ok(events.into_iter().map(|event| event.map_err(EntryError)).collect())
+    }
+
+    /// The log and the partition of a NEW_IMAGE of one of the tables' streams, and its new events as entries of the index,
+    /// by slot. `None` if the image shows no new event.
+    ///
+    /// # Errors
+    /// The image is of none of the tables.
+    pub fn news(&self, image: Item) -> Result<Option<(LogKind, NewEvents)>, EntryError> {
+        let source = self.of(&image).ok_or_else(of_no_table)?;
+        let news = source.news(image)?;
+        Ok(news.map(|news| (source.facts().kind, news)))
+    }
+
+    /// The event of an entry.
+    ///
+    /// # Errors
+    /// The entry can't be read, or is of none of the logs.
+    pub fn event(&self, entry: Item) -> Result<SequencedEvent, EntryError> {
+        Ok(self.of(&entry).ok_or_else(of_no_table)?.event(entry)?)
+    }
+
+    /// What an entry says of its event, whatever can't be decoded: where it is, and its type and context if they are there.
+    /// Nothing is known of an event of another log.
+    pub fn known(&self, item: &Item) -> SequencedEvent {
+        let text = |name: &str| item.get(name).and_then(|text| text.as_s().ok());
+        let source = self.of(item);
+        let [key, slot, event_type] = source.map(|it| it.facts().attributes).unwrap_or_default();
+        let stored = text(key).map_or("", String::as_str);
+        let partition = source.and_then(|source| source.partition(stored));
+        let partition = partition.unwrap_or_else(|| BoundaryId::stored(stored));
+        let context = text("context").filter(|it| !it.is_empty()).cloned().unwrap_or_else(|| {
+            partition.as_str().split(['#', '-']).next().unwrap_or_default().to_owned()
+        });
+        SequencedEvent {
+            slot: slot_of(item, slot).unwrap_or_default(),
+            at: source.and_then(|source| source.time(item)).unwrap_or_default(),
+            rest: 0,
+            event_type: text(event_type).cloned().unwrap_or_default(),
+            context,
+            tags: Vec::new(),
+            version: 1,
+            data: Value::Null,
+            metadata: Metadata::default(),
+            partition,
+        }
+    }
+}
