@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::{Context, Current, CurrentError, Reads, SequencedEvent};
-use ringfence_feed::{RecordError, new_image};
+use ringfence_lambda::{RecordError, new_image};
 use ringfence_log::EntryError;
 use serde_json::Value;
 
@@ -125,4 +125,3 @@ impl<T> Images<T> {
         }
     }
 }
-

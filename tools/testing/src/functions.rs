@@ -56,7 +56,7 @@ pub fn check_functions<M: Members>() {
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_is_in_the_template(&stack, &model);
-    the_template_sets_the_variables_that_functions_read::<M>(&model);
+    the_template_sets_the_variables_that_functions_read::<M>(&stack, &model);
     every_function_has_samples_that_the_types_of_its_events_read(&stack, &model);
     a_lane_by_a_tag_is_one_that_every_event_has(&stack);
 }

@@ -13,7 +13,7 @@ use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_services::spans::ForwardSpans;
 use ringfence_services::topic::{PublishEvents, RingReaders};
-use ringfence_stack::{Function, MemberList, Members, Visitor};
+use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
 use crate::lanes::{IN_ORDER, RING};
@@ -36,7 +36,10 @@ impl Visitor for Read {
     }
 }
 
-pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(model: &Model) {
+pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
+    stack: &Stack,
+    model: &Model,
+) {
     let mut read = Read(BTreeMap::new());
     MemberList::walk::<M>(&mut read);
     let serving = [

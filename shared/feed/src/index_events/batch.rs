@@ -4,14 +4,13 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_aws::{Item, Retry};
-use ringfence_lambda::{Letters, Links, chain, letter, sequence_number};
+use ringfence_lambda::{Letters, Links, chain, letter, new_image, sequence_number};
 use ringfence_log::Sources;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::indexer::{Indexed, Indexer};
 use crate::partition::{Doorbell, Partition};
-use crate::record::new_image;
 
 /// Why a letter was never sent.
 const OUT_OF_TIME: &str = "no time was left to keep the letter";

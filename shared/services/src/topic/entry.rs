@@ -2,7 +2,7 @@
 
 use ringfence_aws::Item;
 use ringfence_core::{Catalog, SequencedEvent, TopicEvent};
-use ringfence_feed::{RecordError, new_image};
+use ringfence_lambda::{RecordError, new_image};
 use ringfence_log::{EntryError, Sources};
 use serde_json::Value;
 

@@ -173,7 +173,7 @@ fn an_event_that_names_no_context_has_that_of_its_type() {
 
 #[test]
 fn an_entry_of_a_replay_says_so_in_source_and_detail() {
-    let image = ringfence_feed::new_image(&record(7, 2)).unwrap().unwrap();
+    let image = ringfence_lambda::new_image(&record(7, 2)).unwrap().unwrap();
     let event = ringfence_dcb_log::event_of_image(image).unwrap().unwrap();
     let entry = TopicEntry::of_replay(event, "orders-again").unwrap();
     assert_eq!((&*entry.source, &*entry.detail_type), ("replay.ordering", "OrderPlaced"));

@@ -50,7 +50,8 @@ fn wrong(rooms: &[&str], others: &[&str], with_dev: bool) -> Vec<String> {
     let mut troubles = Vec::new();
     for manifest in rooms.iter().flat_map(|room| packages(room)).map(|it| it.join("Cargo.toml")) {
         let text = fs::read_to_string(&manifest).unwrap();
-        let named = dependencies(&text, with_dev).into_iter().filter(|(name, _)| others.contains(*name));
+        let named =
+            dependencies(&text, with_dev).into_iter().filter(|(name, _)| others.contains(*name));
         let manifest = manifest.strip_prefix(workspace_root()).unwrap().display();
         troubles.extend(named.map(|(_, line)| format!("{manifest}: remove `{line}`")));
     }
