@@ -55,7 +55,7 @@ fn draft<'a>(log: &'a DcbLog, append: Append<'a>) -> Result<Draft<'a>, LogError>
 }
 
 /// The request that an append would be sent as, and its events in their slots. Nothing is written.
-pub(crate) async fn rehearse(
+pub(crate) async fn dry_run(
     log: &DcbLog,
     append: Append<'_>,
 ) -> Result<(Transaction, Vec<SequencedEvent>), LogError> {

@@ -46,7 +46,7 @@ mod partition;
 mod query;
 mod read;
 mod record;
-mod rehearsal;
+mod dry_run;
 mod report;
 mod restore;
 mod scan;

@@ -10,7 +10,7 @@ use ringfence_core::{
     ReadsOf, SequencedEvent, Slice, State,
 };
 use ringfence_log::{
-    BoundaryShape, BoxError, InTable, KeptState, LogOfEvents, Rehearse, Source, Sourced, by,
+    BoundaryShape, BoxError, InTable, KeptState, LogOfEvents, DryRunOn, Source, Sourced, by,
 };
 use serde_json::Error;
 
@@ -27,16 +27,16 @@ impl Sourced for Dcb {
     const SOURCE: &'static dyn Source = SOURCE;
 }
 
-impl Rehearse for DcbLog {
+impl DryRunOn for DcbLog {
     fn meter(&self) -> &Meter {
         Self::meter(self)
     }
 
-    async fn rehearse<'a>(
+    async fn dry_run<'a>(
         &'a self,
         append: Append<'a>,
     ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::rehearse(self, append).await
+        Self::dry_run(self, append).await
     }
 }
 

@@ -5,7 +5,7 @@ use ringfence_aws::{TableLayout, number_key, text_key};
 
 use crate::item::{I, P};
 
-/// The table of an index. Its stream rings for the readers, which read the pages themselves.
+/// The table of an index. Its stream notifies the readers, which read the pages themselves.
 #[must_use]
 pub fn table_layout() -> TableLayout {
     TableLayout {

@@ -54,6 +54,6 @@ pub use index::{Entry, Index, Until, held_bytes};
 pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};
-pub use partition::{Doorbell, Partition};
+pub use partition::{Notification, Partition};
 pub use ringfence_log::{EntryError, Sources, news::StreamError};
 pub use verify::{CompareStage, IndexDefect, IndexReport, OnProgress, VerifyError};

@@ -35,9 +35,9 @@ impl fmt::Display for Partition {
     }
 }
 
-/// A partition that has something new. [`Doorbell::of_image`] makes that of a stream record.
+/// A partition that has something new. [`Notification::of_image`] makes that of a stream record.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Doorbell {
+pub struct Notification {
     /// The partition.
     pub partition: Partition,
     /// Events that the partition is known to have, by slot, each as an entry of the index has it. Those
@@ -46,14 +46,14 @@ pub struct Doorbell {
     pub events: BTreeMap<u64, Item>,
 }
 
-impl<P: Into<Partition>> From<P> for Doorbell {
+impl<P: Into<Partition>> From<P> for Notification {
     fn from(partition: P) -> Self {
         Self { partition: partition.into(), events: BTreeMap::new() }
     }
 }
 
-impl Doorbell {
-    /// The doorbell that a NEW_IMAGE of one of the tables' streams rings; `None` if the image shows no
+impl Notification {
+    /// The notification that a NEW_IMAGE of one of the tables' streams notifies; `None` if the image shows no
     /// new event. A document's Tip shows those of its last append.
     ///
     /// # Errors

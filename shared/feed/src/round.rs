@@ -19,7 +19,7 @@ use crate::indexer::{End, Indexed, Indexer};
 use crate::item::{Page, Progress, checkpoint, progress_key};
 use crate::news::News;
 use crate::page::{GROUP_PARTITIONS_MAX, Queue, Room};
-use crate::partition::{Doorbell, Partition};
+use crate::partition::{Notification, Partition};
 use crate::settle::settle;
 
 /// How often a page is tried when others move the index at the same time.
@@ -38,15 +38,15 @@ const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 impl Indexer {
     /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition
-    /// succeeds or fails on its own. It needs the memory of the doorbells' events and of a few pages of
+    /// succeeds or fails on its own. It needs the memory of the notifications' events and of a few pages of
     /// queries, however much is new.
     pub async fn index(
         &self,
-        doorbells: impl IntoIterator<Item = impl Into<Doorbell>>,
+        notifications: impl IntoIterator<Item = impl Into<Notification>>,
         retry: Retry,
     ) -> BTreeMap<Partition, Indexed> {
         let mut partitions: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
-        for Doorbell { partition, events } in doorbells.into_iter().map(Into::into) {
+        for Notification { partition, events } in notifications.into_iter().map(Into::into) {
             partitions.entry(partition).or_default().extend(events);
         }
         let mut outcomes = BTreeMap::new();
@@ -86,8 +86,8 @@ impl<'a> Round<'a> {
         Self { indexer, retry, end, queues, open, outcomes, entries_max }
     }
 
-    async fn run(mut self, doorbells: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Indexed> {
-        for (partition, known) in doorbells {
+    async fn run(mut self, notifications: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Indexed> {
+        for (partition, known) in notifications {
             let bytes = partition.id.as_str().len();
             let log = self.indexer.log(partition.log);
             if log.is_ok_and(|log| log.source.is_internal(&partition.id)) {

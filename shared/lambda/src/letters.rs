@@ -1,4 +1,4 @@
-//! Letters about records of streams that can never be handled. A queue keeps them for a person.
+//! Dead letters about records of streams that can never be handled. A queue keeps them for a person.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of a cause, which may quote what it is about.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
-/// A letter about a record: the record and a cause. If the record is too large for a message, the letter
+/// A dead letter about a record: the record and a cause. If the record is too large for a message, the dead letter
 /// has its key instead, because the table has the events. Those of a document's Tip are the last `a` events
 /// before event `n`.
 pub fn letter(record: &Value, cause: &str) -> Value {
@@ -39,26 +39,26 @@ pub fn message(letter: &Value) -> String {
     letter.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Keeps letters about records that can never be handled, for a person.
-pub trait Letters: Send + Sync {
-    /// Keeps one letter: a JSON object with its `cause`.
+/// Keeps dead letters about records that can never be handled, for a person.
+pub trait DeadLetters: Send + Sync {
+    /// Keeps one dead letter: a JSON object with its `cause`.
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>>;
 }
 
-/// An SQS queue of letters.
-pub struct LetterQueue {
+/// An SQS queue of dead letters.
+pub struct DeadLetterQueue {
     client: aws_sdk_sqs::Client,
     url: String,
 }
 
-impl LetterQueue {
+impl DeadLetterQueue {
     /// The queue at this URL.
     pub fn new(client: aws_sdk_sqs::Client, url: String) -> Self {
         Self { client, url }
     }
 }
 
-impl Letters for LetterQueue {
+impl DeadLetters for DeadLetterQueue {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
         let send = self.client.send_message().queue_url(&self.url).message_body(message(&letter));
         async move { send.send().await.map(drop).map_err(Into::into) }.boxed()

@@ -1,5 +1,5 @@
 //! The ground that every function stands on: how it starts, its variables, its problems and answers, its log, and the
-//! letters that it keeps for a person. It knows no slice and no log. A function that is not a slice is a [`Service`].
+//! dead letters that it keeps for a person. It knows no slice and no log. A function that is not a slice is a [`Service`].
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]
@@ -27,7 +27,7 @@ pub use batch::{delivered, has_time, records, sequence_number};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
 #[cfg(feature = "letters")]
-pub use letters::{LetterQueue, Letters, MESSAGE_BYTES_MAX, letter, message};
+pub use letters::{DeadLetterQueue, DeadLetters, MESSAGE_BYTES_MAX, letter, message};
 pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
 pub use principal::{Issuers, principal};

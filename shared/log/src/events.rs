@@ -10,14 +10,14 @@ use ringfence_core::{
 };
 use serde_json::Error;
 
-use crate::rehearsal::{Notes, ReadBoundary, Rehearsal, Rehearse, Rehearsed};
+use crate::dry_run::{Notes, ReadBoundary, DryRunLog, DryRunOn, DryRun};
 use crate::{BoundaryShape, BoxError, InTable, KeptState, Log, Sourced};
 
 /// A log of events by its name, with what it does not have in common with others: how it is opened and verified, and what
 /// a slice depends on and reads.
 pub trait LogOfEvents: Sourced {
     /// The log.
-    type Open: Rehearse + 'static;
+    type Open: DryRunOn + 'static;
 
     /// The log in a table, with the events of a catalog.
     fn open(table: &InTable, catalog: Catalog) -> Self::Open;
@@ -74,14 +74,14 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
         ringfence_core::kit::check_in_memory::<S>();
     }
 
-    async fn rehearse(
+    async fn dry_run(
         table: &InTable,
         command: &S,
         envelope: &Envelope,
-    ) -> Result<Rehearsed, BoxError> {
+    ) -> Result<DryRun, BoxError> {
         let catalog = catalog::<S>()?;
         let log = <L as LogOfEvents>::open(table, catalog.clone());
-        Ok(rehearsed(&log, &catalog, command, envelope).await)
+        Ok(dry_run_of(&log, &catalog, command, envelope).await)
     }
 
     async fn verify(table: &InTable) -> Result<Vec<String>, BoxError> {
@@ -102,27 +102,27 @@ impl<S: Slice, L: LogOfEvents> Log<S> for L {
 }
 
 /// The command on the log as it is.
-async fn rehearsed<S: Slice, L: Rehearse>(
+async fn dry_run_of<S: Slice, L: DryRunOn>(
     log: &L,
     catalog: &Catalog,
     command: &S,
     envelope: &Envelope,
-) -> Rehearsed {
-    let rehearsal = Rehearsal::of(log);
+) -> DryRun {
+    let dry_run = DryRunLog::of(log);
     let before = log.meter().snapshot();
     let none = Decisions::new(0);
-    let handled = handle(&rehearsal, catalog, &none, command, envelope).await;
+    let handled = handle(&dry_run, catalog, &none, command, envelope).await;
     let usage = log.meter().snapshot().since(&before);
-    described(handled, rehearsal.end(), usage, log.reads_strongly())
+    described(handled, dry_run.end(), usage, log.reads_strongly())
 }
 
-/// What a rehearsal has noted, in words.
+/// What a dry run has noted, in words.
 fn described(
     handled: Result<Handled, HandleError>,
     notes: Notes,
     usage: Usage,
     reads_strongly: bool,
-) -> Rehearsed {
+) -> DryRun {
     let strong = notes.strong || reads_strongly;
     let how = |read: &Read| {
         let extent = notes.seen.as_ref().and_then(|seen| seen.of(&read.boundary));
@@ -134,7 +134,7 @@ fn described(
         }
     };
     let reads = notes.plan.iter().flat_map(|plan| &plan.reads).map(how).collect();
-    Rehearsed {
+    DryRun {
         handled,
         reads,
         events: notes.events.into_values().collect(),

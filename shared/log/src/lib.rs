@@ -2,14 +2,14 @@
 //! command line.
 //!
 //! Each log implements [`Log`] and [`Sourced`] in its own crate, by the name that a context has for it. What a function does not call is not
-//! in its binary: of the other logs it has nothing, and of its own log no rehearsal and no check.
+//! in its binary: of the other logs it has nothing, and of its own log no dry run and no check.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod events;
 mod kept;
 mod log;
 pub mod news;
-mod rehearsal;
+mod dry_run;
 mod shape;
 mod source;
 mod table;
@@ -17,7 +17,7 @@ mod table;
 pub use events::{LogOfEvents, by};
 pub use kept::KeptState;
 pub use log::{BoxError, Log};
-pub use rehearsal::{ReadBoundary, ReadEvent, Rehearse, Rehearsed};
+pub use dry_run::{ReadBoundary, ReadEvent, DryRunOn, DryRun};
 pub use shape::BoundaryShape;
 pub use source::{
     EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources, Stored,

@@ -6,7 +6,7 @@ use std::error::Error;
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Current, Envelope, OnLog, Slice};
 
-use crate::{BoundaryShape, InTable, KeptState, Rehearsed, Sourced};
+use crate::{BoundaryShape, InTable, KeptState, DryRun, Sourced};
 
 /// Why a slice can't be on a log, or a table can't be checked.
 pub type BoxError = Box<dyn Error + Send + Sync>;
@@ -48,11 +48,11 @@ pub trait Log<S: Slice>: Sourced {
     ///
     /// # Errors
     /// The slice can't be on the log.
-    fn rehearse(
+    fn dry_run(
         table: &InTable,
         command: &S,
         envelope: &Envelope,
-    ) -> impl Future<Output = Result<Rehearsed, BoxError>> + Send;
+    ) -> impl Future<Output = Result<DryRun, BoxError>> + Send;
 
     /// What is wrong in a table, a line for each fault.
     ///

@@ -1,4 +1,4 @@
-//! A reactor as a Lambda. Whatever invokes it, the bell or its schedule, it looks for what is new.
+//! A reactor as a Lambda. Whatever invokes it, the notification or its schedule, it looks for what is new.
 
 use std::process::ExitCode;
 use std::time::Duration;

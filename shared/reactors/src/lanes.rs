@@ -28,7 +28,7 @@ pub const PAUSES: [Duration; 4] = [
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
-/// With so many lanes that wait for their next try, the far side is down, and new events stay in the index.
+/// With so many lanes that wait for their next try, the receiver is down, and new events stay in the index.
 pub const WAITING_LANES_MAX: usize = 100;
 
 /// A reactor with what it reads and where its items are.

@@ -88,7 +88,7 @@ pub enum Starts {
 /// What becomes of an effect that may have happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InDoubt {
-    /// It is carried out again under the same [`Delivery::key`]. The far side knows the key, so it takes effect once.
+    /// It is carried out again under the same [`Delivery::key`]. The receiver knows the key, so it takes effect once.
     Repeat,
     /// Its lane is parked, and a person finds out: `ringfence parked` carries it out again or skips it. It costs one more
     /// write an effect, because the effect is noted before it begins.
@@ -100,12 +100,12 @@ pub enum InDoubt {
 pub enum Failed {
     /// It did not happen, and may later. It is tried again after a pause.
     ForNow(String),
-    /// It did not happen, and never will: the far side has refused it. Its lane is parked at once.
+    /// It did not happen, and never will: the receiver has refused it. Its lane is parked at once.
     ForGood(String),
     /// It did not happen, and nobody of the stack can help it, such as a mail to an address that a person has mistyped. The
     /// log notes it, and the lane goes on.
     Undeliverable(String),
-    /// It may have happened: the far side has got the request and has not answered. What follows says
+    /// It may have happened: the receiver has got the request and has not answered. What follows says
     /// [`Reactor::IN_DOUBT`].
     Unknown(String),
 }

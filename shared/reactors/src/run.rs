@@ -70,7 +70,7 @@ impl<H: Handler> Lanes<H> {
             let ended = self.round(&run).await?;
             let mut is_free = self.table.release(name, &run.lease).await?;
             while !is_free && run.is_over() {
-                // The next run hears the bell.
+                // The next run hears the notification.
                 is_free = self.table.release(name, &run.lease).await?;
             }
             if is_free {

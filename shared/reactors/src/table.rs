@@ -95,8 +95,8 @@ impl ReactorTable {
     }
 
     /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read;
-    /// returns it as it was before the lease was taken. If another run has the lease, the item notes that the bell has
-    /// rung. That run then looks once more before it ends.
+    /// returns it as it was before the lease was taken. If another run has the lease, the item notes that it was
+    /// notified. That run then looks once more before it ends.
     pub(crate) async fn take(
         &self,
         reactor: &str,
@@ -111,7 +111,7 @@ impl ReactorTable {
             let taken = self.step(
                 reactor,
                 &lease,
-                ", #until = :until, #checkpoint = :at, #updatedAt = if_not_exists(#updatedAt, :since) REMOVE #rung",
+                ", #until = :until, #checkpoint = :at, #updatedAt = if_not_exists(#updatedAt, :since) REMOVE #notified",
                 "attribute_not_exists(#until) OR #until < :now",
                 vec![
                     (":until", number(until_ms)),
@@ -128,15 +128,15 @@ impl ReactorTable {
             }
             let ring = self.change(
                 reader_key(reactor),
-                "SET #rung = :rung",
+                "SET #notified = :notified",
                 "#until >= :now AND #owner = :owner",
                 [
-                    (":rung", AttributeValue::Bool(true)),
+                    (":notified", AttributeValue::Bool(true)),
                     (":now", number(now_ms)),
                     (":owner", text(found.owner.unwrap_or_default())),
                 ],
             );
-            if held(self.send(&ring).await, "ringing")? {
+            if held(self.send(&ring).await, "notifying")? {
                 return Ok(None);
             }
             // It was given back meanwhile.
@@ -211,14 +211,14 @@ impl ReactorTable {
         noted.map_err(|_| overtaken(reactor))
     }
 
-    /// Gives the lease back; false if the bell has rung since it was taken, and then the run keeps it.
+    /// Gives the lease back; false if it was notified since it was taken, and then the run keeps it.
     pub(crate) async fn release(&self, reactor: &str, lease: &Lease) -> Result<bool, ReactorError> {
-        let (give, quiet) = (" REMOVE #until, #trying", "attribute_not_exists(#rung)");
+        let (give, quiet) = (" REMOVE #until, #trying", "attribute_not_exists(#notified)");
         let given = self.step(reactor, lease, give, quiet, vec![], "giving the lease back").await?;
         if given.is_ok() {
             return Ok(true);
         }
-        let heard = self.step(reactor, lease, " REMOVE #rung", "", vec![], "hearing the bell");
+        let heard = self.step(reactor, lease, " REMOVE #notified", "", vec![], "taking the notification");
         heard.await?.map(|()| false).map_err(|_| overtaken(reactor))
     }
 

@@ -12,7 +12,7 @@ use crate::automations::{Ordered, ReactInOrder};
 use crate::deadlines::{Deadlines, FireDeadlines};
 use crate::queue::{QueuedSlices, RunCommands};
 use crate::spans::ForwardSpans;
-use crate::topic::{PublishEvents, RingReaders};
+use crate::topic::{PublishEvents, NotifyReaders};
 use ringfence_core::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_lambda::{Service, run};
@@ -70,7 +70,7 @@ fn serving<M: Members>(name: &str) -> Option<Run> {
         (IndexEvents::NAME, || run::<IndexEvents>(stack::<M>().logs())),
         (ProjectViews::NAME, || run::<ProjectViews>(stack::<M>().folded())),
         (QueryViews::NAME, || run::<QueryViews>(stack::<M>().views())),
-        (RingReaders::NAME, || run::<RingReaders>(())),
+        (NotifyReaders::NAME, || run::<NotifyReaders>(())),
         (ReactInOrder::NAME, || run::<ReactInOrder>(Ordered::of::<M>())),
         (FireDeadlines::NAME, || run::<FireDeadlines>(Deadlines::of::<M>())),
         (RunCommands::NAME, || run::<RunCommands>(QueuedSlices::of::<M>())),

@@ -5,13 +5,13 @@
 //! dead-letter queue with the cause, and counts as done, so that it does not hold up the others. If records
 //! may succeed later, the lowest of their sequence numbers is reported, and Lambda delivers again from there.
 //!
-//! ring-readers: tells the reactors by the same bus that the index has grown.
+//! notify-readers: tells the reactors by the same bus that the index has grown.
 
 mod aws;
 mod entry;
 mod publish_events;
 mod publisher;
-mod ring_readers;
+mod notify_readers;
 
 pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
@@ -19,4 +19,4 @@ pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict, put,
 };
-pub use ring_readers::{BELL_SOURCE, BELL_TYPE, RingReaders};
+pub use notify_readers::{NOTIFICATION_SOURCE, NOTIFICATION_TYPE, NotifyReaders};

@@ -1,8 +1,8 @@
 //! project-views: folds new events into the rows of all views.
 //!
-//! The index's stream is a doorbell: whatever it brings, each view reads the index from its own
+//! The index's stream is a notification: whatever it brings, each view reads the index from its own
 //! checkpoint. A view that fails does not stop the others. But the invocation then fails as a whole, so
-//! that the doorbell rings again.
+//! that the notification notifies again.
 
 mod round;
 

@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::types::{Message, QueueAttributeName as Attribute};
 use futures::{StreamExt, stream};
 
-use crate::letter::{Letter, To, Work};
+use crate::letter::{DeadLetter, To, Work};
 use crate::service::{Answer, S3, Service, encoded, texts};
 
 /// Most messages of one call: the limit of SQS.
@@ -51,13 +51,13 @@ pub struct Kept {
     /// As it was kept.
     pub body: String,
     /// The work that it asks for; an error if it can't be understood.
-    pub letter: Result<Letter>,
+    pub letter: Result<DeadLetter>,
 }
 
 impl Kept {
     /// The event that it sends to the bus again and the function that failed on it, with the number of its tries.
     pub fn repeats(&self) -> Option<((String, Option<String>), u64)> {
-        let Ok(Letter { whose, work: Work::Repeat(entry), history, .. }) = &self.letter else {
+        let Ok(DeadLetter { whose, work: Work::Repeat(entry), history, .. }) = &self.letter else {
             return None;
         };
         Some(((entry.id.clone(), whose.function.clone()), history.tries))
@@ -65,7 +65,7 @@ impl Kept {
 }
 
 /// A dead-letter queue, or a bucket of failed batches.
-pub struct LetterBox(Kind);
+pub struct DeadLetterBox(Kind);
 
 enum Kind {
     Queue {
@@ -93,7 +93,7 @@ enum More {
     None,
 }
 
-impl LetterBox {
+impl DeadLetterBox {
     /// The queue at this URL.
     pub fn queue(config: &SdkConfig, url: &str, receive: Receive) -> Self {
         let client = aws_sdk_sqs::Client::new(config);
@@ -255,7 +255,7 @@ async fn receive_messages(
         let attributes = message.message_attributes.unwrap_or_default().into_iter();
         let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
         let body = message.body.unwrap_or_default();
-        let letter = Letter::of_message(&body, &attributes.collect());
+        let letter = DeadLetter::of_message(&body, &attributes.collect());
         let handle = message.receipt_handle.unwrap_or_default();
         Kept { name: message.message_id.unwrap_or_default(), handle, body, letter }
     };
@@ -273,7 +273,7 @@ async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Opti
     let (body, letter) = match (text, to) {
         (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
         (Ok(body), Some(to)) => {
-            let letter = Letter::of_object(&body, to);
+            let letter = DeadLetter::of_object(&body, to);
             (body, letter)
         }
         (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),

@@ -62,7 +62,7 @@ pub(crate) struct Show {
 #[derive(Args)]
 #[command(after_help = "\
 The reactor does it within a minute: it is the one writer of its lanes. The event that failed is handled again, and then
-all that came meanwhile. If the effect may have happened already, look at the far side first. If the lane waits for another
+all that came meanwhile. If the effect may have happened already, look at the receiver first. If the lane waits for another
 event by then, nothing is done.
 
 Examples:
@@ -104,7 +104,7 @@ pub(crate) struct Skip {
 #[command(after_help = "\
 The reactor reads the events after the checkpoint again. What is done stays done, because the receipts of its lanes say
 so: without --again only effects of events that it had passed over happen. With --again the receipts count for nothing,
-and every effect has a new key, so the far side takes it for another one. An ordered automation knows repeats of the last
+and every effect has a new key, so the receiver takes it for another one. An ordered automation knows repeats of the last
 15 days by their keys. Retry or skip parked lanes first.
 
 Examples:

@@ -1,4 +1,4 @@
-//! Letters: work that failed and was kept, and what it asks for.
+//! Dead letters: work that failed and was kept, and what it asks for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -74,7 +74,7 @@ pub enum Stored {
     },
 }
 
-/// Whose letter it is, where several share a queue.
+/// Whose dead letter it is, where several share a queue.
 #[derive(Debug, Default, PartialEq)]
 pub struct Whose {
     /// The function that failed, or that a rule could not reach.
@@ -83,7 +83,7 @@ pub struct Whose {
     pub rule: Option<String>,
 }
 
-/// What a letter of an automation has behind it. A redrive marks the event with it, so that the next letter knows it.
+/// What a dead letter of an automation has behind it. A redrive marks the event with it, so that the next dead letter knows it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct History {
@@ -95,7 +95,7 @@ pub struct History {
 
 /// Something that failed and was kept.
 #[derive(Debug, PartialEq)]
-pub struct Letter {
+pub struct DeadLetter {
     /// Whose it is.
     pub whose: Whose,
     /// What it has behind it.
@@ -106,8 +106,8 @@ pub struct Letter {
     pub work: Work,
 }
 
-impl Letter {
-    /// A message of a dead-letter queue: a letter of run-commands, publish-events or index-events, an event that a
+impl DeadLetter {
+    /// A message of a dead-letter queue: a dead letter of run-commands, publish-events or index-events, an event that a
     /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
     /// message's attributes which rule, which function and why; Lambda says it in its record.
     pub fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
@@ -127,10 +127,10 @@ impl Letter {
         } else if body["key"].is_object() {
             Work::PublishStored(stored(&mut body)?)
         } else if let Some(partition) = text(&body, "/partition") {
-            // Letters from the time of a single log do not name it.
+            // Dead letters from the time of a single log do not name it.
             let log = match body["log"].take() {
                 Value::Null => LogKind::default(),
-                log => serde_json::from_value(log).context("the letter names an unknown log")?,
+                log => serde_json::from_value(log).context("the dead letter names an unknown log")?,
             };
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {
@@ -153,10 +153,10 @@ impl Letter {
             history = History::of(&body, &whose, None, tries);
             Work::Repeat(entry(&mut body, &whose, &history)?)
         } else if let (Some(cause), Some(_)) = (&cause, body["body"].as_str()) {
-            // A letter of run-commands about a message that is not a command.
+            // A dead letter of run-commands about a message that is not a command.
             bail!("{cause}. The message can't be done again: look at its body, then delete it")
         } else {
-            bail!("the message is neither a letter of this stack nor an event of its bus");
+            bail!("the message is neither a dead letter of this stack nor an event of its bus");
         };
         Ok(Self { whose, history, cause, work })
     }
@@ -246,7 +246,7 @@ fn partition(key: &Value) -> Result<Partition> {
 }
 
 fn queued(command: Value) -> Result<Box<QueuedCommand>> {
-    serde_json::from_value(command).context("the letter's command can't be read")
+    serde_json::from_value(command).context("the dead letter's command can't be read")
 }
 
 /// Where to find the events of a record that was too large for a message.
@@ -259,7 +259,7 @@ fn stored(letter: &mut Value) -> Result<Stored> {
     let number = |name: &str| letter[name]["N"].as_str().and_then(|n| n.parse().ok());
     let (end, appended): (Option<u64>, Option<u64>) = (number("n"), number("a"));
     let span = end.zip(appended).and_then(|(end, a)| Some(end.checked_sub(a)?..end));
-    let events = span.context("the letter does not say which events of the stream")?;
+    let events = span.context("the dead letter does not say which events of the stream")?;
     Ok(Stored::Span { stream, events })
 }
 

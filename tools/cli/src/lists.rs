@@ -19,7 +19,7 @@ use crate::tables::log_name;
 pub struct Lists {
     /// The stack in plain values.
     pub stack: Stack,
-    /// The slices, with the code that rehearses their commands.
+    /// The slices, with the code that makes dry runs of their commands.
     pub slices: Slices,
     /// What is due, with the code that sends its commands.
     pub(crate) deadlines: Deadlines,

@@ -9,7 +9,7 @@ use ringfence_aws::client_of;
 use serde_json::{Value, json};
 
 use crate::Lists;
-use crate::kept::{LetterBox, Receive};
+use crate::kept::{DeadLetterBox, Receive};
 use crate::letter::To;
 use crate::machine::sdk_config;
 use crate::out::{Output, serialize_as, write_line};
@@ -75,8 +75,8 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let Arguments { queue, bucket, to, bus, tables, index_table, dry_run, output, .. } = arguments;
     let config = sdk_config().await?;
     let mut store = match (queue, bucket) {
-        (Some(url), _) => LetterBox::queue(&config, url, Receive::Work),
-        (None, Some(bucket)) => LetterBox::bucket(&config, bucket, *to).await?,
+        (Some(url), _) => DeadLetterBox::queue(&config, url, Receive::Work),
+        (None, Some(bucket)) => DeadLetterBox::bucket(&config, bucket, *to).await?,
         (None, None) => bail!("name a queue, or a bucket and where its records go"),
     };
     let client = client_of(&config);
@@ -101,13 +101,13 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let more = each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
     if queue.is_some() && done + sent == 0 && left.is_empty() {
-        remark!("note: the letters of a redrive that was broken off are hidden for 30 seconds");
+        remark!("note: the dead letters of a redrive that was broken off are hidden for 30 seconds");
     }
     let is_well = left.is_empty() || *dry_run;
     Ok(output.end(&Redriven { done, sent, left, more }, is_well))
 }
 
-/// What became of the letters.
+/// What became of the dead letters.
 struct Redriven {
     done: u64,
     sent: u64,

@@ -1,4 +1,4 @@
-//! Does the work that letters ask for.
+//! Does the work that dead letters ask for.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,15 +15,15 @@ use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::Value;
 
-use crate::kept::{Kept, LetterBox};
-use crate::letter::{History, Letter, Stored, Whose, Work};
+use crate::kept::{Kept, DeadLetterBox};
+use crate::letter::{History, DeadLetter, Stored, Whose, Work};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
 
 /// What becomes of events and commands that were sent again.
-pub const SENT: &str = "What fails again comes back as a new letter, under a new name";
+pub const SENT: &str = "What fails again comes back as a new dead letter, under a new name";
 
-/// A letter that was looked at, or tried again.
+/// A dead letter that was looked at, or tried again.
 pub struct Tried {
     /// The name of its message or object.
     pub name: String,
@@ -37,7 +37,7 @@ pub struct Tried {
     pub fate: Fate,
 }
 
-/// What became of a letter.
+/// What became of a dead letter.
 pub enum Fate {
     /// Its work is done, and it is deleted.
     Done,
@@ -50,10 +50,10 @@ pub enum Fate {
     Stays(String),
 }
 
-/// Says what a letter is, and leaves it where it is.
-pub fn look(letter: Result<Letter>, name: String) -> Tried {
+/// Says what a dead letter is, and leaves it where it is.
+pub fn look(letter: Result<DeadLetter>, name: String) -> Tried {
     match letter {
-        Ok(Letter { whose, history, cause, .. }) => {
+        Ok(DeadLetter { whose, history, cause, .. }) => {
             Tried { name, whose, history, kept: cause, fate: Fate::Left }
         }
         Err(error) => {
@@ -63,11 +63,11 @@ pub fn look(letter: Result<Letter>, name: String) -> Tried {
     }
 }
 
-/// Goes through the letters of a store, and passes each to `told`. Without `does` they are only looked at. The letters
+/// Goes through the dead letters of a store, and passes each to `told`. Without `does` they are only looked at. The dead letters
 /// that stay are visible to the next run at once. Says about how many more wait after those that stay, in their groups,
 /// and `None` if that is not known.
 pub async fn each(
-    store: &mut LetterBox,
+    store: &mut DeadLetterBox,
     does: Option<&Does>,
     mut told: impl FnMut(Tried),
 ) -> Result<Option<u64>> {
@@ -104,7 +104,7 @@ pub async fn each(
 }
 
 impl Fate {
-    /// Why the letter stays.
+    /// Why the dead letter stays.
     #[must_use]
     pub fn cause(&self) -> Option<&str> {
         match self {
@@ -114,7 +114,7 @@ impl Fate {
     }
 }
 
-/// Redrives letters. Fails if a needed table or bus is missing.
+/// Redrives dead letters. Fails if a needed table or bus is missing.
 pub struct Does {
     client: Client,
     catalog: Catalog,
@@ -150,10 +150,10 @@ impl Does {
         Ok(Self { client, catalog, tables, topic, indexer, commands })
     }
 
-    /// Does the work of a letter and deletes the letter.
-    pub async fn redrive(&self, store: &LetterBox, kept: Kept) -> Tried {
+    /// Does the work of a dead letter and deletes the dead letter.
+    pub async fn redrive(&self, store: &DeadLetterBox, kept: Kept) -> Tried {
         let Kept { name, handle, letter, .. } = kept;
-        let Letter { whose, history, cause, work } = match letter {
+        let DeadLetter { whose, history, cause, work } = match letter {
             Ok(letter) => letter,
             unreadable => return look(unreadable, name),
         };

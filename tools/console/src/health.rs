@@ -1,4 +1,4 @@
-//! The page of health: readers of the index, letters, what commands did, and where they met conflicts.
+//! The page of health: readers of the index, dead letters, what commands did, and where they met conflicts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub(crate) async fn page(
         (lanes.markup)
         h2 { "Deadlines" }
         (due.markup)
-        h2 { "Letters and failed batches" }
+        h2 { "Dead letters and failed batches" }
         (kept.markup)
         h2 #commands { "Commands" }
         nav.pages aria-label="How far to look back" {

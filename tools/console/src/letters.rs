@@ -1,4 +1,4 @@
-//! Letters and failed batches: what queues and buckets keep, and its redrive.
+//! Dead letters and failed batches: what queues and buckets keep, and its redrive.
 
 use std::sync::Arc;
 
@@ -15,14 +15,14 @@ use crate::events::cut;
 use crate::frame::{Path, Problem, encoded, given, url};
 use crate::part::{Part, Standing};
 use crate::site::Site;
-use ringfence_cli::kept::{LetterBox, Receive};
+use ringfence_cli::kept::{DeadLetterBox, Receive};
 use ringfence_cli::letter::To;
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Fate, SENT, Tried, each, look};
 
-/// The most letters of a queue or bucket that are shown.
+/// The most dead letters of a queue or bucket that are shown.
 const LETTERS_MAX: usize = 10;
-/// The most characters of a letter in a row.
+/// The most characters of a dead letter in a row.
 const BODY_CHARS_MAX: usize = 240;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ struct Place {
     named: Named,
 }
 
-/// What is kept at a place: the first letters with their bodies, and whether there may be more.
+/// What is kept at a place: the first dead letters with their bodies, and whether there may be more.
 struct Look {
     letters: Vec<(Tried, String)>,
     may_have_more: bool,
@@ -83,11 +83,11 @@ impl Place {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
 
-    async fn open(&self, site: &Site, receive: Receive) -> Result<LetterBox> {
+    async fn open(&self, site: &Site, receive: Receive) -> Result<DeadLetterBox> {
         let Named { name, at } = &self.named;
         match self.kind {
-            Kind::Queue => Ok(LetterBox::queue(&site.config, at, receive)),
-            Kind::Bucket => LetterBox::bucket(&site.config, at, To::of_function(name)).await,
+            Kind::Queue => Ok(DeadLetterBox::queue(&site.config, at, receive)),
+            Kind::Bucket => DeadLetterBox::bucket(&site.config, at, To::of_function(name)).await,
         }
     }
 
@@ -151,7 +151,7 @@ impl Place {
         }
     }
 
-    /// Redrives the letter of this name, or all.
+    /// Redrives the dead letter of this name, or all.
     fn form(&self, letter: Option<&str>) -> Markup {
         html! {
             form method="post" action={ (self.url()) "/redrive" } {
@@ -164,7 +164,7 @@ impl Place {
     }
 }
 
-/// Why a letter was kept, whose it is, what it has behind it, and why it stays.
+/// Why a dead letter was kept, whose it is, what it has behind it, and why it stays.
 fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     html! {
         @if let Some(kept) = kept { (kept) }
@@ -186,21 +186,21 @@ pub(crate) async fn all(site: &Site) -> Part {
         @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
     };
     if looked.iter().any(Result::is_err) {
-        return Part { markup, standing: Standing::Wrong("some letters can't be read".to_owned()) };
+        return Part { markup, standing: Standing::Wrong("some dead letters can't be read".to_owned()) };
     }
     let kept = looked.iter().flatten().map(|look| look.letters.len()).sum();
-    let what = ["letter or failed batch is kept", "letters and failed batches are kept, or more"];
-    Part::of(markup, "no letter is kept", kept, what)
+    let what = ["dead letter or failed batch is kept", "dead letters and failed batches are kept, or more"];
+    Part::of(markup, "no dead letter is kept", kept, what)
 }
 
-/// The whole letter of the parameter `name`.
+/// The whole dead letter of the parameter `name`.
 pub(crate) async fn whole(
     State(site): State<Arc<Site>>,
     Path((kind, store)): Path<(String, String)>,
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<impl IntoResponse, Problem> {
     let place = Place::find(&site, &kind, &store)?;
-    let missing = || Problem::bad("name: write the name of a letter.");
+    let missing = || Problem::bad("name: write the name of a dead letter.");
     let name = given(&parameters, "name").ok_or_else(missing)?;
     let kept = place.open(&site, Receive::Look).await?.find(name).await?;
     let kept = kept.ok_or_else(|| Problem::nothing(gone(name)))?;
@@ -210,11 +210,11 @@ pub(crate) async fn whole(
 
 fn gone(name: &str) -> String {
     format!(
-        "The letter {name} is not there: its work may be done, another redrive may have it, or SQS did not show it now."
+        "The dead letter {name} is not there: its work may be done, another redrive may have it, or SQS did not show it now."
     )
 }
 
-/// Starts the redrive of the letter of the field `name`, or of all, and leads to the page of its progress.
+/// Starts the redrive of the dead letter of the field `name`, or of all, and leads to the page of its progress.
 pub(crate) async fn redrive(
     State(site): State<Arc<Site>>,
     Path((kind, store)): Path<(String, String)>,
@@ -260,7 +260,7 @@ pub(crate) async fn redrive(
     Ok(Redirect::to(&url))
 }
 
-/// What became of letters.
+/// What became of dead letters.
 fn outcome(tried: &[Tried]) -> Markup {
     let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
     let (done, sent) =

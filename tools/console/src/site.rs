@@ -43,10 +43,10 @@ pub(crate) struct Flags {
     view_table: Option<String>,
     #[command(flatten)]
     pub(crate) tables: LogTables,
-    /// The bus, for events of letters.
+    /// The bus, for events of dead letters.
     #[arg(long, env = "EVENT_BUS", value_parser = name)]
     bus: Option<String>,
-    /// The URL of the queue of commands, for commands of letters.
+    /// The URL of the queue of commands, for commands of dead letters.
     #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = name)]
     command_queue: Option<String>,
     /// A dead-letter queue, with a name for people. The flag can be repeated; --stack names all queues of the stack.
@@ -194,7 +194,7 @@ impl Site {
         Some(Checkpoints::new(self.client.clone(), table))
     }
 
-    /// What does the work of letters.
+    /// What does the work of dead letters.
     pub(crate) fn does(&self) -> Result<Does> {
         let StackLogs { client, tables } = &self.logs;
         let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));

@@ -153,7 +153,7 @@ async fn undelivered_event_goes_to_the_rules_queue() {
     assert_eq!(play(9, undelivered).await, (2, 0, 1));
 }
 
-/// The letter that is in `queue` after nine failures.
+/// The dead letter that is in `queue` after nine failures.
 async fn letter(error: fn() -> InvokeError, queue: &str) -> Message {
     let setup = start(9, error);
     setup.bus.put(entry("OrderPlaced")).expect("taken");

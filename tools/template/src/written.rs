@@ -210,7 +210,7 @@ impl<'a> Source<'a> {
             of.map(move |(_, event)| format!("{id}{event}"))
         });
         let views = self.has("rows").then(|| "ProjectViewsStream".to_owned());
-        let ring = (all && self.has("lanes")).then(|| "RingReadersStream".to_owned());
+        let ring = (all && self.has("lanes")).then(|| "NotifyReadersStream".to_owned());
         of_logs.chain(views).chain(ring).collect()
     }
 
@@ -229,7 +229,7 @@ impl<'a> Source<'a> {
         let last = [
             ("slices", "RunCommands"),
             ("dues", "FireDeadlines"),
-            ("lanes", "RingReaders"),
+            ("lanes", "NotifyReaders"),
             ("ordered", "ReactInOrder"),
         ];
         let functions = self.stack.functions().map(|(_, function)| id_of(function.name));
@@ -407,7 +407,7 @@ mod tests {
             assert!(!text.contains(other), "{other}");
         }
         // No slice, no view, no deadline, no automation.
-        for id in ["RunCommands", "QueryViews", "FireDeadlines", "RingReaders", "AutomationsDead"] {
+        for id in ["RunCommands", "QueryViews", "FireDeadlines", "NotifyReaders", "AutomationsDead"] {
             assert!(!text.contains(&format!("  {id}")), "{id}");
         }
     }

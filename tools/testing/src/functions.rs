@@ -18,7 +18,7 @@ use ringfence_template::{StackTable, compare, tables_of};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::lanes::{IN_ORDER, RING};
+use crate::lanes::{IN_ORDER, NOTIFY};
 use crate::template::{check_none, differences, model, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 use crate::written::check_written;
@@ -33,7 +33,7 @@ const SERVING: [(&str, &str, &[&str]); 9] = [
     ("FireDeadlines", "fire-deadlines", &[]),
     ("RunCommands", "run-commands", &["http.json", "answer.json", "sqs.json"]),
     ("ForwardSpans", "forward-spans", &["logs.json"]),
-    (RING, "ring-readers", &["stream.json"]),
+    (NOTIFY, "notify-readers", &["stream.json"]),
     (IN_ORDER, "react-in-order", &["eventbridge.json"]),
 ];
 

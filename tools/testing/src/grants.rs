@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ringfence_services::topic::BELL_SOURCE;
+use ringfence_services::topic::NOTIFICATION_SOURCE;
 use ringfence_stack::Stack;
 use serde_json::{Value, json};
 
-use crate::lanes::RING;
+use crate::lanes::NOTIFY;
 use crate::template::{AUTOMATIONS_QUEUE, arn, mappings};
 
 /// A statement of a role.
@@ -31,8 +31,8 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
             let names = names.map(|name| format!("dynamodb:{name}"));
             let streams = if streams.len() == 1 { stream.clone() } else { json!(streams) };
             due.push(allow("ReadStream", json!(names), streams));
-            // A bell that is lost is not kept.
-            if id != RING {
+            // A lost notification is not kept.
+            if id != NOTIFY {
                 let objects = json!({ "!Sub": format!("${{{id}FailedBatches.Arn}}/*") });
                 let bucket = arn(&format!("{id}FailedBatches"));
                 due.push(allow("KeepFailedBatches", json!("s3:PutObject"), objects));
@@ -48,7 +48,7 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
             let mut publish = allow("Publish", json!("events:PutEvents"), bus);
             let contexts = stack.contexts.iter().map(|context| context.name);
             let sources: BTreeSet<_> =
-                if id == RING { [BELL_SOURCE].into() } else { contexts.collect() };
+                if id == NOTIFY { [NOTIFICATION_SOURCE].into() } else { contexts.collect() };
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
         }

@@ -18,8 +18,8 @@ use crate::written::write_if_asked;
 
 /// The logical id of the function that feeds ordered automations.
 pub(crate) const IN_ORDER: &str = "ReactInOrder";
-/// The logical id of the function that rings for all readers of lanes.
-pub(crate) const RING: &str = "RingReaders";
+/// The logical id of the function that notifies all readers of lanes.
+pub(crate) const NOTIFY: &str = "NotifyReaders";
 
 /// Whether a slice of the stack reacts in order.
 pub(crate) fn has_ordered(stack: &Stack) -> bool {

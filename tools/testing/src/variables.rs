@@ -12,11 +12,11 @@ use ringfence_services::automations::{Ordered, ReactInOrder};
 use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_services::spans::ForwardSpans;
-use ringfence_services::topic::{PublishEvents, RingReaders};
+use ringfence_services::topic::{PublishEvents, NotifyReaders};
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
-use crate::lanes::{IN_ORDER, RING};
+use crate::lanes::{IN_ORDER, NOTIFY};
 use crate::template::{binary, check_none};
 
 /// What each function reads, by its name.
@@ -47,7 +47,7 @@ pub(crate) fn the_template_sets_the_variables_that_functions_read<M: Members>(
         ("IndexEvents", variables::<IndexEvents>(&stack.clone().logs())),
         ("ProjectViews", variables::<ProjectViews>(&stack.clone().folded())),
         ("QueryViews", variables::<QueryViews>(&stack.views())),
-        (RING, variables::<RingReaders>(&())),
+        (NOTIFY, variables::<NotifyReaders>(&())),
         (IN_ORDER, variables::<ReactInOrder>(&Ordered::of::<M>())),
         ("FireDeadlines", variables::<FireDeadlines>(&Deadlines::of::<M>())),
         ("RunCommands", variables::<RunCommands>(&QueuedSlices::of::<M>())),

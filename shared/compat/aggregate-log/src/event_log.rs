@@ -195,7 +195,7 @@ impl AggregateLog {
     ///
     /// # Errors
     /// The append is refused before it is sent, or a read fails.
-    pub async fn rehearse(
+    pub async fn dry_run(
         &self,
         append: Append<'_>,
     ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {

@@ -7,7 +7,7 @@ use ringfence_core::{
     Access, Append, Catalog, Context, Current, LogError, LogKind, LogName, Reads, ReadsOf,
     SequencedEvent, Slice,
 };
-use ringfence_log::{BoundaryShape, BoxError, InTable, LogOfEvents, Rehearse, Source, Sourced, by};
+use ringfence_log::{BoundaryShape, BoxError, InTable, LogOfEvents, DryRunOn, Source, Sourced, by};
 use serde::de::Error as _;
 use serde_json::Error;
 
@@ -24,16 +24,16 @@ impl Sourced for Aggregates {
     const SOURCE: &'static dyn Source = SOURCE;
 }
 
-impl Rehearse for AggregateLog {
+impl DryRunOn for AggregateLog {
     fn meter(&self) -> &Meter {
         self.table().meter()
     }
 
-    async fn rehearse<'a>(
+    async fn dry_run<'a>(
         &'a self,
         append: Append<'a>,
     ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        Self::rehearse(self, append).await
+        Self::dry_run(self, append).await
     }
 }
 

@@ -8,14 +8,14 @@ use futures::TryStreamExt;
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
 use ringfence_log::{
-    BoundaryShape, BoxError, InTable, KeptState, Log, ReadBoundary, Rehearsed, Source, Sourced,
+    BoundaryShape, BoxError, InTable, KeptState, Log, ReadBoundary, DryRun, Source, Sourced,
     TipLimits,
 };
 use serde::de::Error as _;
 use serde_json::{Error, Value};
 
 use crate::{
-    Cache, Category, CategoryError, Document, DocumentLog, DocumentRehearsal, Documents,
+    Cache, Category, CategoryError, Document, DocumentLog, DocumentDryRun, Documents,
     DynamoStore, MemoryStore, SOURCE, Snapshot, Store, decode, handle, kit,
 };
 
@@ -78,22 +78,22 @@ where
         kit::check_in_memory::<S, D>();
     }
 
-    async fn rehearse(
+    async fn dry_run(
         table: &InTable,
         command: &S,
         envelope: &Envelope,
-    ) -> Result<Rehearsed, BoxError> {
+    ) -> Result<DryRun, BoxError> {
         let store = store(table);
         let meter = store.meter().clone();
-        let (store, clock) = (DocumentRehearsal::of(store), table.clock.clone());
+        let (store, clock) = (DocumentDryRun::of(store), table.clock.clone());
         let category = category::<S, D, _>(store, clock, table.tips, 0)?;
         let handled = handle(&category, command, envelope).await.map_err(Into::into);
-        let end = category.log().store().rehearsed();
+        let end = category.log().store().dry_run();
         let stream = category.id(&command.tags());
         let stream = category.stream(&stream).map(|stream| stream.partition());
         let boundary = stream.map_or_else(|_| String::new(), |stream| stream.to_string());
         let now = |version: &u64| format!("{boundary} was at version {version} by then");
-        Ok(Rehearsed {
+        Ok(DryRun {
             handled,
             events: Vec::new(),
             intent: end.intent,

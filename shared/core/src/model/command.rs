@@ -135,7 +135,7 @@ impl CommandRecord {
         Ok(id)
     }
 
-    /// Whether the key is that of a reaction or a due. A lane that is retried or a letter that is redriven repeats it
+    /// Whether the key is that of a reaction or a due. A lane that is retried or a dead letter that is redriven repeats it
     /// after any time, so such a key is never forgotten.
     #[must_use]
     pub fn is_of_event(&self) -> bool {

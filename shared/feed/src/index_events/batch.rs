@@ -4,16 +4,16 @@ use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_aws::{Item, Retry};
-use ringfence_lambda::{Letters, Links, chain, letter, new_image, sequence_number};
+use ringfence_lambda::{DeadLetters, Links, chain, letter, new_image, sequence_number};
 use ringfence_log::Sources;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::indexer::{Indexed, Indexer};
-use crate::partition::{Doorbell, Partition};
+use crate::partition::{Notification, Partition};
 
-/// Why a letter was never sent.
-const OUT_OF_TIME: &str = "no time was left to keep the letter";
+/// Why a dead letter was never sent.
+const OUT_OF_TIME: &str = "no time was left to keep the dead letter";
 
 /// The most events that are unpacked to find their commands.
 const UNPACKED_MAX: usize = 20;
@@ -23,7 +23,7 @@ pub trait Indexing: Send + Sync {
     /// Indexes partitions within `time`. Returns what became of each.
     fn index(
         &self,
-        doorbells: Vec<Doorbell>,
+        notifications: Vec<Notification>,
         time: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>>;
 }
@@ -31,10 +31,10 @@ pub trait Indexing: Send + Sync {
 impl Indexing for Indexer {
     fn index(
         &self,
-        doorbells: Vec<Doorbell>,
+        notifications: Vec<Notification>,
         time: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
-        Box::pin(Indexer::index(self, doorbells, Retry::default().within(time)))
+        Box::pin(Indexer::index(self, notifications, Retry::default().within(time)))
     }
 }
 
@@ -45,7 +45,7 @@ pub struct IndexingReport {
     pub partitions: usize,
     /// Events that are new in the index.
     pub indexed: u64,
-    /// Letters that are in the dead-letter queue.
+    /// Dead letters that are in the dead-letter queue.
     pub dead_letters: usize,
     /// Lambda delivers the batch again from this sequence number on.
     pub failed_from: Option<String>,
@@ -61,7 +61,7 @@ pub struct IndexingReport {
 pub async fn index(
     sources: &Sources,
     indexing: &impl Indexing,
-    letters: &impl Letters,
+    letters: &impl DeadLetters,
     records: &[Value],
     time: Duration,
 ) -> IndexingReport {
@@ -84,7 +84,7 @@ struct Batch<'r> {
     records: &'r [Value],
     /// Partitions to index.
     due: BTreeMap<Partition, Due>,
-    /// Letters to keep, each with the record that it is about and why it is not kept yet.
+    /// Dead letters to keep, each with the record that it is about and why it is not kept yet.
     letters: Vec<(usize, Value, String)>,
     report: IndexingReport,
 }
@@ -104,9 +104,9 @@ impl<'r> Batch<'r> {
         let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
         let mut batch = Self { records, due, letters, report: IndexingReport::default() };
         for (record, json) in records.iter().enumerate() {
-            match doorbell(sources, json) {
+            match notification(sources, json) {
                 Ok(None) => {}
-                Ok(Some(Doorbell { partition, events })) => {
+                Ok(Some(Notification { partition, events })) => {
                     let due = Due { record, events: BTreeMap::new(), cause: String::new() };
                     batch.due.entry(partition).or_insert(due).events.extend(events);
                 }
@@ -119,11 +119,11 @@ impl<'r> Batch<'r> {
     }
 
     async fn index(&mut self, indexing: &impl Indexing, time: Duration) {
-        let doorbell = |(partition, due): (&Partition, &Due)| Doorbell {
+        let notification = |(partition, due): (&Partition, &Due)| Notification {
             partition: partition.clone(),
             events: due.events.clone(),
         };
-        let outcomes = indexing.index(self.due.iter().map(doorbell).collect(), time).await;
+        let outcomes = indexing.index(self.due.iter().map(notification).collect(), time).await;
         for (partition, outcome) in outcomes {
             let Some(mut due) = self.due.remove(&partition) else { continue };
             match outcome {
@@ -147,8 +147,8 @@ impl<'r> Batch<'r> {
         self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
     }
 
-    /// Keeps one letter after another. One that is not reached in time is not sent, and its reason stays.
-    async fn keep(&mut self, letters: &impl Letters, retry: Retry) {
+    /// Keeps one dead letter after another. One that is not reached in time is not sent, and its reason stays.
+    async fn keep(&mut self, letters: &impl DeadLetters, retry: Retry) {
         for (record, letter, reason) in std::mem::take(&mut self.letters) {
             let time = retry.left().unwrap_or(Duration::MAX);
             if time.is_zero() {
@@ -191,10 +191,10 @@ fn links<'i>(sources: &Sources, items: impl Iterator<Item = &'i Item>) -> Links 
 }
 
 /// The partition that has something new, with what is new; `None` for a record of anything but new events.
-fn doorbell(sources: &Sources, record: &Value) -> Result<Option<Doorbell>, String> {
+fn notification(sources: &Sources, record: &Value) -> Result<Option<Notification>, String> {
     let image = new_image(record).map_err(|error| chain(&error))?;
     let Some(image) = image else { return Ok(None) };
-    Doorbell::of_image(sources, image).map_err(|error| chain(&error))
+    Notification::of_image(sources, image).map_err(|error| chain(&error))
 }
 
 #[cfg(test)]

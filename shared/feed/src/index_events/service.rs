@@ -6,7 +6,7 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::Catalog;
-use ringfence_lambda::{Call, LetterQueue, Service, Variables, delivered, records};
+use ringfence_lambda::{Call, DeadLetterQueue, Service, Variables, delivered, records};
 use ringfence_log::{InTable, Sources};
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct IndexEvents {
     sources: Sources,
     indexer: Indexer,
-    letters: LetterQueue,
+    letters: DeadLetterQueue,
     clock: Clock,
 }
 
@@ -54,7 +54,7 @@ impl Service for IndexEvents {
         let Config { logs, index, queue, epoch_entries } = config;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
-        let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
+        let letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;

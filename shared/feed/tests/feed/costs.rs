@@ -5,7 +5,7 @@
 use futures::StreamExt;
 use ringfence_aws::{Retry, item_bytes};
 use ringfence_core::NewEvent;
-use ringfence_feed::{Checkpoint, Doorbell, Index, Until};
+use ringfence_feed::{Checkpoint, Notification, Index, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, partition, record, run, sources};
 
@@ -45,7 +45,7 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
         let other = world.append(vec![event(97)]).await.remove(0);
         indexer.index([other.partition], Retry::default()).await;
     }
-    let mut bells: Vec<Doorbell> = Vec::new();
+    let mut bells: Vec<Notification> = Vec::new();
     for thing in things {
         let event = world.append(vec![event(thing)]).await.remove(0);
         bells.push(match with {

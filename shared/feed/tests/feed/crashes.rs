@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use ringfence_aws::{Random, Retry};
-use ringfence_feed::{Doorbell, Partition};
+use ringfence_feed::{Notification, Partition};
 use ringfence_local::bound;
 use tokio::time::sleep;
 
@@ -26,17 +26,17 @@ async fn survive(seed: u64) {
     world.epoch_entries = 3 + random.below(9);
     let things = 1 + random.below(4);
     let mut known = Vec::new();
-    let mut doorbells: BTreeSet<Partition> = BTreeSet::new();
+    let mut notifications: BTreeSet<Partition> = BTreeSet::new();
     for crash in 0..CRASHES_OF_WORLD {
         for _ in 0..random.below(3) {
             let events = (0..=random.below(3)).map(|_| any(&mut random, things)).collect();
-            doorbells.extend(world.append(events).await.iter().map(Partition::of));
+            notifications.extend(world.append(events).await.iter().map(Partition::of));
         }
         if random.chance(20) {
-            doorbells.extend(streams::any(&world, &mut random, things).await);
+            notifications.extend(streams::any(&world, &mut random, things).await);
         }
-        // Each doorbell rings at least once, together with any others.
-        let due = doorbells.iter().filter(|_| random.chance(80)).cloned().collect();
+        // Each notification rings at least once, together with any others.
+        let due = notifications.iter().filter(|_| random.chance(80)).cloned().collect();
         let due = delivered(&world, &mut random, due).await;
         let at = 1 + random.below(REQUESTS);
         let percent = [0, 10, 30][usize::try_from(random.below(3)).unwrap_or(0)];
@@ -47,7 +47,7 @@ async fn survive(seed: u64) {
             // Requests that are still on their way arrive.
             sleep(Duration::from_secs(10)).await;
             world.index_all(INDEX).await;
-            doorbells.clear();
+            notifications.clear();
             let entries = world.check(INDEX).await;
             // Earlier entries have not changed.
             assert_eq!(entries[..known.len()], known[..]);
@@ -60,8 +60,8 @@ async fn survive(seed: u64) {
     assert_eq!(entries[..known.len()], known[..]);
 }
 
-/// Doorbells of the partitions: some with nothing else, some with whichever events are delivered together.
-async fn delivered(world: &World, random: &mut Random, due: Vec<Partition>) -> Vec<Doorbell> {
+/// Notifications of the partitions: some with nothing else, some with whichever events are delivered together.
+async fn delivered(world: &World, random: &mut Random, due: Vec<Partition>) -> Vec<Notification> {
     let mut bells = Vec::new();
     for partition in due {
         let percent = [0, 50, 100][usize::try_from(random.below(3)).unwrap_or(0)];

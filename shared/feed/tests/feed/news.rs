@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_aws::Retry;
 use ringfence_aws::wire::{Edit, Fault, Wire};
 use ringfence_core::SequencedEvent;
-use ringfence_feed::{Doorbell, IndexError, Indexer, Partition, StreamError};
+use ringfence_feed::{Notification, IndexError, Indexer, Partition, StreamError};
 
 use crate::world::{
     EVENTS, INDEX, World, by_partition, changed, event_key, linked, partition, record, run,
@@ -29,7 +29,7 @@ fn of(n: u64) -> Partition {
 }
 
 /// What records show of some events of a partition.
-async fn records(world: &World, events: &[&SequencedEvent]) -> Vec<Doorbell> {
+async fn records(world: &World, events: &[&SequencedEvent]) -> Vec<Notification> {
     let mut records = Vec::new();
     for event in events {
         records.push(record(world, event).await);
@@ -173,7 +173,7 @@ fn an_event_that_stays_missing_is_named_and_nothing_after_it_is_indexed() {
         let item = world.client.delete_item().table_name(EVENTS);
         let item = item.set_key(Some(event_key(&events[1])));
         item.send().await.expect("someone deletes an event");
-        for bells in [vec![Doorbell::from(of(1))], records(&world, &[&events[2]]).await] {
+        for bells in [vec![Notification::from(of(1))], records(&world, &[&events[2]]).await] {
             let indexer = world.indexer(world.client.clone(), INDEX);
             let outcomes = indexer.index(bells, Retry::default()).await;
             let error = outcomes[&of(1)].as_ref().expect_err("slot 2 is missing");

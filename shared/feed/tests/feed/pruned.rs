@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence_aws::{Random, Retry};
 use ringfence_core::Envelope;
-use ringfence_feed::{Doorbell, Indexed, Indexer, Partition};
+use ringfence_feed::{Notification, Indexed, Indexer, Partition};
 use ringfence_local::bound;
 use tokio::time::sleep;
 
@@ -61,14 +61,14 @@ async fn survive(seed: u64) {
         let percent = [0, 40][usize::from(random.chance(70))];
         (indexer, records.iter().filter(|_| random.chance(percent)).cloned().collect())
     });
-    let runs: Vec<(_, Vec<Doorbell>)> = runs.collect();
+    let runs: Vec<(_, Vec<Notification>)> = runs.collect();
     let (name, envelope, upto) = (stream(1), Envelope::default(), random.below(9));
     let pruned_after = Duration::from_millis(random.below(2) * random.below(20));
     let prune = async {
         sleep(pruned_after).await;
         world.documents.prune(&name, upto, &envelope).await.expect("pruned");
     };
-    let run = async |(indexer, shown): (Indexer, Vec<Doorbell>)| {
+    let run = async |(indexer, shown): (Indexer, Vec<Notification>)| {
         let slots = shown.iter().flat_map(|bell| bell.events.keys().copied()).collect();
         let bells = if shown.is_empty() { vec![partition.clone().into()] } else { shown };
         let outcome = indexer.index(bells, Retry::default()).await.remove(&partition);

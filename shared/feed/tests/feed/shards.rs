@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence_aws::wire::{Director, Fault};
 use ringfence_aws::{Random, Retry};
-use ringfence_feed::Doorbell;
+use ringfence_feed::Notification;
 use ringfence_local::bound;
 use serde_json::Value;
 
@@ -40,12 +40,12 @@ struct Cost {
 }
 
 /// Indexes the backlog into a table of its own by as many indexers, each of a part of it.
-async fn cost(world: &World, backlog: &[Doorbell], shards: usize) -> Cost {
+async fn cost(world: &World, backlog: &[Notification], shards: usize) -> Cost {
     let table = &format!("index-{shards}");
     world.add_index(table);
     let lines: Vec<_> =
         (0..shards).map(|n| Arc::new(Line(Mutex::new(Random::new(&[n as u64]))))).collect();
-    let shard = async |line: Arc<Line>, records: &[Doorbell]| {
+    let shard = async |line: Arc<Line>, records: &[Notification]| {
         let indexer = world.indexer(world.directed(line), table);
         for batch in records.chunks(BATCH) {
             while indexer.index(batch.to_vec(), Retry::default()).await.values().any(Result::is_err)
@@ -73,7 +73,7 @@ fn several_indexers_at_one_end_cost_little_more_than_one() {
         images.sort_by_key(|image| image["at"].as_n().expect("a time").clone());
         let bells = images
             .into_iter()
-            .map(|image| Doorbell::of_image(&sources(), image).expect("an image"));
+            .map(|image| Notification::of_image(&sources(), image).expect("an image"));
         let backlog: Vec<_> = bells.map(|bell| bell.expect("an event")).collect();
         // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
         // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.

@@ -16,7 +16,7 @@ use ringfence_core::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_feed::{
-    Checkpoint, Doorbell, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Partition, Sources, Until,
+    Checkpoint, Notification, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Partition, Sources, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;
@@ -116,10 +116,10 @@ pub(crate) fn run<T>(seed: u64, test: impl Future<Output = T>) -> T {
 }
 
 /// What a stream record shows of an event of the DCB log.
-pub(crate) async fn record(world: &World, event: &SequencedEvent) -> Doorbell {
+pub(crate) async fn record(world: &World, event: &SequencedEvent) -> Notification {
     let image = world.client.get_item().table_name(EVENTS).set_key(Some(event_key(event)));
     let image = image.send().await.expect("an answer").item.expect("an event");
-    Doorbell::of_image(&sources(), image).expect("an image of the table").expect("an event")
+    Notification::of_image(&sources(), image).expect("an image of the table").expect("an event")
 }
 
 /// The key of an event's item in the table of the DCB log.
@@ -236,7 +236,7 @@ impl World {
 
     /// What stream records show of a partition as it is now: each of its events, or the last append of a
     /// document.
-    pub(crate) async fn records(&self, partition: &Partition) -> Vec<Doorbell> {
+    pub(crate) async fn records(&self, partition: &Partition) -> Vec<Notification> {
         let (table, key, id) = match partition.log {
             LogKind::Dcb => (EVENTS, "id", partition.to_string()),
             LogKind::Aggregates => (AGGREGATES, "aggregateId", partition.to_string()),
@@ -250,7 +250,7 @@ impl World {
         let query = query.expression_attribute_values(":id", AttributeValue::S(id));
         let items = query.send().await.expect("an answer").items.unwrap_or_default();
         let records =
-            items.into_iter().map(|image| Doorbell::of_image(&sources(), image).expect("a table"));
+            items.into_iter().map(|image| Notification::of_image(&sources(), image).expect("a table"));
         records.flatten().collect()
     }
 

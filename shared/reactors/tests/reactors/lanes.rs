@@ -198,7 +198,7 @@ async fn a_reactor_that_is_sent_back_repeats_nothing_unless_it_is_told_to() {
         assert_eq!(world.run().await.unwrap().effects, 4);
         assert_eq!(world.far.count(), 4 + 4 * again);
     }
-    // The far side takes them for other letters: each has a key of its own.
+    // The receiver takes them for other letters: each has a key of its own.
     assert_eq!(world.far.letters("orderId:a").len(), 9);
     let keys: Vec<_> =
         world.far.0.lock().unwrap().all.iter().map(|(_, key, _)| key.clone()).collect();

@@ -1,4 +1,4 @@
-//! Reactors on an embedded DynamoDB, from events in the log through the index to a far side.
+//! Reactors on an embedded DynamoDB, from events in the log through the index to a receiver.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 extern crate ringfence_core as ringfence; // the derive macros name it so

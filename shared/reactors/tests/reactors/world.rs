@@ -1,4 +1,4 @@
-//! The tables, a log, an indexer, and a far side that keeps what it is sent.
+//! The tables, a log, an indexer, and a receiver that keeps what it is sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -71,7 +71,7 @@ pub(crate) fn asked(order: &str, letters: u32) -> NewEvent {
     Asked { order_id: id(order), customer_id: id("c"), letters, text: String::new() }.into()
 }
 
-/// The far side. It knows the keys of what it was sent, as one does to which a reactor may repeat itself.
+/// The receiver. It knows the keys of what it was sent, as one does to which a reactor may repeat itself.
 #[derive(Clone, Default)]
 pub(crate) struct FarSide(pub(crate) Arc<Mutex<Sent>>);
 

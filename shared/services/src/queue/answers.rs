@@ -9,7 +9,7 @@
 //! | `state` | `pending`, `accepted`, `rejected` or `failed` |
 //! | `answer` | what the slice's function would have answered, as JSON: of `accepted` and `rejected` |
 //! | `tries`, `firstFailed`, `problem` | how often it had no answer since it was put into the queue, since when, and why the last time |
-//! | `givenUp` | of `failed`: the message of the queue that a letter has |
+//! | `givenUp` | of `failed`: the message of the queue that a dead letter has |
 //! | `expiresAt` | when DynamoDB deletes the item |
 
 use aws_sdk_dynamodb::Client;
@@ -41,7 +41,7 @@ pub enum CommandState {
     Accepted,
     /// It is rejected: by the slice, or because it can't be accepted as it is.
     Rejected,
-    /// It had no answer however often it was tried. A letter has it.
+    /// It had no answer however often it was tried. A dead letter has it.
     Failed,
 }
 
@@ -87,7 +87,7 @@ pub struct CommandAnswer {
     pub first_failed: Option<String>,
     /// Why it had none the last time: a problem document.
     pub problem: Option<Value>,
-    /// The message of the queue that a letter has.
+    /// The message of the queue that a dead letter has.
     pub(crate) given_up: Option<String>,
 }
 

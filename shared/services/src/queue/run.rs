@@ -26,7 +26,7 @@ const NOTED_AFTER: u32 = 2 * TRIES_MAX;
 
 /// The attribute that names the group of a message.
 const GROUP: &str = "MessageGroupId";
-/// The longest cause of a letter, in bytes of JSON.
+/// The longest cause of a dead letter, in bytes of JSON.
 const CAUSE_BYTES_MAX: usize = 1_024;
 
 /// What carries out a batch.
@@ -52,7 +52,7 @@ struct Delivered {
 
 impl Delivered {
     /// The message that Lambda delivers. If it can't be read, its body is the whole record, which no command is, so that a
-    /// letter keeps it.
+    /// dead letter keeps it.
     fn of(record: &Value) -> Self {
         let message = SqsMessage::deserialize(record).unwrap_or_else(|_| {
             let text = |pointer| record.pointer(pointer)?.as_str().map(str::to_owned);
@@ -116,11 +116,11 @@ impl Batch<'_> {
         let known = self.answers.find(&queued.command_id).await;
         let known = known.map_err(|error| self.failed(message, &queued, &error))?;
         let answer = match &known {
-            // Its answer or its letter was kept, and then the message was not deleted.
+            // Its answer or its dead letter was kept, and then the message was not deleted.
             Some(known) if known.state.is_answered() => return Ok(()),
             Some(known) if known.given_up.as_ref() == Some(&message.id) => return Ok(()),
             Some(known) if known.state == CommandState::Pending => known.clone(),
-            // It is forgotten, or its letter was redriven.
+            // It is forgotten, or its dead letter was redriven.
             _ => CommandAnswer::pending(&queued, self.clock.now_ms()),
         };
         let standing = self.carry_out(message, &queued, known, answer).await?;
@@ -181,7 +181,7 @@ impl Batch<'_> {
         slice.hosted.run(queued, self.until_ms, self.request_id).await
     }
 
-    /// Notes that a command had no answer. After the last try it is kept as a letter.
+    /// Notes that a command had no answer. After the last try it is kept as a dead letter.
     async fn note_failure(
         &self,
         message: &Delivered,
@@ -211,13 +211,13 @@ impl Batch<'_> {
         kept.map_err(|error| self.failed(message, queued, &error))
     }
 
-    /// Keeps a letter about a message, which then leaves the queue.
+    /// Keeps a dead letter about a message, which then leaves the queue.
     async fn give_up(&self, message: &Delivered, letter: &Value) -> Result<(), u16> {
         let kept = self.queue.keep(letter, &message.id, &message.group).await;
         kept.map_err(|error| {
             say(
                 self.request_id,
-                &format!("a letter about message {} is not kept: {}", message.id, chain(&*error)),
+                &format!("a dead letter about message {} is not kept: {}", message.id, chain(&*error)),
             );
             pause(message.received)
         })
@@ -240,7 +240,7 @@ fn cause(problem: &Problem) -> String {
     bounded(&format!("{}: {}", problem.kind, problem.detail()), CAUSE_BYTES_MAX)
 }
 
-/// The letter about a command that had no answer.
+/// The dead letter about a command that had no answer.
 fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
     json!({
         "cause": cause,

@@ -1,4 +1,4 @@
-//! The queue of commands, and that of the letters about commands that were given up. Both are FIFO queues of SQS.
+//! The queue of commands, and that of the dead letters about commands that were given up. Both are FIFO queues of SQS.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::queue::answers::hex;
 
-/// Most bytes of a command as a message. The letter about it has it whole, beside the cause.
+/// Most bytes of a command as a message. The dead letter about it has it whole, beside the cause.
 pub const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
 /// The longest id of a group and of a deduplication.
 pub(crate) const ID_CHARS_MAX: usize = 128;
@@ -18,12 +18,12 @@ pub(crate) const ID_CHARS_MAX: usize = 128;
 /// Why a request to a queue has failed.
 type QueueError = Box<dyn Error + Send + Sync>;
 
-/// Sends commands and letters, and says when a command that failed is tried again.
+/// Sends commands and dead letters, and says when a command that failed is tried again.
 pub trait CommandQueue: Send + Sync {
     /// Puts a command into the queue. Within five minutes, the command of an id is put there once.
     fn send(&self, queued: &QueuedCommand) -> BoxFuture<'_, Result<(), QueueError>>;
 
-    /// Keeps a letter about a message of the queue, which is in this group. A letter about a message is kept once.
+    /// Keeps a dead letter about a message of the queue, which is in this group. A dead letter about a message is kept once.
     fn keep(
         &self,
         letter: &Value,

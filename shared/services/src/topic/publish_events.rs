@@ -6,7 +6,7 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::sdk_config;
 use ringfence_core::Catalog;
-use ringfence_lambda::{Call, LetterQueue, Service, Variables, delivered, records};
+use ringfence_lambda::{Call, DeadLetterQueue, Service, Variables, delivered, records};
 use ringfence_log::Sources;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::topic::publisher::Publisher;
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The function. It serves the logs of the stack.
-pub struct PublishEvents(Publisher<Topic, LetterQueue>);
+pub struct PublishEvents(Publisher<Topic, DeadLetterQueue>);
 
 impl Service for PublishEvents {
     const NAME: &'static str = "publish-events";
@@ -39,7 +39,7 @@ impl Service for PublishEvents {
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let bus = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
         bus.open().await;
-        let letters = LetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
+        let letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         Ok(Self(Publisher { bus, letters, sources, catalog }))
     }
 

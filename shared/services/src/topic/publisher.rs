@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use ringfence_aws::Retry;
 use ringfence_core::Catalog;
-use ringfence_lambda::{Letters, chain, letter, sequence_number};
+use ringfence_lambda::{DeadLetters, chain, letter, sequence_number};
 use ringfence_log::Sources;
 use serde_json::Value;
 
@@ -118,7 +118,7 @@ struct Pending {
 /// Records are left, and Lambda has to deliver them again.
 struct Stopped;
 
-impl<B: Bus, L: Letters> Publisher<B, L> {
+impl<B: Bus, L: DeadLetters> Publisher<B, L> {
     /// Publishes the records of a batch in their order within `time`. It makes one call at a time, so that
     /// events of one partition are never in two calls at once. When the time is over, answered calls count
     /// and an unanswered one does not.
@@ -221,7 +221,7 @@ impl<B: Bus, L: Letters> Publisher<B, L> {
                 Ok(())
             }
             Err(error) => {
-                batch.cause = Some(format!("the letter can't be kept: {}", chain(&*error)));
+                batch.cause = Some(format!("the dead letter can't be kept: {}", chain(&*error)));
                 Err(Stopped)
             }
         }

@@ -1,4 +1,4 @@
-//! One ring of the doorbell: every view, its log line and its metrics.
+//! One run after the notification: every view, its log line and its metrics.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct Round {
     /// A line of the log for each generation that was run, with what is measured of the served ones.
     pub lines: Vec<Value>,
     /// Served views that failed or did not reach the present in time, with the cause. For them the
-    /// doorbell has to ring again.
+    /// notification has to notify again.
     pub unfinished: Vec<String>,
 }
 
@@ -39,8 +39,8 @@ struct Outcome {
 
 /// Runs every view on its own, until nothing is left or the time is over. A generation that is being
 /// built is kept current beside the one that is served. While some are behind or fail, the others stay current: the
-/// doorbell can't ring again before all are done. One that fails is tried again until the time is over, except a
-/// generation that is being built: a repeat would not help the rebuild, so the doorbell does not ring again for it.
+/// notification can't ring again before all are done. One that fails is tried again until the time is over, except a
+/// generation that is being built: a repeat would not help the rebuild, so the notification does not ring again for it.
 pub async fn ring(
     projector: &Projector,
     views: &[Definition],
@@ -187,7 +187,7 @@ async fn lag(
     now_ms: u64,
 ) -> Result<(u64, u64), ViewError> {
     if ran.present {
-        // Later events ring the doorbell themselves.
+        // Later events ring the notification themselves.
         return Ok((0, 0));
     }
     let events = projector.events_after(ran.checkpoint, end).await?;

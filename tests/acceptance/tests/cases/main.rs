@@ -9,7 +9,7 @@ mod deadlines;
 mod in_order;
 mod process;
 mod queue;
-mod rehearsals;
+mod dry_runs;
 mod samples;
 
 use ringfence_acceptance::{Application, applications};

@@ -347,7 +347,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         let (status, problem) = world.ask("GET", json!({ "id": unknown }), &ada, "").await;
         assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));
     }
-    // The path of an id with reserved letters, and what API Gateway hands on of it.
+    // The path of an id with reserved dead letters, and what API Gateway hands on of it.
     let (parameters, key) = (json!({ "context": "ordering", "slice": "cancel-order" }), ".?b%");
     let given = world.request("POST", parameters, &caller(key), &cancel("o-9").to_string()).await;
     assert_eq!(given["headers"]["location"], "/commands/%252E%253Fb%2525");
@@ -357,7 +357,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let log = world.dynamo.client.scan().table_name("EventTable").send().await.unwrap();
     assert_eq!(log.count(), 0, "the order does not exist");
 
-    // What is no command of this stack becomes a letter at once.
+    // What is no command of this stack becomes a dead letter at once.
     Local(world.queues.clone()).put(COMMANDS, json!({ "x": 1 }), "g", "1");
     world.deliver(false).await;
     let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
@@ -373,7 +373,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let [_, letter, _] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
     assert_eq!(letter["body"], unread.to_string());
 
-    // The letter about the largest command fits into a message. Its slice is not there, and the cause names it.
+    // The dead letter about the largest command fits into a message. Its slice is not there, and the cause names it.
     let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
     let queued =
         |text: &str| json!({ "slice": slice, "commandId": "i", "group": "g", "command": text });
@@ -383,7 +383,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         world.deliver(false).await;
         world.wait(600).await;
     }
-    let [.., letter] = &world.letters()[..] else { panic!("no letter") };
+    let [.., letter] = &world.letters()[..] else { panic!("no dead letter") };
     let bytes = message(letter).len();
     assert!((COMMAND_BYTES_MAX..=MESSAGE_BYTES_MAX).contains(&bytes), "{bytes}");
 }

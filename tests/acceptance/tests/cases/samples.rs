@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use ringfence_feed::index_events::{Indexing, IndexingReport, index};
-use ringfence_feed::{Doorbell, Indexed, Partition};
-use ringfence_lambda::Letters;
+use ringfence_feed::{Notification, Indexed, Partition};
+use ringfence_lambda::DeadLetters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 
@@ -19,19 +19,19 @@ struct One;
 impl Indexing for One {
     fn index(
         &self,
-        doorbells: Vec<Doorbell>,
+        notifications: Vec<Notification>,
         _: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
-        let outcomes = doorbells.into_iter().map(|doorbell| (doorbell.partition, Ok(1)));
+        let outcomes = notifications.into_iter().map(|notification| (notification.partition, Ok(1)));
         ready(outcomes.collect()).boxed()
     }
 }
 
 struct NoQueue;
 
-impl Letters for NoQueue {
+impl DeadLetters for NoQueue {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a letter: {letter}")
+        panic!("a dead letter: {dead letter}")
     }
 }
 

@@ -14,7 +14,7 @@ use ringfence_aws::{
 };
 use ringfence_dcb_log::DcbLog;
 use ringfence_feed::Indexer;
-use ringfence_lambda::{Letters, delivered};
+use ringfence_lambda::{DeadLetters, delivered};
 use ringfence_local::{
     buckets::Buckets,
     destinations::Destinations,
@@ -38,7 +38,7 @@ const REPORT_TIME: Duration = Duration::from_secs(2);
 /// What `write_everything` writes.
 const EVENTS: usize = 6;
 
-/// An outage of the index, the bus or the queue of letters that ends by itself.
+/// An outage of the index, the bus or the queue of dead letters that ends by itself.
 #[derive(Clone, Copy)]
 struct Outage(Instant);
 
@@ -78,19 +78,19 @@ impl Bus for Topic {
     }
 }
 
-/// A queue of letters in which none is expected.
-struct NoLetters;
+/// A queue of dead letters in which none is expected.
+struct NoDeadLetters;
 
-impl Letters for NoLetters {
+impl DeadLetters for NoDeadLetters {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a letter: {letter}")
+        panic!("a dead letter: {dead letter}")
     }
 }
 
 /// The two functions that read the stream.
 struct Functions {
     indexer: Indexer,
-    publisher: Publisher<Topic, NoLetters>,
+    publisher: Publisher<Topic, NoDeadLetters>,
     timeout: Duration,
     deliveries: Mutex<u32>,
 }
@@ -104,7 +104,7 @@ impl Invoke for Functions {
                 ringfence_feed::index_events::index(
                     &self.publisher.sources,
                     &self.indexer,
-                    &NoLetters,
+                    &NoDeadLetters,
                     records,
                     time,
                 )
@@ -130,7 +130,7 @@ fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage
         indexer: Indexer::new([log.into()], client, &index.name),
         publisher: Publisher {
             bus: Topic(outage, Arc::default()),
-            letters: NoLetters,
+            letters: NoDeadLetters,
             sources,
             catalog,
         },

@@ -28,8 +28,8 @@ fn templates() -> impl Iterator<Item = Value> {
     applications().map(|application| template(&application.root))
 }
 
-/// The function that rings for readers of lanes.
-const BELL: &str = "RingReaders";
+/// The function that notifies readers of lanes.
+const NOTIFIER: &str = "NotifyReaders";
 
 /// The tables of the three logs.
 const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
@@ -41,7 +41,7 @@ fn check_kept(id: &str, function: &Value, mapping: &Value) {
     let age = mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap();
     assert!(age < 24 * 3600, "{id}");
     match mapping["MaximumRetryAttempts"].as_u64() {
-        None => assert_eq!(id, "ProjectViews", "what one doorbell brings, every other brings"),
+        None => assert_eq!(id, "ProjectViews", "what one notification brings, every other brings"),
         Some(attempts) => {
             let delivery = function["Timeout"].as_u64().unwrap() - 2; // for the answer
             assert!((attempts + 1) * delivery >= age && attempts < 100, "{id}");
@@ -63,8 +63,8 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
                     json!(["EventCount"]),
                     "{id}{name}"
                 );
-                // A bell that is lost does no harm.
-                if id != BELL {
+                // A lost notification does no harm.
+                if id != NOTIFIER {
                     check_kept(&id, &function, mapping);
                     readers.insert(id.clone());
                 }
@@ -213,9 +213,9 @@ fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
         let mut lines = Vec::new();
         for (id, function) in resources(&template, "AWS::Serverless::Function") {
             let events = function["Events"].as_object().into_iter().flatten();
-            // The next bell brings as much.
+            // The next notification brings as much.
             let is_rule = |(name, event): &(&String, &Value)| {
-                event["Type"] == "EventBridgeRule" && *name != "Bell"
+                event["Type"] == "EventBridgeRule" && *name != "Notified"
             };
             let rules: Vec<_> = events.filter(is_rule).collect();
             for (name, rule) in &rules {

@@ -1,4 +1,4 @@
-//! The far side of effects: what has arrived there, and whether it is what a serial run would have sent.
+//! The receiver of effects: what has arrived there, and whether it is what a serial run would have sent.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct Expected {
     pub(crate) lane: String,
     /// How many effects it has.
     pub(crate) letters: usize,
-    /// The far side never takes them.
+    /// The receiver never takes them.
     pub(crate) is_refused: bool,
     /// When, in milliseconds since 1970.
     pub(crate) published: u64,
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// The far side, and what everybody has asked for.
+/// The receiver, and what everybody has asked for.
 #[derive(Clone)]
 pub(crate) struct Far(Arc<Mutex<State>>, Arc<Storm>);
 
@@ -122,7 +122,7 @@ impl Far {
         self.state().runs[run].1 = true;
     }
 
-    /// Whether all effects of an event have arrived, and whether the far side never takes them.
+    /// Whether all effects of an event have arrived, and whether the receiver never takes them.
     pub(crate) fn look(&self, event: &str) -> (bool, bool) {
         let state = self.state();
         let Some(expected) = state.expected.iter().find(|of| of.id == event) else {

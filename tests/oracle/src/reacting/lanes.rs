@@ -1,4 +1,4 @@
-//! Lanes: runs of a reactor, or of an ordered automation, beside each other; persons and operators; a far side that fails.
+//! Lanes: runs of a reactor, or of an ordered automation, beside each other; persons and operators; a receiver that fails.
 
 use std::sync::Arc;
 use std::time::Duration;

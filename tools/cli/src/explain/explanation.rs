@@ -109,7 +109,7 @@ pub struct Cost {
 
 impl Explanation {
     /// The same with the request that would be sent, and with what all of it would cost: `usage` without the
-    /// `looks` that only the rehearsal needed.
+    /// `looks` that only the dry run needed.
     pub(super) fn costs(mut self, intent: Option<Intent>, usage: &Usage, looks: &Usage) -> Self {
         self.cost.read_requests = usage.reads - looks.reads;
         self.cost.read_units = usage.total().read - looks.total().read;

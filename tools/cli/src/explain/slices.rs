@@ -1,4 +1,4 @@
-//! The slices of the stack, each with the code that rehearses its commands.
+//! The slices of the stack, each with the code that makes dry runs of its commands.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -108,26 +108,26 @@ async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
     let mut explanations = Vec::new();
     for (command, envelope) in commands::<S>(payload, issuers, &clock)? {
         let table = InTable::new(logs.client.clone(), logs.table(kind)?, clock.clone());
-        let rehearsed = LogOf::<S>::rehearse(&table, &command, &envelope).await;
-        let rehearsed = rehearsed.map_err(|error| anyhow!(error))?;
-        let handled = rehearsed.handled?;
+        let dry_run = LogOf::<S>::dry_run(&table, &command, &envelope).await;
+        let dry_run = dry_run.map_err(|error| anyhow!(error))?;
+        let handled = dry_run.handled?;
         let origin = envelope.metadata.origin();
         let explained = Explanation {
             slice: name::<S>(),
             log: log_name(kind),
             command: serde_json::to_value(&command).unwrap_or_default(),
-            reads: rehearsed.reads,
+            reads: dry_run.reads,
             principal: origin.principal.map(str::to_owned),
             by: origin.by.map(str::to_owned),
-            events: rehearsed.events,
+            events: dry_run.events,
             attempts: handled.attempts,
             answer: answer(handled),
             writes: Vec::new(),
             indexes: Default::default(),
             cost: Default::default(),
-            conflicts: rehearsed.conflicts,
+            conflicts: dry_run.conflicts,
         };
-        explanations.push(explained.costs(rehearsed.intent, &rehearsed.usage, &rehearsed.looks));
+        explanations.push(explained.costs(dry_run.intent, &dry_run.usage, &dry_run.looks));
     }
     Ok(explanations)
 }

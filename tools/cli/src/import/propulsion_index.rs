@@ -16,7 +16,7 @@ use ringfence_core::{Consistency, Envelope, SequencedEvent};
 use ringfence_document_log::{
     Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
-use ringfence_feed::{Doorbell, Indexer, Partition};
+use ringfence_feed::{Notification, Indexer, Partition};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -209,7 +209,7 @@ impl Moving<'_> {
         reached: &mut HashMap<StreamName, u64>,
         report: &mut Report,
     ) -> Result<()> {
-        let mut doorbells = Vec::new();
+        let mut notifications = Vec::new();
         for (stream, span) in batch {
             let next = match reached.get(&stream) {
                 Some(next) => *next,
@@ -227,9 +227,9 @@ impl Moving<'_> {
             let events = self.events(&stream, &span).await?.into_iter();
             let new = events.filter(|recorded| recorded.index >= next);
             let events = new.map(|recorded| (recorded.index, recorded.to_item(&stream))).collect();
-            doorbells.push(Doorbell { partition: Partition::from(stream.partition()), events });
+            notifications.push(Notification { partition: Partition::from(stream.partition()), events });
         }
-        for (partition, outcome) in self.indexer.index(doorbells, Retry::default()).await {
+        for (partition, outcome) in self.indexer.index(notifications, Retry::default()).await {
             let after = format!("broken off at {partition}, after {}", report.imports);
             report.imports.imported += outcome.with_context(|| after)?;
         }

@@ -1,4 +1,4 @@
-//! The letters that stacks have written.
+//! The dead letters that stacks have written.
 
 use serde_json::json;
 
@@ -15,12 +15,12 @@ fn event() -> Value {
     })
 }
 
-fn of_message(body: &str) -> Result<Letter> {
-    Letter::of_message(body, &BTreeMap::new())
+fn of_message(body: &str) -> Result<DeadLetter> {
+    DeadLetter::of_message(body, &BTreeMap::new())
 }
 
 fn check(body: &Value, cause: Option<&str>, work: &Work) {
-    let letter = of_message(&body.to_string()).expect("a letter");
+    let letter = of_message(&body.to_string()).expect("a dead letter");
     assert_eq!((letter.cause.as_deref(), &letter.work), (cause, work));
 }
 
@@ -56,7 +56,7 @@ fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() 
     let stored = Stored::Span { stream, events: 5..7 };
     check(&letter, Some("c"), &Work::PublishStored(stored));
     let unsaid = json!({ "cause": "c", "key": key }).to_string();
-    check_refused(&unsaid, "the letter does not say which events of the stream");
+    check_refused(&unsaid, "the dead letter does not say which events of the stream");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_letter_of_an_automation_says_which_function_and_which_rule() {
         "requestContext": { "functionArn": format!("{function}:$LATEST") },
         "requestPayload": event(),
     });
-    let failed = of_message(&failed.to_string()).expect("a letter").whose;
+    let failed = of_message(&failed.to_string()).expect("a dead letter").whose;
     assert_eq!((failed.function.as_deref(), failed.rule), (Some("shop-PlaceOrder-1A"), None));
     let attributes = [
         ("ERROR_CODE", "NO_PERMISSIONS"),
@@ -95,22 +95,22 @@ fn a_letter_of_an_automation_says_which_function_and_which_rule() {
         ("TARGET_ARN", function),
     ];
     let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let letter = Letter::of_message(&event().to_string(), &attributes.into());
-    let letter = letter.expect("a letter");
+    let letter = DeadLetter::of_message(&event().to_string(), &attributes.into());
+    let letter = letter.expect("a dead letter");
     let whose = letter.whose.to_string();
     assert_eq!(whose, " of function shop-PlaceOrder-1A, rule shop-PlaceOrderRule-2B");
     assert_eq!(letter.cause.as_deref(), Some("NO_PERMISSIONS: not authorized"));
 }
 
 fn check_refused(body: &str, cause: &str) {
-    let error = of_message(body).expect_err("no letter");
+    let error = of_message(body).expect_err("no dead letter");
     assert!(format!("{error:#}").starts_with(cause), "{error:#}");
 }
 
 #[test]
 fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
     check_refused("{", "the message is not JSON: ");
-    check_refused("{}", "the message is neither a letter of this stack nor an event of its bus");
+    check_refused("{}", "the message is neither a dead letter of this stack nor an event of its bus");
     let no_command = r#"{"cause":"it is not a command","body":"{}"}"#;
     check_refused(
         no_command,
@@ -130,7 +130,7 @@ fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
         "payload": payload.to_string(),
     })
     .to_string();
-    let letter = |to| Letter::of_object(&object, to).expect("a batch");
+    let letter = |to| DeadLetter::of_object(&object, to).expect("a batch");
     let records = payload["Records"].as_array().cloned().expect("records");
     assert_eq!(letter(To::Bus).work, Work::Publish(records));
     assert_eq!(letter(To::Bus).cause.as_deref(), Some("RetryAttemptsExhausted"));
@@ -143,7 +143,7 @@ fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
     assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
     for payload in ["{}", "[]", "null"] {
         let object = json!({ "payload": payload }).to_string();
-        let error = Letter::of_object(&object, To::Bus).expect_err("no batch").to_string();
+        let error = DeadLetter::of_object(&object, To::Bus).expect_err("no batch").to_string();
         assert_eq!(error, "the object's payload has no records of a stream");
     }
 }

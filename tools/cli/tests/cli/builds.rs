@@ -155,7 +155,7 @@ impl Deployed {
         }
     }
 
-    /// The queue of the automation's letters, once it has so many.
+    /// The queue of the automation's dead letters, once it has so many.
     async fn letters(&self, count: usize) -> String {
         loop {
             let queues = self.stack.queues().into_iter();

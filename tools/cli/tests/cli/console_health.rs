@@ -26,7 +26,7 @@ async fn console(world: &World, more: &[&str]) -> Console {
     Console::start(world, &flags).await
 }
 
-/// Puts letters into the queue: each is an event of an order, or text that is not a letter.
+/// Puts dead letters into the queue: each is an event of an order, or text that is not a dead letter.
 async fn with_letters(orders: &[&str]) -> World {
     let world = World::start().await;
     for order in orders {
@@ -39,7 +39,7 @@ async fn with_letters(orders: &[&str]) -> World {
     world
 }
 
-/// The names of the letters in the queue.
+/// The names of the dead letters in the queue.
 fn names(world: &World) -> Vec<String> {
     world.queues.messages()[QUEUE].iter().map(|message| message.message_id.clone()).collect()
 }
@@ -63,11 +63,11 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
         let (_, line) = page.split_once("<p class=\"standing\" role=\"status\">").unwrap();
         line.split("</p>").next().unwrap().to_owned()
     };
-    let well = "<strong>All is well: </strong>every reader is at the end of the index, no row and no event is parked, no lane is parked, no deadline is late, no letter is kept.";
+    let well = "<strong>All is well: </strong>every reader is at the end of the index, no row and no event is parked, no lane is parked, no deadline is late, no dead letter is kept.";
     assert_eq!(standing(&page), well);
-    world.queues.send(QUEUE, "a letter".to_owned()).unwrap();
+    world.queues.send(QUEUE, "a dead letter".to_owned()).unwrap();
     world.indexed_demand("p1", "o3").await;
-    let wrong = "1 reader is behind, 1 letter or failed batch is kept.";
+    let wrong = "1 reader is behind, 1 dead letter or failed batch is kept.";
     assert_eq!(
         standing(&console.page("/health").await),
         format!("<strong class=\"bad\">{wrong}</strong>")
@@ -96,10 +96,10 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
     assert_eq!(console.post(REDRIVE, &[]).await.status(), 403);
     assert_eq!(names(&world).len(), 2);
     for (path, status, why) in [
-        ("/health/queues/Automations/letter?name=x", 404, "The letter x is not there"),
-        ("/health/queues/Automations/letter", 400, "name: write the name of a letter."),
+        ("/health/queues/Automations/letter?name=x", 404, "The dead letter x is not there"),
+        ("/health/queues/Automations/letter", 400, "name: write the name of a dead letter."),
         ("/health/queues/PublishEvents/letter?name=x", 404, "No flag names queues"),
-        ("/health/buckets/PublishEvents/letter?name=x", 404, "The letter x is not there"),
+        ("/health/buckets/PublishEvents/letter?name=x", 404, "The dead letter x is not there"),
         ("/health?within=soon", 400, "within: "),
     ] {
         let (found, page) = console.refused(path).await;
@@ -111,7 +111,7 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
 async fn a_place_that_may_keep_more_than_is_shown_says_so() {
     let world = World::start().await;
     for n in 0..11 {
-        world.queues.send(QUEUE, format!("letter {n}")).unwrap();
+        world.queues.send(QUEUE, format!("dead letter {n}")).unwrap();
         world.buckets.put(BUCKET, &format!("aws/{n:02}"), b"{}").unwrap();
     }
     let page = console(&world, &[]).await.page("/health").await;
@@ -169,7 +169,7 @@ async fn a_stack_names_queues_and_buckets_and_a_queue_that_fails_hides_nothing_e
     let page = console(&world, &["--queue", "Other=http://127.0.0.1:1/0/other"]).await;
     let page = page.page("/health").await;
     assert!(page.contains("Queue Other</h3>") && page.contains("Queue Automations</h3>"), "{page}");
-    assert!(page.contains("some letters can't be read"), "{page}");
+    assert!(page.contains("some dead letters can't be read"), "{page}");
     let nowhere = Console::start(&world, &[]).await.page("/health").await;
     assert!(nowhere.contains("Name queues and buckets with --queue NAME=URL"), "{nowhere}");
     assert!(nowhere.contains("name the log group with --log-group"), "{nowhere}");

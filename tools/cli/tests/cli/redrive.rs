@@ -79,12 +79,12 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     assert!(lines[0].starts_with("stays  "), "{printed}");
     assert!(lines[0].contains(": not an event: the item is not a complete event: "), "{printed}");
     assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
-    assert!(lines[1].contains("the message is neither a letter of this stack nor"), "{printed}");
+    assert!(lines[1].contains("the message is neither a dead letter of this stack nor"), "{printed}");
     assert!(lines[2].contains(": NotAuthorizedForSourceException: "), "{printed}");
     assert_eq!(lines[3], "3 done, 4 sent again, 3 left");
     assert!(
         lines[4]
-            .ends_with("comes back as a new letter, under a new name: look again with --dry-run."),
+            .ends_with("comes back as a new dead letter, under a new name: look again with --dry-run."),
         "{printed}"
     );
 
@@ -180,7 +180,7 @@ async fn a_dry_run_changes_nothing() {
     let letter = json!({ "cause": "why", "record": world.records()[0] });
     world.queues.send(QUEUE, letter.to_string()).unwrap();
     let url = world.queue_url();
-    // The second one shows the letter too.
+    // The second one shows the dead letter too.
     for _ in 0..2 {
         let (status, shown) = world.json(&["redrive", "--dry-run", "--queue", &url]);
         assert_eq!((status, &shown["done"]), (0, &json!(0)));
@@ -207,7 +207,7 @@ async fn a_dry_run_changes_nothing() {
     assert_eq!(names.collect::<Vec<_>>(), ordered[..10]);
     assert_eq!(shown["more"], 2, "{shown}");
     let (_, printed) = world.run(&["redrive", "--dry-run", "--queue", &of_commands]);
-    let more = "more   2 may follow: SQS gives the later letters of a group only when the earlier ones are";
+    let more = "more   2 may follow: SQS gives the later dead letters of a group only when the earlier ones are";
     assert!(printed.lines().nth(10).is_some_and(|line| line.starts_with(more)), "{printed}");
 }
 

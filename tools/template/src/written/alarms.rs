@@ -89,7 +89,7 @@ impl Source<'_> {
         let of = format!("{{ Name: QueueName, Value: !GetAtt {queue}.QueueName }}");
         let looks =
             Looks::At("AWS/SQS", "ApproximateNumberOfMessagesVisible", "Maximum", 300, Some(of));
-        // SQS has no data on a queue that nobody has touched for hours, though it has letters.
+        // SQS has no data on a queue that nobody has touched for hours, though it has dead letters.
         Alarm { id: id.to_owned(), says, looks, silence: "ignore", ..Alarm::default() }
     }
 
@@ -133,7 +133,7 @@ impl Source<'_> {
             &kept,
             ("records", "SUM(FILL(METRICS(), 0))".to_owned()),
         ));
-        // What project-views gives up, the next ring brings.
+        // What project-views gives up, the next notification brings.
         let lost: Vec<_> = streams.into_iter().filter(|id| id != "ProjectViews").collect();
         alarms.extend(self.of_functions(
             "BatchesLost",
@@ -153,12 +153,12 @@ impl Source<'_> {
         for (id, says, queue) in [
             (
                 "PublishEventsHasDeadLetters",
-                "A record can never be published; the letter has the cause.",
+                "A record can never be published; the dead letter has the cause.",
                 "PublishEventsDeadLetters",
             ),
             (
                 "IndexEventsHasDeadLetters",
-                "A partition can't be indexed; the letter has the cause.",
+                "A partition can't be indexed; the dead letter has the cause.",
                 "IndexEventsDeadLetters",
             ),
         ] {
@@ -166,7 +166,7 @@ impl Source<'_> {
         }
         if self.has("rules") {
             let says =
-                "An automation could not handle an event; the letter says which one, and why.";
+                "An automation could not handle an event; the dead letter says which one, and why.";
             alarms.push(self.of_queue(
                 "AutomationsHaveDeadLetters",
                 says,
@@ -175,7 +175,7 @@ impl Source<'_> {
         }
         if self.has("slices") {
             let says =
-                "A command of the queue had no answer after eight tries; the letter has the cause.";
+                "A command of the queue had no answer after eight tries; the dead letter has the cause.";
             alarms.push(self.of_queue("CommandsHaveDeadLetters", says, "CommandsDeadLetters"));
             let of = Some("{ Name: QueueName, Value: !GetAtt CommandQueue.QueueName }".to_owned());
             let looks = Looks::At("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 300, of);

@@ -22,10 +22,10 @@ struct ByName;
 impl Indexing for ByName {
     fn index(
         &self,
-        doorbells: Vec<Doorbell>,
+        notifications: Vec<Notification>,
         _: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
-        let partitions = doorbells.into_iter().map(|doorbell| doorbell.partition);
+        let partitions = notifications.into_iter().map(|notification| notification.partition);
         let outcome = |partition: &Partition| match partition.id.as_str() {
             "a:poison" => {
                 let partition = partition.id.clone();
@@ -44,13 +44,13 @@ impl Indexing for ByName {
     }
 }
 
-/// Refuses the first few letters, and keeps the others.
+/// Refuses the first few dead letters, and keeps the others.
 struct Mailbox {
     refuses: AtomicUsize,
     letters: Mutex<Vec<Value>>,
 }
 
-impl Letters for Mailbox {
+impl DeadLetters for Mailbox {
     fn keep(
         &self,
         letter: Value,
@@ -65,10 +65,10 @@ impl Letters for Mailbox {
     }
 }
 
-/// Takes letters and never answers.
+/// Takes dead letters and never answers.
 struct Silent(AtomicUsize);
 
-impl Letters for Silent {
+impl DeadLetters for Silent {
     fn keep(
         &self,
         _: Value,
@@ -78,10 +78,10 @@ impl Letters for Silent {
     }
 }
 
-/// Takes the first letter at the very end of the time.
+/// Takes the first dead letter at the very end of the time.
 struct Slow(Duration);
 
-impl Letters for Slow {
+impl DeadLetters for Slow {
     fn keep(
         &self,
         _: Value,
@@ -150,7 +150,7 @@ async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation(
     // The timer counts whole milliseconds, and the time is over in the next one.
     assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
-    assert_eq!(letters.0.into_inner(), 1, "the second letter is not sent");
+    assert_eq!(letters.0.into_inner(), 1, "the second dead letter is not sent");
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,23 +179,23 @@ async fn a_temporary_failure_is_retried_as_long_as_there_is_time() {
 }
 
 /// Fails one partition for now, the first time.
-struct Once(Mutex<Vec<Vec<Doorbell>>>);
+struct Once(Mutex<Vec<Vec<Notification>>>);
 
 impl Indexing for Once {
     fn index(
         &self,
-        doorbells: Vec<Doorbell>,
+        notifications: Vec<Notification>,
         _: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         let mut runs = self.0.lock().unwrap();
-        let outcome = |bell: &Doorbell| match runs.is_empty() && bell.partition.id.as_str() == "a:2"
+        let outcome = |notification: &Notification| match runs.is_empty() && notification.partition.id.as_str() == "a:2"
         {
             true => Err(IndexError::Feed(Arc::new(FeedError::Contention { attempts: 16 }))),
             false => Ok(1),
         };
-        let outcomes = doorbells.iter().map(|bell| (bell.partition.clone(), outcome(bell)));
+        let outcomes = notifications.iter().map(|notification| (notification.partition.clone(), outcome(notification)));
         let outcomes = outcomes.collect();
-        runs.push(doorbells);
+        runs.push(notifications);
         async move { outcomes }.boxed()
     }
 }
@@ -207,7 +207,7 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
     let indexing = Once(Mutex::default());
     let report = index(&sources(), &indexing, &letters, &records, TIME).await;
     assert_eq!((report.indexed, report.failed_from), (2, None));
-    let bell = |id: &str, slots: &[u64]| {
+    let notification = |id: &str, slots: &[u64]| {
         let item = |slot: &u64| {
             Item::from([
                 ("id".to_owned(), AttributeValue::S(id.to_owned())),
@@ -216,9 +216,9 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
             ])
         };
         let events = slots.iter().map(|slot| (*slot, item(slot))).collect();
-        Doorbell { partition: BoundaryId::stored(id).into(), events }
+        Notification { partition: BoundaryId::stored(id).into(), events }
     };
-    let expected = [vec![bell("a:1", &[5]), bell("a:2", &[7, 9])], vec![bell("a:2", &[7, 9])]];
+    let expected = [vec![notification("a:1", &[5]), notification("a:2", &[7, 9])], vec![notification("a:2", &[7, 9])]];
     assert_eq!(*indexing.0.lock().unwrap(), expected);
 }
 
@@ -246,8 +246,8 @@ async fn a_record_that_cant_be_read_is_kept_as_a_letter_alone_and_one_of_a_fence
 #[test]
 fn a_record_of_each_table_names_its_partition() {
     let check = |record: Value, expected: Option<(LogKind, &str, &[u64])>| {
-        let found = doorbell(&sources(), &record).unwrap();
-        let found = found.map(|bell| (bell.partition, bell.events.into_keys().collect()));
+        let found = notification(&sources(), &record).unwrap();
+        let found = found.map(|notification| (notification.partition, notification.events.into_keys().collect()));
         let expected = expected.map(|(log, id, slots)| {
             (Partition { log, id: BoundaryId::stored(id) }, slots.to_vec())
         });
@@ -274,5 +274,5 @@ fn a_record_of_each_table_names_its_partition() {
     check(torn, Some((LogKind::Documents, "carts-a", &[])));
     check(tip("carts-a", Some("0")), None);
     check(tip("carts-a", None), None);
-    assert!(doorbell(&sources(), &tip("carts", Some("1"))).is_err());
+    assert!(notification(&sources(), &tip("carts", Some("1"))).is_err());
 }

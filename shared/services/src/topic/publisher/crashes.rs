@@ -152,7 +152,7 @@ impl Bus for &World {
     }
 }
 
-impl Letters for &World {
+impl DeadLetters for &World {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
         let number = sequence_number(&letter["record"]);
         let keep = || {

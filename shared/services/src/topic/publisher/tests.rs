@@ -16,7 +16,7 @@ struct Scripted {
     sent: Mutex<Vec<String>>,
     kept: Mutex<Vec<Value>>,
     calls: Mutex<Vec<usize>>,
-    /// How many letters the queue refuses before it takes them.
+    /// How many dead letters the queue refuses before it takes them.
     letters_refused: Mutex<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Bus for &Scripted {
     }
 }
 
-impl Letters for &Scripted {
+impl DeadLetters for &Scripted {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
         let mut refuses = self.letters_refused.lock().unwrap();
         if *refuses > 0 {
@@ -210,7 +210,7 @@ fn one_poison_record_does_not_hold_up_the_others() {
     let report = publish(&world, &records);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (999, 1, None));
     let kept = world.kept.lock().unwrap();
-    let [letter] = kept.as_slice() else { panic!("{} letters", kept.len()) };
+    let [letter] = kept.as_slice() else { panic!("{} dead letters", kept.len()) };
     assert_eq!(letter["record"], records[500]);
     let cause = letter["cause"].as_str().unwrap();
     assert!(cause.contains("position"), "the cause names what is wrong: {cause}");
@@ -252,7 +252,7 @@ fn a_queue_that_takes_no_letters_holds_up_none_of_the_entries_before() {
     let world = Scripted { letters_refused: usize::MAX.into(), ..Scripted::default() };
     let report = publish(&world, &[record(1, 1), poison(2), record(3, 1)]);
     assert_eq!((report.published, report.failed_from.as_deref()), (1, Some("2")));
-    assert_eq!(report.cause.as_deref(), Some("the letter can't be kept: no queue"));
+    assert_eq!(report.cause.as_deref(), Some("the dead letter can't be kept: no queue"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use ringfence_testing::template::{check_none, differences, mappings, resources};
 
-use crate::template::{BELL, templates};
+use crate::template::{NOTIFIER, templates};
 
 /// An alarm on one metric of several functions or mappings.
 struct Together {
@@ -73,12 +73,12 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
     let is_watched = |(id, function): &(&String, &Value)| match alarm {
         // A span that is lost is in the log.
         "FunctionsFail" => !is_slice(function) && *id != "ForwardSpans",
-        // What project-views gives up are doorbells; the next one brings as much.
+        // What project-views gives up are notifications; the next one brings as much.
         "BatchesLost" => {
-            *id != "ProjectViews" && *id != BELL && mappings(function).next().is_some()
+            *id != "ProjectViews" && *id != NOTIFIER && mappings(function).next().is_some()
         }
-        // What ring-readers gives up, each reader finds within a minute.
-        "StreamsBehind" | "BatchesGivenUp" => *id != BELL && mappings(function).next().is_some(),
+        // What notify-readers gives up, each reader finds within a minute.
+        "StreamsBehind" | "BatchesGivenUp" => *id != NOTIFIER && mappings(function).next().is_some(),
         _ => mappings(function).next().is_some(),
     };
     let watched = functions.iter().filter(is_watched);
@@ -198,9 +198,9 @@ fn silence(alarm: &Value) -> &'static str {
         "PolledEventCount" => "breaching",
         // Each sweep says how late it is. One that does not run says nothing.
         "due_lag_ms" => "breaching",
-        // SQS stops counting a queue that rests; its letters are still there.
+        // SQS stops counting a queue that rests; its dead letters are still there.
         "ApproximateNumberOfMessagesVisible" => "ignore",
-        // Nobody rings a stack at rest; its parked rows and lanes are still there.
+        // Nobody notifies a stack at rest; its parked rows and lanes are still there.
         "rows_parked" | "lanes_parked" => "ignore",
         // These are counted when something happens.
         _ => "notBreaching",

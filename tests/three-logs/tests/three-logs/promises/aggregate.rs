@@ -16,7 +16,7 @@ use world::{Fill, NOW_MS, Tabled, envelope, fill, run};
 
 /// Castore can leave versions out.
 #[tokio::test(start_paused = true)]
-async fn a_gap_is_no_event_on_which_a_rehearsed_decision_rests() {
+async fn a_gap_is_no_event_on_which_a_decision_of_a_dry_run_rests() {
     let (world, clock) = (Tabled::new(), Clock::fixed(NOW_MS));
     run(&world::World::handler(&world, clock.clone(), 0), &fill(&["x"]), None).await;
     let table = AggregateTable::new(world.table.client.clone(), "table", clock.clone());
@@ -29,7 +29,7 @@ async fn a_gap_is_no_event_on_which_a_rehearsed_decision_rests() {
     };
     table.push_event(&shelf, PushPlace::Forced(4), put).await.expect("pushed");
     let (command, envelope) = (fill(&["z"]), envelope(&clock, None));
-    let rehearsed = <Tested as Log<Fill>>::rehearse(&world.table, &command, &envelope).await;
-    let events = rehearsed.expect("a slice of the log").events.into_iter().map(|event| event.id);
+    let dry_run = <Tested as Log<Fill>>::dry_run(&world.table, &command, &envelope).await;
+    let events = dry_run.expect("a slice of the log").events.into_iter().map(|event| event.id);
     assert_eq!(events.collect::<Vec<_>>(), ["shelves#a/1", "shelves#a/4"]);
 }

@@ -273,7 +273,7 @@ async fn no_attempt_begins_after_the_deadline() {
 
 /// The first read shows nothing, as a stale one would.
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_with_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
+async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     let stale = || {
@@ -283,35 +283,35 @@ async fn a_rehearsal_with_a_conflict_writes_nothing_and_costs_what_the_command_c
     };
     let (command, alone) = (fill(&["x", "y"]), envelope(&right(), None));
     stale();
-    let rehearsed = <Tested as Log<Fill>>::rehearse(&world.table, &command, &alone).await;
-    let rehearsed = rehearsed.expect("a slice of the log");
+    let dry_run = <Tested as Log<Fill>>::dry_run(&world.table, &command, &alone).await;
+    let dry_run = dry_run.expect("a slice of the log");
     let sent = world.wire.take().into_iter().map(|exchange| exchange.operation);
     let writes: Vec<String> =
         sent.filter(|it| it.contains("Put") || it.contains("Write")).collect();
     assert!(writes.is_empty(), "{writes:?}");
-    assert_eq!((rehearsed.conflicts.len(), world.shelf().await.things.len()), (1, 1));
-    let intent = rehearsed.intent.expect("it appends");
+    assert_eq!((dry_run.conflicts.len(), world.shelf().await.things.len()), (1, 1));
+    let intent = dry_run.intent.expect("it appends");
     assert_eq!(intent.actions.len(), 1);
 
     stale();
     let (on, meter) = <Tested as Log<Fill>>::open(world.table.clone(), 0).expect("a slice");
     let real = on.handle(&command, &alone).await.expect("it is settled");
     let spent = meter.snapshot();
-    let handled = rehearsed.handled.expect("it is settled");
+    let handled = dry_run.handled.expect("it is settled");
     assert_eq!((handled.attempts, &handled), (2, &real));
-    assert_eq!(rehearsed.usage.reads - rehearsed.looks.reads, spent.reads);
+    assert_eq!(dry_run.usage.reads - dry_run.looks.reads, spent.reads);
     world.verify().await;
 }
 
 /// Some of these answers need no look beside the read.
 #[tokio::test(start_paused = true)]
-async fn a_rehearsal_that_would_write_nothing_says_what_was_seen() {
+async fn a_dry_run_that_would_write_nothing_says_what_was_seen() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     let envelope = envelope(&right(), None);
-    let rehearsed = <Tested as Log<Fill>>::rehearse(&world.table, &fill(&["x"]), &envelope).await;
-    let rehearsed = rehearsed.expect("a slice of the log");
-    let seen: Vec<&str> = rehearsed.reads.iter().map(|read| &*read.seen).collect();
+    let dry_run = <Tested as Log<Fill>>::dry_run(&world.table, &fill(&["x"]), &envelope).await;
+    let dry_run = dry_run.expect("a slice of the log");
+    let seen: Vec<&str> = dry_run.reads.iter().map(|read| &*read.seen).collect();
     assert!(seen.len() == 1 && seen[0].contains('1'), "{seen:?}");
-    assert_eq!(rehearsed.intent, None);
+    assert_eq!(dry_run.intent, None);
 }

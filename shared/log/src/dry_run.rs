@@ -1,4 +1,4 @@
-//! A rehearsal: a command on the log as it is, up to the append, which is not sent.
+//! A dry run: a command on the log as it is, up to the append, which is not sent.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 /// What a command would do now.
 #[derive(Debug)]
-pub struct Rehearsed {
+pub struct DryRun {
     /// The outcome.
     pub handled: Result<Handled, HandleError>,
     /// The boundaries on which the decision rests.
@@ -28,7 +28,7 @@ pub struct Rehearsed {
     pub conflicts: Vec<String>,
     /// What it cost.
     pub usage: Usage,
-    /// The part of the cost that only the rehearsal has: its looks in place of appends.
+    /// The part of the cost that only the dry run has: its looks in place of appends.
     pub looks: Usage,
 }
 
@@ -61,7 +61,7 @@ pub struct ReadBoundary {
 }
 
 /// A log of events that says what an append would be.
-pub trait Rehearse: EventLog {
+pub trait DryRunOn: EventLog {
     /// What its requests cost so far.
     fn meter(&self) -> &Meter;
 
@@ -69,7 +69,7 @@ pub trait Rehearse: EventLog {
     ///
     /// # Errors
     /// The append could not be sent.
-    fn rehearse<'a>(
+    fn dry_run<'a>(
         &'a self,
         append: Append<'a>,
     ) -> impl Future<Output = Result<(Intent, Vec<SequencedEvent>), LogError>> + Send;
@@ -77,12 +77,12 @@ pub trait Rehearse: EventLog {
 
 /// A log that reads and does not write. An append is compared with the log as it is at that moment: it conflicts as
 /// it would, and otherwise counts as committed. It holds what one command is about to do.
-pub(crate) struct Rehearsal<'a, L> {
+pub(crate) struct DryRunLog<'a, L> {
     log: &'a L,
     notes: Mutex<Notes>,
 }
 
-/// What a command did on a [`Rehearsal`].
+/// What a command did on a [`DryRunLog`].
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     /// What it reads.
@@ -97,12 +97,12 @@ pub(crate) struct Notes {
     pub(crate) intent: Option<Intent>,
     /// What was added while it was decided, once for each attempt that would have failed.
     pub(crate) conflicts: Vec<Conflict>,
-    /// What the looks of all attempts cost that only the rehearsal needs.
+    /// What the looks of all attempts cost that only the dry run needs.
     pub(crate) looks: Usage,
 }
 
-impl<'a, L: Rehearse> Rehearsal<'a, L> {
-    /// A rehearsal on `log`.
+impl<'a, L: DryRunOn> DryRunLog<'a, L> {
+    /// A dry run on `log`.
     pub(crate) fn of(log: &'a L) -> Self {
         Self { log, notes: Mutex::default() }
     }
@@ -119,7 +119,7 @@ impl<'a, L: Rehearse> Rehearsal<'a, L> {
     /// What the append would come to at this moment.
     async fn judge(&self, append: Append<'_>) -> Result<Appended, LogError> {
         let Append { seen, record, envelope, .. } = append;
-        let (intent, events) = self.log.rehearse(append).await?;
+        let (intent, events) = self.log.dry_run(append).await?;
         let before = self.log.meter().snapshot();
         let found = match record {
             Some(record) => self.log.recorded(record, envelope).await?,
@@ -145,7 +145,7 @@ impl<'a, L: Rehearse> Rehearsal<'a, L> {
     }
 }
 
-impl<L: Rehearse> EventLog for Rehearsal<'_, L> {
+impl<L: DryRunOn> EventLog for DryRunLog<'_, L> {
     fn read<'a>(
         &'a self,
         plan: &'a Plan,

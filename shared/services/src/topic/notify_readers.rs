@@ -1,7 +1,7 @@
-//! ring-readers: notifies reactors with lanes when the index has grown.
+//! notify-readers: notifies reactors with lanes when the index has grown.
 //!
-//! A stream takes two readers, and the index's has project-views already. So this one rings for all reactors: it sends an
-//! entry to the EventTopic, and each reactor has a rule that takes it. A bell that is lost does no harm, because each reactor
+//! A stream takes two readers, and the index's has project-views already. So this one notifies all reactors: it sends an
+//! entry to the EventTopic, and each reactor has a rule that takes it. A lost notification does no harm, because each reactor
 //! also looks once a minute.
 
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::topic::entry::TopicEntry;
 use crate::topic::publisher::{Bus, Verdict};
 
 /// The source of the entry. No context can have this name.
-pub const BELL_SOURCE: &str = "ringfence";
+pub const NOTIFICATION_SOURCE: &str = "ringfence";
 /// The type of the entry.
-pub const BELL_TYPE: &str = "IndexGrown";
+pub const NOTIFICATION_TYPE: &str = "IndexGrown";
 
 /// One call, the SDK's own retries included.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The function.
-pub struct RingReaders(Topic);
+pub struct NotifyReaders(Topic);
 
-impl Service for RingReaders {
-    const NAME: &'static str = "ring-readers";
+impl Service for NotifyReaders {
+    const NAME: &'static str = "notify-readers";
     const ANSWER_TIME: Duration = Duration::from_secs(1);
     const TIME_DEFAULT: Duration = Duration::from_secs(8);
     type Of = ();
@@ -48,18 +48,18 @@ impl Service for RingReaders {
     }
 
     async fn answer(&self, _: Call) -> Result<Value, Diagnostic> {
-        let bell = TopicEntry {
-            source: BELL_SOURCE.to_owned(),
-            detail_type: BELL_TYPE.to_owned(),
+        let notification = TopicEntry {
+            source: NOTIFICATION_SOURCE.to_owned(),
+            detail_type: NOTIFICATION_TYPE.to_owned(),
             detail: "{}".to_owned(),
             id: String::new(),
             time_ms: None,
         };
-        let why = match self.0.put(&[&bell]).await {
+        let why = match self.0.put(&[&notification]).await {
             Ok(verdicts) if verdicts == [Verdict::Sent] => return Ok(Value::Null),
             Ok(verdicts) => format!("{verdicts:?}"),
             Err(error) => chain(&error),
         };
-        Err(Diagnostic { error_type: "not-rung".to_owned(), error_message: why })
+        Err(Diagnostic { error_type: "not-notified".to_owned(), error_message: why })
     }
 }

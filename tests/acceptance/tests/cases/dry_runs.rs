@@ -1,4 +1,4 @@
-//! A rehearsal says what a command would do and cost, and writes nothing.
+//! A dry run says what a command would do and cost, and writes nothing.
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -7,7 +7,7 @@ use ringfence_core::kit::Case;
 use ringfence_core::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
 use ringfence_local::template::Template;
 use ringfence_local::{bound, workspace_root};
-use ringfence_log::{InTable, Log, Rehearsed};
+use ringfence_log::{InTable, Log, DryRun};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;
@@ -17,7 +17,7 @@ use stack::Shop;
 /// How the text of a repeat's outcome ends.
 const REPEATED: &str = " true";
 
-/// What a command costs and does, as a rehearsal says or as it turns out.
+/// What a command costs and does, as a dry run says or as it turns out.
 #[derive(Debug, PartialEq)]
 struct Course {
     outcome: String,
@@ -27,7 +27,7 @@ struct Course {
 }
 
 impl Course {
-    fn rehearsed(Rehearsed { handled, usage, looks, intent, .. }: Rehearsed) -> Self {
+    fn dry_run_of(DryRun { handled, usage, looks, intent, .. }: DryRun) -> Self {
         Self {
             outcome: told(handled),
             read_requests: usage.reads - looks.reads,
@@ -36,7 +36,7 @@ impl Course {
         }
     }
 
-    /// The writes of a repeat are refused. A rehearsal does not price these.
+    /// The writes of a repeat are refused. A dry run does not price these.
     fn real(outcome: String, usage: &Usage) -> Self {
         let units = usage.total();
         let write_units = if outcome.ends_with(REPEATED) { 0.0 } else { units.write };
@@ -45,18 +45,18 @@ impl Course {
 }
 
 #[tokio::test]
-async fn a_rehearsal_of_the_shop_writes_nothing_and_has_outcome_reads_and_price() {
-    rehearse::<Shop>("template.yaml").await;
+async fn a_dry_run_of_the_shop_writes_nothing_and_has_outcome_reads_and_price() {
+    dry_run::<Shop>("template.yaml").await;
 }
 
 #[tokio::test]
-async fn a_rehearsal_of_projects_writes_nothing_and_has_outcome_reads_and_price() {
-    rehearse::<SharedProjects>("projects/template.yaml").await;
+async fn a_dry_run_of_projects_writes_nothing_and_has_outcome_reads_and_price() {
+    dry_run::<SharedProjects>("projects/template.yaml").await;
 }
 
-/// Rehearses the command of each case of every slice, and then carries it out, twice with an idempotency key and once
+/// Makes a dry run of the command of each case of every slice, and then carries it out, twice with an idempotency key and once
 /// without. In `cargo test` it takes every third case of a slice.
-async fn rehearse<M: Members>(template: &str) {
+async fn dry_run<M: Members>(template: &str) {
     let template = Template::load(&workspace_root().join(template)).unwrap();
     let mut checks = Checks { template: &template, all: Vec::new() };
     MemberList::walk::<M>(&mut checks);
@@ -115,14 +115,14 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
         case.prepare(&real, &|now_ms| table.clock.set(now_ms)).await;
         for envelope in envelopes(case) {
             dynamo.wire.forget();
-            let end = LogOf::<S>::rehearse(&table, case.command(), &envelope).await;
+            let end = LogOf::<S>::dry_run(&table, case.command(), &envelope).await;
             writes_nothing(&dynamo, S::NAME);
-            let rehearsed = Course::rehearsed(end.expect(S::NAME));
+            let dry_run = Course::dry_run_of(end.expect(S::NAME));
 
             let before = meter.snapshot();
             let handled = real.handle(case.command(), &envelope).await;
             let course = Course::real(told(handled), &meter.snapshot().since(&before));
-            assert_eq!(rehearsed, course, "{}, case {n}, {envelope:?}", S::NAME);
+            assert_eq!(dry_run, course, "{}, case {n}, {envelope:?}", S::NAME);
         }
     }
 }

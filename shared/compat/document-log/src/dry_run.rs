@@ -1,4 +1,4 @@
-//! A rehearsal: a command on a stream as it is, up to the write, which is not sent.
+//! A dry run: a command on a stream as it is, up to the write, which is not sent.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,14 +14,14 @@ use crate::{
 
 /// A store that reads and does not write. A write is compared with the stream as it is at that moment: it conflicts
 /// as it would, and otherwise counts as done. It holds what one command is about to do.
-pub struct DocumentRehearsal {
+pub struct DocumentDryRun {
     store: DynamoStore,
     notes: Mutex<Notes>,
 }
 
-/// What a command did on a [`DocumentRehearsal`].
+/// What a command did on a [`DocumentDryRun`].
 #[derive(Clone, Debug, Default)]
-pub struct DocumentRehearsed {
+pub struct DocumentDryRunNotes {
     /// The version of the stream that its last read found; `None` if the stream has no Tip.
     pub version: Option<u64>,
     /// The events that it would append, and the index of the first.
@@ -30,19 +30,19 @@ pub struct DocumentRehearsed {
     pub intent: Option<Intent>,
     /// The versions that the stream had, once for each attempt that would have failed.
     pub conflicts: Vec<u64>,
-    /// What the looks of all attempts cost that only the rehearsal needs.
+    /// What the looks of all attempts cost that only the dry run needs.
     pub looks: Usage,
 }
 
 #[derive(Debug, Default)]
 struct Notes {
-    rehearsed: DocumentRehearsed,
+    dry_run: DocumentDryRunNotes,
     /// The size of the Tip that was read last, in bytes.
     tip_bytes: usize,
 }
 
-impl DocumentRehearsal {
-    /// A rehearsal on the streams in `store`.
+impl DocumentDryRun {
+    /// A dry run on the streams in `store`.
     #[must_use]
     pub fn of(store: DynamoStore) -> Self {
         Self { store, notes: Mutex::default() }
@@ -50,8 +50,8 @@ impl DocumentRehearsal {
 
     /// What the command did so far.
     #[must_use]
-    pub fn rehearsed(&self) -> DocumentRehearsed {
-        self.notes().rehearsed.clone()
+    pub fn dry_run(&self) -> DocumentDryRunNotes {
+        self.notes().dry_run.clone()
     }
 
     fn notes(&self) -> MutexGuard<'_, Notes> {
@@ -60,7 +60,7 @@ impl DocumentRehearsal {
 
     fn found(&self, tip: &Batch) {
         let mut notes = self.notes();
-        notes.rehearsed.version = Some(tip.version);
+        notes.dry_run.version = Some(tip.version);
         notes.tip_bytes = item_bytes(&tip.to_item());
     }
 
@@ -72,23 +72,23 @@ impl DocumentRehearsal {
         refused.iter().for_each(|tip| self.found(tip));
         let mut notes = self.notes();
         let looks = self.store.meter().snapshot().since(&before);
-        notes.rehearsed.looks = std::mem::take(&mut notes.rehearsed.looks).and(&looks);
+        notes.dry_run.looks = std::mem::take(&mut notes.dry_run.looks).and(&looks);
         if !write.fits(found.as_ref()) {
-            notes.rehearsed.conflicts.extend(found.as_ref().map(|tip| tip.version));
+            notes.dry_run.conflicts.extend(found.as_ref().map(|tip| tip.version));
             return Err(Failure::Condition(found.map(|tip| tip.to_item())));
         }
         let tip_bytes = notes.tip_bytes;
-        let rehearsed = &mut notes.rehearsed;
-        rehearsed.intent = Some(intent(write, tip_bytes));
+        let dry_run = &mut notes.dry_run;
+        dry_run.intent = Some(intent(write, tip_bytes));
         let events = &write.tip.events;
         let new = usize::try_from(write.tip.appended).unwrap_or(usize::MAX).min(events.len());
         let new = events[events.len() - new..].to_vec();
-        rehearsed.appends = Some((write.tip.version - write.tip.appended, new));
+        dry_run.appends = Some((write.tip.version - write.tip.appended, new));
         Ok(())
     }
 }
 
-impl Store for DocumentRehearsal {
+impl Store for DocumentDryRun {
     fn tip<'a>(
         &'a self,
         stream: &'a StreamName,
@@ -116,7 +116,7 @@ impl Store for DocumentRehearsal {
     }
 
     fn delete<'a>(&'a self, stream: &'a StreamName, _: i64) -> BoxFuture<'a, Result<(), Failure>> {
-        let source = format!("a rehearsal deletes nothing of {stream}").into();
+        let source = format!("a dry run deletes nothing of {stream}").into();
         async move { Err(Failure::Permanent { source }) }.boxed()
     }
 

@@ -1,10 +1,10 @@
-//! A rehearsal: the request that an append would be sent as.
+//! A dry run: the request that an append would be sent as.
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 use ringfence_aws::Intent;
 use ringfence_core::{Append, Counts, LogError, SequencedEvent};
 
-use crate::append::rehearse;
+use crate::append::dry_run;
 use crate::item::{key_of, read_type};
 use crate::layout::table_layout;
 use crate::log::DcbLog;
@@ -15,11 +15,11 @@ impl DcbLog {
     ///
     /// # Errors
     /// The append is rejected before it is sent, or a read fails.
-    pub async fn rehearse(
+    pub async fn dry_run(
         &self,
         append: Append<'_>,
     ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
-        let (transaction, events) = rehearse(self, append).await?;
+        let (transaction, events) = dry_run(self, append).await?;
         Ok((intent(self, &transaction), events))
     }
 }

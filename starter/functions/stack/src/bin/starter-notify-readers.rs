@@ -1,0 +1,3 @@
+fn main() -> std::process::ExitCode {
+    ringfence::function::run::<ringfence_services::topic::NotifyReaders>(())
+}
