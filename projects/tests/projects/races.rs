@@ -133,10 +133,13 @@ async fn three_dependencies_that_would_be_a_circle_are_never_all_added() {
 async fn race_to_a_circle(seed: u64) {
     let stack = Stack::of_races(seed);
     for round in 0..rounds() {
-        let feature = |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-NOTIFY{round}-{:03}", n % 3));
+        let feature =
+            |n: usize| id::<FeatureRef>(&format!("shop/REQ-F-NOTIFY{round}-{:03}", n % 3));
         for n in 0..3 {
             let feature = feature(n);
-            stack.seed(events![FeatureCreated { feature, ..created("shop/REQ-F-NOTIFY-000") }]).await;
+            stack
+                .seed(events![FeatureCreated { feature, ..created("shop/REQ-F-NOTIFY-000") }])
+                .await;
         }
         // If the rejection says that something is missing, the next try names it.
         let add = async |n: usize| {

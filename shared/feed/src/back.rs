@@ -4,8 +4,9 @@ use futures::stream::{BoxStream, StreamExt, TryStreamExt, iter, try_unfold};
 use ringfence_aws::Retry;
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Index};
+use crate::index::Index;
 use crate::item::Page;
 use crate::read::{Direction, entries, query};
 

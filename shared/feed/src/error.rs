@@ -9,7 +9,7 @@ use ringfence_log::EntryError;
 use ringfence_log::news::StreamError;
 
 use crate::checkpoint::Checkpoint;
-use crate::index::Entry;
+use crate::entry::Entry;
 use crate::partition::Partition;
 
 type Source = Box<dyn Error + Send + Sync>;

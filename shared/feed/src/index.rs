@@ -4,23 +4,14 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::{Meter, Retry, Table};
-use ringfence_core::{BoundaryId, SequencedEvent, chain};
+use ringfence_core::{BoundaryId, chain};
 use ringfence_log::Sources;
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
-
-/// One event of the feed: in the index, the item that its own log has of it. No body is unpacked and no attribute is
-/// converted, so it can hold whatever a log can.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
-    /// The checkpoint after it, which a reader keeps when it is done with the event.
-    pub checkpoint: Checkpoint,
-    /// The event.
-    pub event: SequencedEvent,
-}
 
 impl Entry {
     /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a

@@ -24,6 +24,7 @@ mod back;
 mod checkpoint;
 mod checkpoints;
 mod end;
+mod entry;
 mod error;
 mod filter;
 mod index;
@@ -48,9 +49,10 @@ pub use checkpoint::{
     Checkpoint, CheckpointError, EPOCH_ENTRIES_MAX, EpochEntries, EpochEntriesError,
 };
 pub use checkpoints::{Checkpoints, Reached, Reader};
+pub use entry::Entry;
 pub use error::{FeedError, IndexError};
 pub use filter::Filter;
-pub use index::{Entry, Index, Until, held_bytes};
+pub use index::{Index, Until, held_bytes};
 pub use indexer::{Indexed, Indexer};
 pub use layout::table_layout;
 pub use page::{GROUP_PARTITIONS_MAX, PAGE_BYTES_MAX};

@@ -15,8 +15,9 @@ use ringfence_log::Sources;
 use tokio::sync::mpsc::{Sender, channel};
 
 use crate::checkpoint::{Checkpoint, EPOCH_ENTRIES_MAX};
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Index, Until};
+use crate::index::{Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
 /// How many answers wait for the reader. It has one more, and another one is under way.

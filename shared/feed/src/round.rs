@@ -1,9 +1,8 @@
 //! Indexes as many partitions as one request can read the progress of.
 //!
-//! A round knows an end of the index before which every page was settled, and has read the progress of
-//! its partitions after it knew that end. So if a page can be put there, no other page has moved that
-//! progress since. If not, the pages between that end and the new one tell how the progress has moved. If they are
-//! too many, it is read again.
+//! A round knows an end of the index before which every page was settled, and has read the progress of its partitions
+//! after it knew that end. So if a page can be put there, no other page has moved that progress since. If not, the pages
+//! between that end and the new one show how it has moved; if they are too many, it is read again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -86,7 +85,10 @@ impl<'a> Round<'a> {
         Self { indexer, retry, end, queues, open, outcomes, entries_max }
     }
 
-    async fn run(mut self, notifications: BTreeMap<Partition, Known>) -> BTreeMap<Partition, Indexed> {
+    async fn run(
+        mut self,
+        notifications: BTreeMap<Partition, Known>,
+    ) -> BTreeMap<Partition, Indexed> {
         for (partition, known) in notifications {
             let bytes = partition.id.as_str().len();
             let log = self.indexer.log(partition.log);

@@ -18,11 +18,12 @@ use futures::{StreamExt, TryStreamExt};
 use ringfence_aws::{BATCH_KEYS_MAX, Item, Retry};
 use ringfence_core::chain;
 use ringfence_log::news::StreamError;
-use ringfence_log::{EntryError, Source, Stored};
+use ringfence_log::{EntryError, Source, StoredEvents};
 
 use crate::checkpoint::Checkpoint;
+use crate::entry::Entry;
 use crate::error::{FeedError, failed};
-use crate::index::{Entry, Until};
+use crate::index::Until;
 use crate::indexer::{Indexed, Indexer};
 use crate::item::{Progress, progress_key};
 use crate::page::GROUP_PARTITIONS_MAX;
@@ -156,15 +157,17 @@ impl Indexer {
             let mut stored = log.table.stored();
             while let Some(stored) = stored.try_next().await? {
                 match stored {
-                    Stored::Event(item) => report.item(log.source, &mut known, item, progress),
-                    Stored::Stream { partition, first, end } => {
+                    StoredEvents::Event(item) => {
+                        report.item(log.source, &mut known, item, progress)
+                    }
+                    StoredEvents::Stream { partition, first, end } => {
                         if !log.source.is_internal(&partition) {
                             let partition =
                                 Partition { log: log.source.facts().kind, id: partition };
                             report.stream(&mut known, partition, first..end, progress);
                         }
                     }
-                    Stored::Wrong(item) => report.wrong.push(IndexDefect::Item(item)),
+                    StoredEvents::Wrong(item) => report.wrong.push(IndexDefect::Item(item)),
                 }
             }
         }

@@ -10,7 +10,7 @@ use ringfence_core::{
 };
 use serde_json::Error;
 
-use crate::dry_run::{Notes, ReadBoundary, DryRunLog, DryRunOn, DryRun};
+use crate::dry_run::{DryRun, DryRunLog, DryRunOn, Notes, ReadBoundary};
 use crate::{BoundaryShape, BoxError, InTable, KeptState, Log, Sourced};
 
 /// A log of events by its name, with what it does not have in common with others: how it is opened and verified, and what

@@ -5,21 +5,22 @@
 //! in its binary: of the other logs it has nothing, and of its own log no dry run and no check.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
+mod dry_run;
 mod events;
 mod kept;
 mod log;
 pub mod news;
-mod dry_run;
 mod shape;
 mod source;
 mod table;
 
+pub use dry_run::{DryRun, DryRunOn, ReadBoundary, ReadEvent};
 pub use events::{LogOfEvents, by};
 pub use kept::KeptState;
-pub use log::{BoxError, Log};
-pub use dry_run::{ReadBoundary, ReadEvent, DryRunOn, DryRun};
+pub use log::Log;
 pub use shape::BoundaryShape;
 pub use source::{
-    EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources, Stored,
+    EntryError, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Sourced, Sources,
+    StoredEvents,
 };
-pub use table::{InTable, TipLimits};
+pub use table::{BoxError, InTable, TipLimits};

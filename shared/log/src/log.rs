@@ -1,15 +1,11 @@
 //! What every log is.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Current, Envelope, OnLog, Slice};
 
-use crate::{BoundaryShape, InTable, KeptState, DryRun, Sourced};
-
-/// Why a slice can't be on a log, or a table can't be checked.
-pub type BoxError = Box<dyn Error + Send + Sync>;
+use crate::{BoundaryShape, BoxError, DryRun, InTable, KeptState, Sourced};
 
 /// A log, by its name, with a slice of a context that is on it.
 pub trait Log<S: Slice>: Sourced {

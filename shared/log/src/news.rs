@@ -10,7 +10,6 @@ use ringfence_aws::{Item, Retry, item_bytes};
 use ringfence_core::BoundaryId;
 
 use crate::BoxError;
-use crate::source::slot_of;
 
 /// What one read of a partition brings, in bytes, and at most one item more: a page of a query.
 const NEWS_BYTES_MAX: usize = 1_024 * 1_024;
@@ -134,4 +133,9 @@ pub async fn whole<F: Future<Output = Result<Found, StreamError>>>(
             });
         }
     }
+}
+
+/// The number in an attribute.
+pub(crate) fn slot_of(item: &Item, attribute: &str) -> Option<u64> {
+    item.get(attribute)?.as_n().ok()?.parse().ok()
 }

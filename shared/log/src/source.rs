@@ -9,7 +9,7 @@ use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{BoundaryId, Catalog, LogKind, LogName, Metadata, SequencedEvent};
 use serde_json::Value;
 
-use crate::news::{Found, StreamError};
+use crate::news::{Found, StreamError, slot_of};
 use crate::{BoxError, InTable};
 
 /// A log by its name, whose events others follow.
@@ -116,11 +116,6 @@ impl dyn Source + '_ {
     }
 }
 
-/// The number in an attribute.
-pub(crate) fn slot_of(item: &Item, attribute: &str) -> Option<u64> {
-    item.get(attribute)?.as_n().ok()?.parse().ok()
-}
-
 impl fmt::Debug for dyn Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.facts().fmt(f)
@@ -148,11 +143,11 @@ pub trait SourceTable: Send + Sync {
     ) -> BoxFuture<'a, Result<Found, StreamError>>;
 
     /// Everything that is committed, in no order. Reads the whole table.
-    fn stored(&self) -> BoxStream<'_, Result<Stored, StreamError>>;
+    fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>>;
 }
 
 /// What a table has.
-pub enum Stored {
+pub enum StoredEvents {
     /// The item of an event.
     Event(Item),
     /// A stream whose events are parts of items: those from `first` to before `end`.

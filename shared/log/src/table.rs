@@ -1,7 +1,12 @@
 //! Where a log is.
 
+use std::error::Error;
+
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
+
+/// Why a slice can't be on a log, or a table can't be checked.
+pub type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The table of a log.
 #[derive(Clone)]

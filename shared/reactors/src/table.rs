@@ -218,7 +218,8 @@ impl ReactorTable {
         if given.is_ok() {
             return Ok(true);
         }
-        let heard = self.step(reactor, lease, " REMOVE #notified", "", vec![], "taking the notification");
+        let heard =
+            self.step(reactor, lease, " REMOVE #notified", "", vec![], "taking the notification");
         heard.await?.map(|()| false).map_err(|_| overtaken(reactor))
     }
 

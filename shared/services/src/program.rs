@@ -12,7 +12,7 @@ use crate::automations::{Ordered, ReactInOrder};
 use crate::deadlines::{Deadlines, FireDeadlines};
 use crate::queue::{QueuedSlices, RunCommands};
 use crate::spans::ForwardSpans;
-use crate::topic::{PublishEvents, NotifyReaders};
+use crate::topic::{NotifyReaders, PublishEvents};
 use ringfence_core::{Context, Slice};
 use ringfence_feed::index_events::IndexEvents;
 use ringfence_lambda::{Service, run};

@@ -9,14 +9,14 @@
 
 mod aws;
 mod entry;
+mod notify_readers;
 mod publish_events;
 mod publisher;
-mod notify_readers;
 
 pub use aws::Topic;
 pub use entry::{ENTRY_BYTES_MAX, REPLAY_SOURCE_PREFIX, TopicEntry, TopicEntryError};
+pub use notify_readers::{NOTIFICATION_SOURCE, NOTIFICATION_TYPE, NotifyReaders};
 pub use publish_events::PublishEvents;
 pub use publisher::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, PublishReport, Publisher, Unreachable, Verdict, put,
 };
-pub use notify_readers::{NOTIFICATION_SOURCE, NOTIFICATION_TYPE, NotifyReaders};

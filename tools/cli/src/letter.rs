@@ -130,7 +130,9 @@ impl DeadLetter {
             // Dead letters from the time of a single log do not name it.
             let log = match body["log"].take() {
                 Value::Null => LogKind::default(),
-                log => serde_json::from_value(log).context("the dead letter names an unknown log")?,
+                log => {
+                    serde_json::from_value(log).context("the dead letter names an unknown log")?
+                }
             };
             Work::Index(BTreeSet::from([Partition { log, id: BoundaryId::stored(partition) }]))
         } else if body["requestPayload"].is_object() {

@@ -101,7 +101,9 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let more = each(&mut store, (!dry_run).then_some(&does), told).await?;
     progress::clear();
     if queue.is_some() && done + sent == 0 && left.is_empty() {
-        remark!("note: the dead letters of a redrive that was broken off are hidden for 30 seconds");
+        remark!(
+            "note: the dead letters of a redrive that was broken off are hidden for 30 seconds"
+        );
     }
     let is_well = left.is_empty() || *dry_run;
     Ok(output.end(&Redriven { done, sent, left, more }, is_well))
@@ -135,7 +137,7 @@ impl Display for Redriven {
             let some = more.map_or_else(|| "some".to_owned(), |more| more.to_string());
             write_line!(
                 f,
-                "more   {some} may follow: SQS gives the later letters of a group only when the earlier ones are gone. A \
+                "more   {some} may follow: SQS gives the later dead letters of a group only when the earlier ones are gone. A \
                  redrive takes all, each group in its order"
             )?;
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use ringfence_template::written::{Adopted, Place, adopted, edits, written};
+use ringfence_template::written::{Adopted, StackPlace, adopted, edits, written};
 
 use crate::{Lists, out};
 
@@ -41,7 +41,7 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
     let root = ringfence_new::root()?;
     let path = root.join("template.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let (stack, place) = (&lists.stack, Place::of(&root));
+    let (stack, place) = (&lists.stack, StackPlace::of(&root));
     let fresh = if arguments.adopt {
         let Adopted { text, lost } = adopted(&text, stack, &place)?;
         for line in lost {

@@ -15,8 +15,8 @@ use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::Value;
 
-use crate::kept::{Kept, DeadLetterBox};
-use crate::letter::{History, DeadLetter, Stored, Whose, Work};
+use crate::kept::{DeadLetterBox, Kept};
+use crate::letter::{DeadLetter, History, Stored, Whose, Work};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
 

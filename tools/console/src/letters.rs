@@ -186,10 +186,16 @@ pub(crate) async fn all(site: &Site) -> Part {
         @for (place, looked) in places.iter().zip(&looked) { (place.markup(site, looked)) }
     };
     if looked.iter().any(Result::is_err) {
-        return Part { markup, standing: Standing::Wrong("some dead letters can't be read".to_owned()) };
+        return Part {
+            markup,
+            standing: Standing::Wrong("some dead letters can't be read".to_owned()),
+        };
     }
     let kept = looked.iter().flatten().map(|look| look.letters.len()).sum();
-    let what = ["dead letter or failed batch is kept", "dead letters and failed batches are kept, or more"];
+    let what = [
+        "dead letter or failed batch is kept",
+        "dead letters and failed batches are kept, or more",
+    ];
     Part::of(markup, "no dead letter is kept", kept, what)
 }
 

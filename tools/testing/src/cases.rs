@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 
 use crate::Dynamo;
 use crate::deadlines::requests_of_sweeps;
+use crate::dynamo::tables;
 use crate::lanes::{IN_ORDER, has_ordered, requests_of_lanes};
-use crate::readers::{TABLES, VIEWS};
+use crate::readers::VIEWS;
 use crate::requests::{Asked, check_requests, grants};
 use crate::template::{binary, model};
 use crate::written::{self, check_written, write_if_asked};
@@ -85,11 +86,11 @@ pub async fn check_cases<M: Members>() {
     let all = of_slices.chain(requests_of_answers().await).collect();
     asked.push((binary(&model(), "RunCommands").to_owned(), all));
     if written::is_asked() {
-        let grants = grants(&template, &TABLES, &asked);
+        let grants = grants(&template, &tables(&template), &asked);
         let grants = grants.unwrap_or_else(|error| fail("template.yaml", error));
         check_written(&stack, Some(&grants));
     }
-    check_requests(&TABLES, &asked);
+    check_requests(&asked);
 }
 
 fn is_ordered(stack: &Stack, name: &str) -> bool {

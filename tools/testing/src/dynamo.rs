@@ -14,6 +14,12 @@ use serde_json::Value;
 /// The longest time that a request takes where requests take time.
 const LATENCY_MAX_MS: u64 = 8;
 
+/// The logical ids of the tables that a template has.
+pub(crate) fn tables(template: &Template) -> Vec<&'static str> {
+    let all = ["EventTable", "AggregateTable", "DocumentTable", "IndexTable", "ViewTable"];
+    all.into_iter().filter(|table| template.table(table).is_ok()).collect()
+}
+
 /// An empty DynamoDB in this process, and a recorder on the way to it. The name of a table is its logical id
 /// in the template. A request is a function call, so it needs no socket and no time.
 pub struct Dynamo {

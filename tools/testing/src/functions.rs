@@ -13,7 +13,7 @@ use ringfence_core::{Catalog, Cause, Lane, LogKind, json};
 use ringfence_local::stack_root;
 use ringfence_local::template::Model;
 use ringfence_stack::{Members, Stack};
-use ringfence_template::written::Place;
+use ringfence_template::written::StackPlace;
 use ringfence_template::{StackTable, compare, tables_of};
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ const SERVING: [(&str, &str, &[&str]); 9] = [
 /// The functions that serve all contexts: their logical ids, their programs, and their samples. A stack has all programs, and
 /// the template those that something needs.
 pub(crate) fn serving() -> impl Iterator<Item = (&'static str, String, &'static [&'static str])> {
-    let place = Place::of(&stack_root());
+    let place = StackPlace::of(&stack_root());
     SERVING.into_iter().map(move |(id, name, samples)| (id, place.program(name), samples))
 }
 

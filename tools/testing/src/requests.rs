@@ -7,6 +7,7 @@ use ringfence_local::template::{Excess, LackingPermission, Template, TemplateErr
 use ringfence_template::written::{Grant, Grants};
 use serde_json::Value;
 
+use crate::dynamo::tables;
 use crate::template::check_none;
 use crate::written;
 
@@ -14,11 +15,11 @@ use crate::written;
 pub(crate) type Asked = (String, Vec<(String, Value)>);
 
 /// Panics unless the roles of the functions allow the requests, and no more.
-pub(crate) fn check_requests(tables: &[&str], asked: &[Asked]) {
+pub(crate) fn check_requests(asked: &[Asked]) {
     let template = Template::of_stack()
         .map(Template::whole)
         .unwrap_or_else(|error| fail("the template", error));
-    let lines = lines(&template, tables, asked);
+    let lines = lines(&template, &tables(&template), asked);
     check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
 }
 

@@ -12,7 +12,7 @@ use ringfence_services::automations::{Ordered, ReactInOrder};
 use ringfence_services::deadlines::{Deadlines, FireDeadlines};
 use ringfence_services::queue::{QueuedSlices, RunCommands};
 use ringfence_services::spans::ForwardSpans;
-use ringfence_services::topic::{PublishEvents, NotifyReaders};
+use ringfence_services::topic::{NotifyReaders, PublishEvents};
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 

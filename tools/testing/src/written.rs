@@ -6,7 +6,7 @@ use std::{env, fs};
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::Stack;
-use ringfence_template::written::{Grants, Place, WriteError, edits, written};
+use ringfence_template::written::{Grants, StackPlace, WriteError, edits, written};
 
 use crate::template::check_none;
 
@@ -54,7 +54,7 @@ fn differences(
     stack: &Stack,
     grants: Option<&Grants>,
 ) -> Result<(String, Vec<String>), WriteError> {
-    let fresh = written(text, stack, &Place::of(&stack_root()), grants)?;
+    let fresh = written(text, stack, &StackPlace::of(&stack_root()), grants)?;
     let mut lines = edits(text, &fresh)?;
     if !lines.is_empty() {
         lines.insert(0, "template.yaml was edited between its marks:".to_owned());

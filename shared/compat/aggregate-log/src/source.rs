@@ -1,18 +1,80 @@
-//! The log as the index and the EventTopic follow it.
-
-use std::collections::BTreeMap;
-
-use futures::future::BoxFuture;
-use futures::stream::{BoxStream, StreamExt, TryStreamExt};
-use ringfence_aws::{Item, Retry, TableLayout};
-use ringfence_core::{BoundaryId, Catalog, LogKind, SequencedEvent};
-use ringfence_log::news::{Found, StreamError, bounded, whole};
-use ringfence_log::{BoxError, InTable, OpenSource, Source, SourceFacts, SourceTable, Stored};
+//! The log by the name that a context has for it, and as the index and the EventTopic follow it.
 
 use crate::item::{AGGREGATE_ID, TYPE, VERSION};
 use crate::{
-    AggregateError, AggregateKey, AggregateTable, Aggregates, Range, event_of_image, table_layout,
+    AggregateError, AggregateKey, AggregateLog, AggregateTable, Range, event_of_image, table_layout,
 };
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, StreamExt, TryStreamExt};
+use ringfence_aws::{Intent, Item, Meter, Retry, TableLayout};
+use ringfence_core::{
+    Access, Append, BoundaryId, Catalog, Context, Current, LogError, LogKind, LogName, Reads,
+    ReadsOf, SequencedEvent, Slice,
+};
+use ringfence_log::news::{Found, StreamError, bounded, whole};
+use ringfence_log::{
+    BoundaryShape, BoxError, DryRunOn, InTable, LogOfEvents, OpenSource, Source, SourceFacts,
+    SourceTable, Sourced, StoredEvents, by,
+};
+use serde::de::Error as _;
+use serde_json::Error;
+use std::collections::BTreeMap;
+
+/// Names the aggregate log as the log of a context: each of its events is in one aggregate, which its one tag names.
+pub struct Aggregates;
+
+impl LogName for Aggregates {
+    const KIND: LogKind = LogKind::Aggregates;
+}
+
+impl Sourced for Aggregates {
+    const SOURCE: &'static dyn Source = SOURCE;
+}
+
+impl DryRunOn for AggregateLog {
+    fn meter(&self) -> &Meter {
+        self.table().meter()
+    }
+
+    async fn dry_run<'a>(
+        &'a self,
+        append: Append<'a>,
+    ) -> Result<(Intent, Vec<SequencedEvent>), LogError> {
+        Self::dry_run(self, append).await
+    }
+}
+
+impl LogOfEvents for Aggregates {
+    type Open = AggregateLog;
+
+    fn open(table: &InTable, catalog: Catalog) -> AggregateLog {
+        let InTable { client, name, clock, .. } = table;
+        let table = AggregateTable::new(client.clone(), &**name, clock.clone());
+        AggregateLog::new(table, catalog, clock.clone())
+    }
+
+    async fn verify(log: AggregateLog) -> Result<Vec<String>, BoxError> {
+        let report = log.table().verify(&|_| {}).await?;
+        Ok(report.wrong.iter().map(ToString::to_string).collect())
+    }
+
+    fn depends_on<S: Slice>() -> BTreeMap<BoundaryShape, String> {
+        let stream = BoundaryShape::Stream(S::Context::NAME.to_owned());
+        BTreeMap::from([(stream, by(&Access::Partition, true))])
+    }
+
+    fn read<S: Slice>(event: &Current<'_>) -> Option<Result<(), Error>> {
+        let is_read = event.context == S::Context::NAME
+            && event.partition.as_str().contains('#')
+            && ReadsOf::<S>::TYPES.contains(&&*event.event_type);
+        is_read.then(|| {
+            // The payload need not repeat the aggregate's id.
+            let catalog = S::Context::catalog().map_err(Error::custom)?;
+            let event = catalog.current(crate::whole(SequencedEvent::clone(event), &catalog));
+            ReadsOf::<S>::decode(&event.map_err(Error::custom)?).map(drop)
+        })
+    }
+}
 
 /// The log as others follow it.
 pub const SOURCE: &dyn Source = &Aggregates;
@@ -80,7 +142,7 @@ impl SourceTable for AggregateTable {
         })
     }
 
-    fn stored(&self) -> BoxStream<'_, Result<Stored, StreamError>> {
-        self.scan().map_ok(Stored::Event).map_err(unread("aggregate table")).boxed()
+    fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>> {
+        self.scan().map_ok(StoredEvents::Event).map_err(unread("aggregate table")).boxed()
     }
 }

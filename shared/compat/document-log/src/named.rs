@@ -8,15 +8,15 @@ use futures::TryStreamExt;
 use ringfence_aws::{Clock, Meter};
 use ringfence_core::{Context, Current, Envelope, OnLog, Reads, SequencedEvent, Slice};
 use ringfence_log::{
-    BoundaryShape, BoxError, InTable, KeptState, Log, ReadBoundary, DryRun, Source, Sourced,
+    BoundaryShape, BoxError, DryRun, InTable, KeptState, Log, ReadBoundary, Source, Sourced,
     TipLimits,
 };
 use serde::de::Error as _;
 use serde_json::{Error, Value};
 
 use crate::{
-    Cache, Category, CategoryError, Document, DocumentLog, DocumentDryRun, Documents,
-    DynamoStore, MemoryStore, SOURCE, Snapshot, Store, decode, handle, kit,
+    Cache, Category, CategoryError, Document, DocumentDryRun, DocumentLog, Documents, DynamoStore,
+    MemoryStore, SOURCE, Snapshot, Store, decode, handle, kit,
 };
 
 impl<D: Document> Sourced for Documents<D> {

@@ -1,6 +1,7 @@
 //! The new events of a document's stream.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use futures::TryStreamExt;
 use ringfence_aws::{Item, Retry};
@@ -8,8 +9,9 @@ use ringfence_core::{Consistency, Envelope, LogKind};
 use ringfence_log::news::{Found, StreamError, bounded, dense};
 
 use crate::attributes::I;
-use crate::source::unread;
-use crate::{Batch, Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent};
+use crate::{
+    Batch, Direction, DocumentError, DocumentLog, DynamoStore, ItemError, StreamName, TimelineEvent,
+};
 
 /// How often to look at a stream that seems to lack events; each look makes several reads.
 const LOOKS_MAX: u32 = 3;
@@ -99,4 +101,23 @@ async fn look(
 fn in_tip(stream: &StreamName, tip: Batch, from: u64) -> impl Iterator<Item = (u64, Item)> {
     let events = (tip.base()..).zip(tip.events).filter(move |(index, _)| *index >= from);
     events.map(|(index, event)| (index, TimelineEvent { index, event }.to_item(stream)))
+}
+
+pub(crate) fn unread(what: &'static str) -> impl Fn(DocumentError) -> StreamError {
+    move |error| {
+        let is_transient = matches!(error, DocumentError::Store(_)) && !is_of_item(&error);
+        StreamError::Unread { what, is_transient, source: error.into() }
+    }
+}
+
+/// Whether the cause is an item that can't be decoded, which does not change with time.
+fn is_of_item(error: &DocumentError) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<ItemError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

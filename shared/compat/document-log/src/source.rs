@@ -4,7 +4,6 @@
 //! and the event's index as key. No body is unpacked, so an entry can hold whatever the log can.
 
 use std::collections::BTreeMap;
-use std::error::Error;
 use std::sync::LazyLock;
 
 use futures::future::BoxFuture;
@@ -13,13 +12,12 @@ use ringfence_aws::{Item, Retry, TableLayout};
 use ringfence_core::{BoundaryId, Catalog, Envelope, LogKind, SequencedEvent};
 use ringfence_log::news::{Found, StreamError};
 use ringfence_log::{
-    BoxError, InTable, NewEvents, OpenSource, Source, SourceFacts, SourceTable, Stored,
+    BoxError, InTable, NewEvents, OpenSource, Source, SourceFacts, SourceTable, StoredEvents,
 };
 
 use crate::attributes::{A, C, I, P};
 use crate::{
-    DocumentError, DocumentLog, DynamoStore, Head, ItemError, Span, StreamName, TimelineEvent,
-    news, table_layout,
+    DocumentLog, DynamoStore, Head, ItemError, Span, StreamName, TimelineEvent, news, table_layout,
 };
 
 /// The log as others follow it.
@@ -89,25 +87,6 @@ impl From<DocumentLog<DynamoStore>> for OpenSource {
     }
 }
 
-pub(crate) fn unread(what: &'static str) -> impl Fn(DocumentError) -> StreamError {
-    move |error| {
-        let is_transient = matches!(error, DocumentError::Store(_)) && !is_of_item(&error);
-        StreamError::Unread { what, is_transient, source: error.into() }
-    }
-}
-
-/// Whether the cause is an item that can't be decoded, which does not change with time.
-fn is_of_item(error: &DocumentError) -> bool {
-    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<ItemError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
 /// The surroundings of a read without a deadline.
 static ENVELOPE: LazyLock<Envelope> = LazyLock::new(Envelope::default);
 
@@ -126,13 +105,13 @@ impl SourceTable for DocumentLog<DynamoStore> {
         })
     }
 
-    fn stored(&self) -> BoxStream<'_, Result<Stored, StreamError>> {
+    fn stored(&self) -> BoxStream<'_, Result<StoredEvents, StreamError>> {
         let listed = |listed: Result<Head, ItemError>| match listed {
             Ok(Head { stream, first, version, .. }) => {
-                Stored::Stream { partition: stream.partition(), first, end: version }
+                StoredEvents::Stream { partition: stream.partition(), first, end: version }
             }
-            Err(item) => Stored::Wrong(item.to_string()),
+            Err(item) => StoredEvents::Wrong(item.to_string()),
         };
-        self.streams(&ENVELOPE).map_ok(listed).map_err(unread("document table")).boxed()
+        self.streams(&ENVELOPE).map_ok(listed).map_err(news::unread("document table")).boxed()
     }
 }

@@ -127,7 +127,7 @@ fn a_mail_can_be_written_to_every_address_that_a_command_takes() {
     let (mut texts, mut taken) = (vec![String::new()], 0);
     for _ in 0..6 {
         let longer = texts.iter().flat_map(|text| {
-            ['a', '.', '-', '@', 'é', '"'].map(|dead letter| format!("{text}{letter}"))
+            ['a', '.', '-', '@', 'é', '"'].map(|letter| format!("{text}{letter}"))
         });
         texts = longer.collect();
         for text in &texts {

@@ -5,7 +5,7 @@
 use futures::StreamExt;
 use ringfence_aws::{Retry, item_bytes};
 use ringfence_core::NewEvent;
-use ringfence_feed::{Checkpoint, Notification, Index, Until};
+use ringfence_feed::{Checkpoint, Index, Notification, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, partition, record, run, sources};
 

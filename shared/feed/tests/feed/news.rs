@@ -5,7 +5,7 @@ use std::time::Duration;
 use ringfence_aws::Retry;
 use ringfence_aws::wire::{Edit, Fault, Wire};
 use ringfence_core::SequencedEvent;
-use ringfence_feed::{Notification, IndexError, Indexer, Partition, StreamError};
+use ringfence_feed::{IndexError, Indexer, Notification, Partition, StreamError};
 
 use crate::world::{
     EVENTS, INDEX, World, by_partition, changed, event_key, linked, partition, record, run,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence_aws::{Random, Retry};
 use ringfence_core::Envelope;
-use ringfence_feed::{Notification, Indexed, Indexer, Partition};
+use ringfence_feed::{Indexed, Indexer, Notification, Partition};
 use ringfence_local::bound;
 use tokio::time::sleep;
 

@@ -16,7 +16,7 @@ use ringfence_core::{
 use ringfence_dcb_log::DcbLog;
 use ringfence_document_log::{Direction, DocumentLog, DynamoStore, StreamName};
 use ringfence_feed::{
-    Checkpoint, Notification, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Partition, Sources, Until,
+    Checkpoint, EPOCH_ENTRIES_MAX, Entry, Index, Indexer, Notification, Partition, Sources, Until,
 };
 use ringfence_local::engine::Engine;
 use serde_json::json;
@@ -249,8 +249,9 @@ impl World {
         let query = query.expression_attribute_names("#id", key);
         let query = query.expression_attribute_values(":id", AttributeValue::S(id));
         let items = query.send().await.expect("an answer").items.unwrap_or_default();
-        let records =
-            items.into_iter().map(|image| Notification::of_image(&sources(), image).expect("a table"));
+        let records = items
+            .into_iter()
+            .map(|image| Notification::of_image(&sources(), image).expect("a table"));
         records.flatten().collect()
     }
 

@@ -217,7 +217,11 @@ impl Batch<'_> {
         kept.map_err(|error| {
             say(
                 self.request_id,
-                &format!("a dead letter about message {} is not kept: {}", message.id, chain(&*error)),
+                &format!(
+                    "a dead letter about message {} is not kept: {}",
+                    message.id,
+                    chain(&*error)
+                ),
             );
             pause(message.received)
         })

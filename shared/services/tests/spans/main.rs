@@ -161,8 +161,9 @@ async fn what_is_no_span_or_is_one_already_is_not_forwarded() {
     let own = "2026/11/26/shop-ForwardSpans-1[$LATEST]0123";
     forward(&collector.url, batch(own, &[line("c-1", None)])).await.unwrap();
     let control = json!({
-        "messageType": "CONTROL_MESSAGE", "logStream": "",
-        "logEvents": [{ "message": line("c-1", None).to_string() }],
+        "messageType": "CONTROL_MESSAGE", "owner": "CloudwatchLogs", "logGroup": "", "logStream": "",
+        "subscriptionFilters": [],
+        "logEvents": [{ "id": "1", "timestamp": 0, "message": line("c-1", None).to_string() }],
     });
     forward(&collector.url, packed(&control)).await.unwrap();
     assert_eq!(collector.requests().len(), 0);

@@ -91,7 +91,7 @@ async fn an_event_that_a_view_does_not_show_in_time_is_a_503_with_both_places() 
     let event = &world.publish([noted("n1", &["a"])]).await[0];
     let query = |wait: u64| {
         let (partition, slot) = (event.partition.to_string(), event.slot);
-        json!({ "partition": partition, "slot": slot, "wait": wait.to_string() })
+        json!({ "partition": partition, "slot": slot.to_string(), "wait": wait.to_string() })
     };
     let path = || json!({ "view": "notes", "id": "a" });
     let (status, headers, body) = ask(&world, path(), query(100)).await;

@@ -7,7 +7,7 @@ use ringfence_core::kit::Case;
 use ringfence_core::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
 use ringfence_local::template::Template;
 use ringfence_local::{bound, workspace_root};
-use ringfence_log::{InTable, Log, DryRun};
+use ringfence_log::{DryRun, InTable, Log};
 use ringfence_stack::{MemberList, Members, Visitor};
 
 use projects_stack::SharedProjects;

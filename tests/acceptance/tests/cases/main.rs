@@ -6,10 +6,10 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 
 mod contention;
 mod deadlines;
+mod dry_runs;
 mod in_order;
 mod process;
 mod queue;
-mod dry_runs;
 mod samples;
 
 use ringfence_acceptance::{Application, applications};

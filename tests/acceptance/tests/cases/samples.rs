@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
 use ringfence_feed::index_events::{Indexing, IndexingReport, index};
-use ringfence_feed::{Notification, Indexed, Partition};
+use ringfence_feed::{Indexed, Notification, Partition};
 use ringfence_lambda::DeadLetters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
@@ -22,7 +22,8 @@ impl Indexing for One {
         notifications: Vec<Notification>,
         _: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
-        let outcomes = notifications.into_iter().map(|notification| (notification.partition, Ok(1)));
+        let outcomes =
+            notifications.into_iter().map(|notification| (notification.partition, Ok(1)));
         ready(outcomes.collect()).boxed()
     }
 }
@@ -31,7 +32,7 @@ struct NoQueue;
 
 impl DeadLetters for NoQueue {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a dead letter: {dead letter}")
+        panic!("a dead letter: {letter}")
     }
 }
 

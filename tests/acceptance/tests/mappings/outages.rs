@@ -83,7 +83,7 @@ struct NoDeadLetters;
 
 impl DeadLetters for NoDeadLetters {
     fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a dead letter: {dead letter}")
+        panic!("a dead letter: {letter}")
     }
 }
 

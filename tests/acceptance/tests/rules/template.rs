@@ -5,7 +5,7 @@ mod written;
 
 use std::collections::BTreeSet;
 
-use ringfence_acceptance::applications;
+use ringfence_acceptance::{Application, applications};
 use ringfence_testing::template::{
     AUTOMATIONS_QUEUE, arn, check_none, mappings, resources, template,
 };
@@ -31,8 +31,10 @@ fn templates() -> impl Iterator<Item = Value> {
 /// The function that notifies readers of lanes.
 const NOTIFIER: &str = "NotifyReaders";
 
-/// The tables of the three logs.
-const LOGS: [&str; 3] = ["EventTable", "AggregateTable", "DocumentTable"];
+/// The tables of the logs that an application has contexts on.
+fn logs(application: &Application) -> BTreeSet<String> {
+    application.stack.sources.iter().map(|log| log.facts().table.to_owned()).collect()
+}
 
 /// A mapping gives up in time for its stream to have the record still, and keeps what it gives up.
 /// Deliveries of an outage last as long as the function may run, so they end by age; crashes are counted.
@@ -140,7 +142,8 @@ fn the_outputs_name_every_table_queue_and_bucket() {
 
 #[test]
 fn the_streams_of_all_logs_are_read_alike() {
-    for template in templates() {
+    for application in applications() {
+        let template = template(&application.root);
         let functions = resources(&template, "AWS::Serverless::Function");
         for id in ["IndexEvents", "PublishEvents"] {
             let (mut tables, mut settings) = (BTreeSet::new(), BTreeSet::new());
@@ -152,7 +155,7 @@ fn the_streams_of_all_logs_are_read_alike() {
                 rest.as_object_mut().unwrap().remove("FilterCriteria").unwrap();
                 settings.insert(rest.to_string());
             }
-            assert_eq!(tables, LOGS.map(str::to_owned).into(), "{id}");
+            assert_eq!(tables, logs(&application), "{id}");
             assert_eq!(settings.len(), 1, "{id}: {settings:#?}");
         }
     }
@@ -191,9 +194,10 @@ fn a_table_that_is_there_can_take_the_place_of_each() {
 
 #[test]
 fn every_table_is_kept_protected_and_can_be_restored() {
-    for template in templates() {
+    for application in applications() {
+        let template = template(&application.root);
         let tables = resources(&template, "AWS::DynamoDB::Table");
-        assert_eq!(tables.len(), LOGS.len() + 2, "the logs, the index and the views");
+        assert_eq!(tables.len(), logs(&application).len() + 2, "the logs, the index and the views");
         for (id, table) in tables {
             let resource = &template["Resources"][&id];
             assert_eq!(resource["DeletionPolicy"], "RetainExceptOnCreate", "{id}");

@@ -16,7 +16,7 @@ use ringfence_core::{Consistency, Envelope, SequencedEvent};
 use ringfence_document_log::{
     Direction, DocumentError, DocumentLog, DynamoStore, StreamName, TimelineEvent,
 };
-use ringfence_feed::{Notification, Indexer, Partition};
+use ringfence_feed::{Indexer, Notification, Partition};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -227,7 +227,8 @@ impl Moving<'_> {
             let events = self.events(&stream, &span).await?.into_iter();
             let new = events.filter(|recorded| recorded.index >= next);
             let events = new.map(|recorded| (recorded.index, recorded.to_item(&stream))).collect();
-            notifications.push(Notification { partition: Partition::from(stream.partition()), events });
+            notifications
+                .push(Notification { partition: Partition::from(stream.partition()), events });
         }
         for (partition, outcome) in self.indexer.index(notifications, Retry::default()).await {
             let after = format!("broken off at {partition}, after {}", report.imports);

@@ -110,7 +110,10 @@ fn check_refused(body: &str, cause: &str) {
 #[test]
 fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
     check_refused("{", "the message is not JSON: ");
-    check_refused("{}", "the message is neither a dead letter of this stack nor an event of its bus");
+    check_refused(
+        "{}",
+        "the message is neither a dead letter of this stack nor an event of its bus",
+    );
     let no_command = r#"{"cause":"it is not a command","body":"{}"}"#;
     check_refused(
         no_command,

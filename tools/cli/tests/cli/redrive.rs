@@ -79,12 +79,16 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     assert!(lines[0].starts_with("stays  "), "{printed}");
     assert!(lines[0].contains(": not an event: the item is not a complete event: "), "{printed}");
     assert!(lines[0].ends_with(" (kept: not an event)"), "{printed}");
-    assert!(lines[1].contains("the message is neither a dead letter of this stack nor"), "{printed}");
+    assert!(
+        lines[1].contains("the message is neither a dead letter of this stack nor"),
+        "{printed}"
+    );
     assert!(lines[2].contains(": NotAuthorizedForSourceException: "), "{printed}");
     assert_eq!(lines[3], "3 done, 4 sent again, 3 left");
     assert!(
-        lines[4]
-            .ends_with("comes back as a new dead letter, under a new name: look again with --dry-run."),
+        lines[4].ends_with(
+            "comes back as a new dead letter, under a new name: look again with --dry-run."
+        ),
         "{printed}"
     );
 

@@ -9,8 +9,8 @@ use super::{
     error::TemplateError,
     intrinsics::{Place, Resolver},
     model::{
-        DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
-        Retries, Rule, Schedule, TableResource,
+        DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
+        RedriveTarget, Retries, Rule, Schedule, TableResource,
     },
     route::Route,
     shapes::{
@@ -329,7 +329,7 @@ fn queues(view: &View<'_>) -> Result<Vec<QueueResource>, TemplateError> {
         let properties: Option<QueueProperties> = view.property(id, body, "Properties")?;
         let properties = properties.unwrap_or_default();
         let queue = QueueResource::named(view.local_name(id)?);
-        let dead_letters = |policy: RedrivePolicy| DeadLetters {
+        let dead_letters = |policy: RedrivePolicy| RedriveTarget {
             queue: policy.dead_letter_target_arn,
             received_max: policy.max_receive_count,
         };

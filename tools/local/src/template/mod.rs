@@ -20,7 +20,7 @@ pub use self::document::Template;
 pub use self::error::TemplateError;
 pub use self::intrinsics::{ACCOUNT, REGION, STACK};
 pub use self::model::{
-    DeadLetters, DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource,
+    DeliveryTarget, FunctionResource, Mapping, Model, QueueMapping, QueueResource, RedriveTarget,
     Retries, Rule, Schedule, TableResource,
 };
 pub use self::role::{Role, excess};

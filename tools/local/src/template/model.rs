@@ -134,7 +134,7 @@ pub struct QueueResource {
     /// For how long a message that was received is hidden.
     pub visibility: Duration,
     /// Where messages go that are received again and again.
-    pub dead_letters: Option<DeadLetters>,
+    pub dead_letters: Option<RedriveTarget>,
 }
 
 /// SQS's own time for which a message that was received is hidden.
@@ -156,7 +156,7 @@ impl QueueResource {
 
 /// Where messages go that are received again and again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetters {
+pub struct RedriveTarget {
     /// ARN of the queue.
     pub queue: String,
     /// A message that was received so often goes there.

@@ -6,8 +6,10 @@ use ringfence_stack::Stack;
 use serde_yaml_ng::{Mapping, Value};
 
 use super::edits::{Change, FROM_LIST, changes, entries};
+use super::error::WriteError;
 use super::settings::{Settings, flow};
-use super::{Place, SECTIONS, Source, WriteError, written};
+use super::source::{SECTIONS, Source, StackPlace};
+use super::write::written;
 
 /// A template that was taken over.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub struct Adopted {
 ///
 /// # Errors
 /// As [`written`].
-pub fn adopted(text: &str, stack: &Stack, place: &Place) -> Result<Adopted, WriteError> {
+pub fn adopted(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, WriteError> {
     let mut source = Source::of(text, stack, place, None)?;
     let known = Source { all: true, ..Source::of(text, stack, place, None)? };
     let mut lost = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Source;
+use super::source::Source;
 
 /// What an alarm looks at: one metric, or an expression over several.
 enum Looks<'a> {
@@ -174,8 +174,7 @@ impl Source<'_> {
             ));
         }
         if self.has("slices") {
-            let says =
-                "A command of the queue had no answer after eight tries; the dead letter has the cause.";
+            let says = "A command of the queue had no answer after eight tries; the dead letter has the cause.";
             alarms.push(self.of_queue("CommandsHaveDeadLetters", says, "CommandsDeadLetters"));
             let of = Some("{ Name: QueueName, Value: !GetAtt CommandQueue.QueueName }".to_owned());
             let looks = Looks::At("AWS/SQS", "ApproximateAgeOfOldestMessage", "Maximum", 300, of);

@@ -3,7 +3,7 @@
 use ringfence_new::marks::{Section, sections};
 use serde_yaml_ng::{Mapping, Value};
 
-use super::WriteError;
+use super::error::WriteError;
 use super::settings::flow;
 
 /// What follows from the list alone, so that no setting takes its place.
@@ -79,8 +79,12 @@ fn more(found: &Value, fresh: Option<&Value>) -> Value {
     Value::Mapping([("Variables".into(), all.into())].into_iter().collect())
 }
 
-/// The edits in all blocks of a template whose marks say that it was changed.
-pub(super) fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> {
+/// What a person has changed between the marks, as lines that say how to keep it. Blocks whose marks say that they are as
+/// they were written have none.
+///
+/// # Errors
+/// As [`super::written`].
+pub fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> {
     let (mut lines, fresh) = (Vec::new(), sections(fresh));
     for Section { name: section, block, .. } in sections(text) {
         let new = fresh.iter().find(|it| it.name == section).and_then(|section| section.block);

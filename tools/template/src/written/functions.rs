@@ -2,60 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use ringfence_core::{Cause, LogKind};
+use ringfence_core::LogKind;
 use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo};
 use serde_yaml_ng::{Mapping, Value};
 
 use super::settings::flow;
-use super::{Source, id_of};
-
-/// The name of the table of a log.
-pub(super) fn table_of(log: LogKind) -> &'static str {
-    match log {
-        LogKind::Dcb => "EventTable",
-        LogKind::Aggregates => "AggregateTable",
-        LogKind::Documents => "DocumentTable",
-    }
-}
-
-/// What the keys of a context's streams begin with.
-fn prefix(context: &ContextInfo) -> Option<String> {
-    match context.log {
-        LogKind::Dcb => None,
-        LogKind::Aggregates => Some(format!("{}#*", context.name)),
-        LogKind::Documents => Some(format!("{}-*", context.name)),
-    }
-}
-
-/// The role of a context's slices. On the DCB log all contexts have one.
-pub(super) fn role_of(context: &ContextInfo) -> String {
-    match context.log {
-        LogKind::Dcb => "DcbLogRole".to_owned(),
-        LogKind::Aggregates | LogKind::Documents => format!("{}Role", id_of(context.name)),
-    }
-}
-
-/// A route's scopes, as its event has them.
-pub(super) fn scopes(of: &BTreeSet<&str>) -> String {
-    let of: Vec<_> = of.iter().copied().collect();
-    match of[..] {
-        [] => String::new(),
-        _ => format!(", Auth: {{ AuthorizationScopes: [{}] }}", of.join(", ")),
-    }
-}
-
-/// The pattern of the rule that takes the events that a slice reacts to.
-fn pattern(causes: &[Cause]) -> String {
-    let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
-    let contexts = list(causes.iter().map(|cause| cause.context).collect());
-    let types = list(causes.iter().map(|cause| cause.event_type).collect());
-    format!("{{ source: [{contexts}], detail-type: [{types}] }}")
-}
-
-/// Whether a rule of the EventTopic invokes the slice.
-pub(super) fn has_rule(slice: &SliceInfo) -> bool {
-    slice.order.is_none() && !slice.reacts_to.is_empty()
-}
+use super::source::{Source, has_rule, id_of, pattern, prefix, role_of, scopes, table_of};
 
 /// What a role needs for the variables that a team has set: secrets, the sender of mails, buckets.
 pub(super) fn statements_of(variables: &Mapping) -> Vec<String> {

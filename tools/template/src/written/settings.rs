@@ -2,7 +2,7 @@
 
 use serde_yaml_ng::{Mapping, Value};
 
-use super::WriteError;
+use super::error::WriteError;
 
 /// The settings, by logical id; `Globals` are those of all functions.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -188,12 +188,15 @@ impl Indexing for Once {
         _: Duration,
     ) -> BoxFuture<'_, BTreeMap<Partition, Indexed>> {
         let mut runs = self.0.lock().unwrap();
-        let outcome = |notification: &Notification| match runs.is_empty() && notification.partition.id.as_str() == "a:2"
+        let outcome = |notification: &Notification| match runs.is_empty()
+            && notification.partition.id.as_str() == "a:2"
         {
             true => Err(IndexError::Feed(Arc::new(FeedError::Contention { attempts: 16 }))),
             false => Ok(1),
         };
-        let outcomes = notifications.iter().map(|notification| (notification.partition.clone(), outcome(notification)));
+        let outcomes = notifications
+            .iter()
+            .map(|notification| (notification.partition.clone(), outcome(notification)));
         let outcomes = outcomes.collect();
         runs.push(notifications);
         async move { outcomes }.boxed()
@@ -218,7 +221,10 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
         let events = slots.iter().map(|slot| (*slot, item(slot))).collect();
         Notification { partition: BoundaryId::stored(id).into(), events }
     };
-    let expected = [vec![notification("a:1", &[5]), notification("a:2", &[7, 9])], vec![notification("a:2", &[7, 9])]];
+    let expected = [
+        vec![notification("a:1", &[5]), notification("a:2", &[7, 9])],
+        vec![notification("a:2", &[7, 9])],
+    ];
     assert_eq!(*indexing.0.lock().unwrap(), expected);
 }
 
@@ -247,7 +253,9 @@ async fn a_record_that_cant_be_read_is_kept_as_a_letter_alone_and_one_of_a_fence
 fn a_record_of_each_table_names_its_partition() {
     let check = |record: Value, expected: Option<(LogKind, &str, &[u64])>| {
         let found = notification(&sources(), &record).unwrap();
-        let found = found.map(|notification| (notification.partition, notification.events.into_keys().collect()));
+        let found = found.map(|notification| {
+            (notification.partition, notification.events.into_keys().collect())
+        });
         let expected = expected.map(|(log, id, slots)| {
             (Partition { log, id: BoundaryId::stored(id) }, slots.to_vec())
         });

@@ -78,7 +78,9 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
             *id != "ProjectViews" && *id != NOTIFIER && mappings(function).next().is_some()
         }
         // What notify-readers gives up, each reader finds within a minute.
-        "StreamsBehind" | "BatchesGivenUp" => *id != NOTIFIER && mappings(function).next().is_some(),
+        "StreamsBehind" | "BatchesGivenUp" => {
+            *id != NOTIFIER && mappings(function).next().is_some()
+        }
         _ => mappings(function).next().is_some(),
     };
     let watched = functions.iter().filter(is_watched);

@@ -1,6 +1,6 @@
 //! What is in which folder, and what a library may depend on.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs};
 
 use ringfence_local::workspace_root;
 use ringfence_testing::template::check_none;

@@ -1,0 +1,18 @@
+//! Why a template is not written.
+
+/// What can't be written.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The text is not a template.
+    #[error("template.yaml is not YAML")]
+    Yaml(#[from] serde_yaml_ng::Error),
+    /// It has a value that JSON can't hold.
+    #[error("template.yaml has a value that JSON can't hold")]
+    Json(#[from] serde_json::Error),
+    /// A setting is of nothing that is written.
+    #[error("template.yaml: {0}")]
+    Settings(String),
+    /// A person has changed what is between the marks.
+    #[error("template.yaml has edits by hand between its marks, which would be lost:\n{}", .0.join("\n"))]
+    Edited(Vec<String>),
+}

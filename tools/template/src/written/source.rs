@@ -1,0 +1,211 @@
+//! What the written part of a template follows from.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use ringfence_core::{Cause, LogKind};
+use ringfence_stack::{ContextInfo, SliceInfo, Stack};
+use serde_json::Value;
+
+use super::error::WriteError;
+use super::grants::Grants;
+use super::settings::{self, Settings};
+
+/// The sections with marks, in their order.
+pub(super) const SECTIONS: [&str; 6] =
+    ["Parameters", "Rules", "Conditions", "Globals", "Resources", "Outputs"];
+
+/// Where a stack is: what the names of its programs begin with, and where cargo builds them.
+#[derive(Clone, Debug)]
+pub struct StackPlace {
+    pub(super) prefix: String,
+    pub(super) code: &'static str,
+}
+
+impl StackPlace {
+    /// A stack that is a folder of a workspace shares it with others, so its programs have its name.
+    #[must_use]
+    pub fn of(root: &Path) -> Self {
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+        let name = root.file_name().unwrap_or_default().to_string_lossy();
+        match manifest.lines().any(|line| line == "[workspace]")
+            || !root.join("../Cargo.toml").exists()
+        {
+            true => Self { prefix: String::new(), code: "." },
+            false => Self { prefix: format!("{name}-"), code: ".." },
+        }
+    }
+
+    /// The program of a function that serves all contexts, such as `index-events`.
+    #[must_use]
+    pub fn program(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+}
+
+/// What the written part follows from.
+pub(super) struct Source<'a> {
+    pub(super) stack: &'a Stack,
+    pub(super) place: &'a StackPlace,
+    /// The logs whose tables the stack has.
+    pub(super) logs: Vec<LogKind>,
+    pub(super) settings: Settings,
+    /// Whether the API asks for tokens.
+    pub(super) takes_tokens: bool,
+    /// The template as it is, in which a tag such as `!Ref x` is `{"!Ref": x}`.
+    pub(super) template: Value,
+    pub(super) grants: Option<&'a Grants>,
+    /// Whether everything is written that any stack has.
+    pub(super) all: bool,
+}
+
+/// `place-order` as `PlaceOrder`.
+pub(super) fn id_of(name: &str) -> String {
+    name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+}
+
+/// The name of the table of a log.
+pub(super) fn table_of(log: LogKind) -> &'static str {
+    match log {
+        LogKind::Dcb => "EventTable",
+        LogKind::Aggregates => "AggregateTable",
+        LogKind::Documents => "DocumentTable",
+    }
+}
+
+/// What the keys of a context's streams begin with.
+pub(super) fn prefix(context: &ContextInfo) -> Option<String> {
+    match context.log {
+        LogKind::Dcb => None,
+        LogKind::Aggregates => Some(format!("{}#*", context.name)),
+        LogKind::Documents => Some(format!("{}-*", context.name)),
+    }
+}
+
+/// The role of a context's slices. On the DCB log all contexts have one.
+pub(super) fn role_of(context: &ContextInfo) -> String {
+    match context.log {
+        LogKind::Dcb => "DcbLogRole".to_owned(),
+        LogKind::Aggregates | LogKind::Documents => format!("{}Role", id_of(context.name)),
+    }
+}
+
+/// A route's scopes, as its event has them.
+pub(super) fn scopes(of: &BTreeSet<&str>) -> String {
+    let of: Vec<_> = of.iter().copied().collect();
+    match of[..] {
+        [] => String::new(),
+        _ => format!(", Auth: {{ AuthorizationScopes: [{}] }}", of.join(", ")),
+    }
+}
+
+/// The pattern of the rule that takes the events that a slice reacts to.
+pub(super) fn pattern(causes: &[Cause]) -> String {
+    let list = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
+    let contexts = list(causes.iter().map(|cause| cause.context).collect());
+    let types = list(causes.iter().map(|cause| cause.event_type).collect());
+    format!("{{ source: [{contexts}], detail-type: [{types}] }}")
+}
+
+/// Whether a rule of the EventTopic invokes the slice.
+pub(super) fn has_rule(slice: &SliceInfo) -> bool {
+    slice.order.is_none() && !slice.reacts_to.is_empty()
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn of(
+        text: &str,
+        stack: &'a Stack,
+        place: &'a StackPlace,
+        grants: Option<&'a Grants>,
+    ) -> Result<Self, WriteError> {
+        let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
+        let settings = Settings::of(&yaml);
+        let template = serde_json::to_value(yaml)?;
+        let logs = stack.sources.iter().map(|log| log.facts().kind).collect();
+        let takes_tokens = settings.takes_tokens();
+        Ok(Self { stack, place, logs, settings, takes_tokens, template, grants, all: false })
+    }
+
+    /// Whether the stack has something, by a word of `files/`.
+    pub(super) fn has(&self, what: &str) -> bool {
+        let mut slices = self.stack.slices();
+        self.all
+            || match what {
+                "dcb" => self.logs.contains(&LogKind::Dcb),
+                "aggregates" => self.logs.contains(&LogKind::Aggregates),
+                "documents" => self.logs.contains(&LogKind::Documents),
+                "streams" => self.has("aggregates") || self.has("documents"),
+                "slices" => slices.next().is_some(),
+                "rules" => slices.any(|(_, slice)| has_rule(slice)),
+                "ordered" => slices.any(|(_, slice)| slice.order.is_some()),
+                "lanes" => self.has("ordered") || self.stack.reactors().next().is_some(),
+                "dues" => self.stack.contexts.iter().any(|context| !context.dues.is_empty()),
+                "rows" => !self.stack.rows().is_empty(),
+                "views" => !self.stack.views().is_empty(),
+                _ => unreachable!("no file has the word {what}"),
+            }
+    }
+
+    /// The condition under which a function is there.
+    pub(super) fn condition(&self, id: &str) -> Option<String> {
+        let own = || self.template["Resources"][id]["Condition"].as_str().map(str::to_owned);
+        let is_own = self.stack.functions().any(|(_, function)| id_of(function.name) == id);
+        self.settings.get(id, "Condition").map(settings::flow).or_else(|| own().filter(|_| is_own))
+    }
+
+    /// The tables, by their logical ids.
+    pub(super) fn tables(&self) -> Vec<&'static str> {
+        let logs = self.logs.iter().map(|log| table_of(*log));
+        logs.chain(["IndexTable", "ViewTable"]).collect()
+    }
+
+    /// The functions whose mappings keep what they give up.
+    pub(super) fn streams(&self) -> Vec<String> {
+        let views = self.has("rows").then_some("ProjectViews");
+        ["PublishEvents", "IndexEvents"].into_iter().chain(views).map(str::to_owned).collect()
+    }
+
+    /// The event source mappings; also those whose records may be lost, if asked.
+    pub(super) fn mappings(&self, all: bool) -> Vec<String> {
+        let events = [("dcb", "Stream"), ("aggregates", "Aggregates"), ("documents", "Documents")];
+        let of_logs = ["PublishEvents", "IndexEvents"].into_iter().flat_map(|id| {
+            let of = events.iter().filter(|(log, _)| self.has(log));
+            of.map(move |(_, event)| format!("{id}{event}"))
+        });
+        let views = self.has("rows").then(|| "ProjectViewsStream".to_owned());
+        let ring = (all && self.has("lanes")).then(|| "NotifyReadersStream".to_owned());
+        of_logs.chain(views).chain(ring).collect()
+    }
+
+    /// The functions that are no slices. A span that is lost is in the log, so forward-spans is not one of them.
+    pub(super) fn watched(&self) -> Vec<String> {
+        let serving = |all: &[(&str, &str)]| -> Vec<String> {
+            let of = all.iter().filter(|(what, _)| what.is_empty() || self.has(what));
+            of.map(|(_, id)| (*id).to_owned()).collect()
+        };
+        let first = [
+            ("", "PublishEvents"),
+            ("", "IndexEvents"),
+            ("rows", "ProjectViews"),
+            ("views", "QueryViews"),
+        ];
+        let last = [
+            ("slices", "RunCommands"),
+            ("dues", "FireDeadlines"),
+            ("lanes", "NotifyReaders"),
+            ("ordered", "ReactInOrder"),
+        ];
+        let functions = self.stack.functions().map(|(_, function)| id_of(function.name));
+        let reactors = self.stack.reactors().map(|(_, reactor)| id_of(reactor.name));
+        serving(&first).into_iter().chain(functions).chain(reactors).chain(serving(&last)).collect()
+    }
+
+    /// The functions that read views for callers.
+    pub(super) fn readers(&self) -> Vec<String> {
+        let functions = self.stack.functions().filter(|(_, function)| function.get.is_some());
+        let functions = functions.map(|(_, function)| id_of(function.name));
+        functions.chain(self.has("views").then(|| "QueryViews".to_owned())).collect()
+    }
+}

@@ -1,0 +1,230 @@
+//! The written part of a template.
+
+use std::collections::BTreeSet;
+
+use ringfence_core::LogKind;
+use ringfence_new::marks::{Section, sealed, sections};
+use ringfence_stack::{ContextInfo, Stack};
+
+use super::error::WriteError;
+use super::functions;
+use super::grants::{self, Grants};
+use super::settings;
+use super::source::{SECTIONS, Source, StackPlace, role_of, table_of};
+use crate::document::index_yaml;
+use crate::{StackTable, tables_of};
+
+/// The template with what follows from the list of the stack. What the roles of slices allow in the tables of the logs
+/// is in `grants`, or stays as it is.
+///
+/// # Errors
+/// The text is not a template, or has settings of something that is not written.
+pub fn written(
+    text: &str,
+    stack: &Stack,
+    place: &StackPlace,
+    grants: Option<&Grants>,
+) -> Result<String, WriteError> {
+    let source = Source::of(text, stack, place, grants)?;
+    let bodies = SECTIONS.map(|name| Ok((name, source.body(name)?)));
+    let bodies: Vec<(&str, String)> = bodies.into_iter().collect::<Result<_, WriteError>>()?;
+    source.settings.check(&bodies)?;
+    let mut parts: Vec<_> = sections(text)
+        .into_iter()
+        .map(|Section { name, before, after, .. }| {
+            let body = bodies.iter().find(|(of, body)| *of == name && !body.is_empty());
+            let block = body.map_or_else(String::new, |(_, body)| sealed(body));
+            (name, format!("{before}{block}{after}"))
+        })
+        .collect();
+    for (name, body) in bodies.iter().filter(|(_, body)| !body.is_empty()) {
+        if parts.iter().all(|(found, _)| found != name) {
+            let at = parts.iter().position(|(found, _)| is_later(found, name));
+            let at = at.unwrap_or(parts.len());
+            if let Some((_, before)) = at.checked_sub(1).and_then(|at| parts.get_mut(at)) {
+                before.truncate(before.trim_end().len());
+                before.push_str("\n\n");
+            }
+            let gap = if at < parts.len() { "\n" } else { "" };
+            parts.insert(at, (*name, format!("{name}:\n{}{gap}", sealed(body))));
+        }
+    }
+    Ok(parts.into_iter().map(|(_, text)| text).collect())
+}
+
+/// Whether a section comes after another one.
+fn is_later(name: &str, other: &str) -> bool {
+    let place = |name: &str| SECTIONS.iter().position(|it| *it == name);
+    place(name).is_some_and(|at| Some(at) > place(other))
+}
+
+impl Source<'_> {
+    /// What is written in a section.
+    pub(super) fn body(&self, section: &str) -> Result<String, WriteError> {
+        let files: &[(&str, &str)] = match section {
+            "Parameters" => &[("", include_str!("../../files/parameters.yaml"))],
+            "Rules" => &[("", include_str!("../../files/rules.yaml"))],
+            "Conditions" => &[("", include_str!("../../files/conditions.yaml"))],
+            "Globals" => &[("", include_str!("../../files/globals.yaml"))],
+            "Outputs" => &[("", include_str!("../../files/outputs.yaml"))],
+            _ => &[
+                ("", include_str!("../../files/tables.yaml")),
+                ("", include_str!("../../files/index.yaml")),
+                ("", include_str!("../../files/views.yaml")),
+                ("slices", include_str!("../../files/queue.yaml")),
+                ("dues", include_str!("../../files/deadlines.yaml")),
+                ("", include_str!("../../files/way_in.yaml")),
+                ("", include_str!("../../files/topic.yaml")),
+                ("rules", include_str!("../../files/automations.yaml")),
+                ("lanes", include_str!("../../files/lanes.yaml")),
+            ],
+        };
+        let files = files.iter().filter(|(what, _)| what.is_empty() || self.has(what));
+        let mut parts: Vec<_> = files.map(|(_, file)| self.filled(file)).collect();
+        if section == "Resources" {
+            parts.extend(self.contexts());
+            parts.push(self.alarms());
+        }
+        let text = parts.join("\n");
+        let text = self.settings.apply(section, text)?;
+        Ok(if section == "Resources" { self.with_statements(text) } else { text })
+    }
+
+    /// The resources with what the roles of functions need for the variables that a team has set.
+    pub(super) fn with_statements(&self, mut text: String) -> String {
+        for id in self.settings.0.keys().filter_map(|id| id.as_str()) {
+            if let Some((_, end)) = settings::range(&text, &format!("{id}Role")) {
+                let statements = functions::statements_of(&self.settings.variables(id));
+                text.insert_str(end, &statements.concat());
+            }
+        }
+        text
+    }
+
+    pub(super) fn filled(&self, file: &str) -> String {
+        let mut text = String::new();
+        for line in file.lines() {
+            let word =
+                |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase());
+            match (line.strip_prefix('@'), line.split_once('|')) {
+                (Some("event-indexes"), _) => text += &self.event_indexes(),
+                (Some(grants), _) => {
+                    let role = grants.trim_start_matches("grants ");
+                    if role != "ReactInOrderRole" || self.has("ordered") {
+                        text += &self.grants(role);
+                    }
+                }
+                (None, Some((what, line))) if word(what) => {
+                    if self.has(what) {
+                        text = text + line + "\n";
+                    }
+                }
+                _ => text = text + line + "\n",
+            }
+        }
+        let contexts: BTreeSet<_> =
+            self.stack.contexts.iter().map(|context| context.name).collect();
+        let contexts = contexts.into_iter().collect::<Vec<_>>().join(", ");
+        let streams = [("aggregates", "Aggregate"), ("documents", "Document"), ("dcb", "Event")];
+        let streams = streams.iter().filter(|(log, _)| self.has(log));
+        let streams: Vec<_> =
+            streams.map(|(_, log)| format!("!GetAtt {log}StreamArn.Value")).collect();
+        let streams = match &streams[..] {
+            [one] => one.clone(),
+            all => format!("[{}]", all.join(", ")),
+        };
+        text.replace("__prefix__", &self.place.prefix)
+            .replace("__code__", self.place.code)
+            .replace("__of_views__", &self.scopes_of_views())
+            .replace("__sources__", &format!("[{contexts}]"))
+            .replace("__streams__", &streams)
+    }
+
+    /// The event table, if the stack has it.
+    pub(super) fn events(&self) -> Option<StackTable> {
+        let tables = tables_of(&self.stack.sources, &self.stack.catalog);
+        tables.into_iter().find(|table| table.id == table_of(LogKind::Dcb))
+    }
+
+    /// The attributes and the indexes of the event table, one for each tag by which slices read across partitions.
+    pub(super) fn event_indexes(&self) -> String {
+        let Some(events) = self.events() else { return String::new() };
+        let (keys, indexes) = (&events.layout.keys, &events.layout.indexes);
+        let attributes = events.layout.attributes().into_iter();
+        let attributes = attributes.filter(|(name, _)| keys.iter().all(|(key, _)| key != name));
+        let attributes = attributes.map(|(name, kind)| {
+            format!("        - {{ AttributeName: {name}, AttributeType: {} }}\n", kind.as_str())
+        });
+        let mut text = attributes.collect::<String>();
+        if !indexes.is_empty() {
+            text += "      # One index for each tag that is read across partitions, and one for types that are read together. Each\n      \
+                     # projects what a decision reads, so a read is one request. An update of a deployed stack adds one at most.\n      \
+                     GlobalSecondaryIndexes:\n";
+            text.extend(indexes.iter().map(index_yaml));
+        }
+        text
+    }
+
+    /// The statements of a role on the tables of the logs.
+    pub(super) fn grants(&self, role: &str) -> String {
+        let contexts = || self.stack.contexts.iter().filter(|context| self.asks(role, context));
+        let tables: BTreeSet<_> = contexts().map(|context| table_of(context.log)).collect();
+        let events = self.events();
+        let indexes = events.iter().flat_map(|events| &events.layout.indexes);
+        let indexes: Vec<_> = indexes.map(|index| &*index.name).collect();
+        let of_cases = self.grants.and_then(|grants| grants.get(role).cloned());
+        let mut grants = of_cases.unwrap_or_else(|| grants::of_role(&self.template, role));
+        // A table that was not there has what any slice can need, until the cases are run.
+        let new = tables.iter().filter(|table| grants.iter().all(|grant| grant.table != **table));
+        let new = grants::all(&new.copied().collect(), &indexes);
+        grants.extend(new);
+        grants.retain(|grant| {
+            let is_there = |index: &String| indexes.contains(&&**index);
+            tables.contains(&*grant.table) && grant.index.as_ref().is_none_or(is_there)
+        });
+        grants::statements(&grants, |table| self.keys(role, table))
+    }
+
+    /// What the roles of the template allow, which stays until the cases are run.
+    pub(super) fn kept_grants(&self) -> Grants {
+        let roles = self.template["Resources"].as_object().into_iter().flatten();
+        roles.map(|(role, _)| (role.clone(), grants::of_role(&self.template, role))).collect()
+    }
+
+    /// Whether a role carries out commands of a context.
+    pub(super) fn asks(&self, role: &str, context: &ContextInfo) -> bool {
+        match role {
+            "RunCommandsRole" => true,
+            "FireDeadlinesRole" => !context.dues.is_empty(),
+            "ReactInOrderRole" => context.slices.iter().any(|slice| slice.order.is_some()),
+            _ => role_of(context) == role,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence_core::{Catalog, Catalogs};
+
+    use super::*;
+
+    #[test]
+    fn a_stack_on_the_dcb_log_alone_has_three_tables_and_nothing_that_no_function_needs() {
+        let catalog = Catalog::new("none", []).expect("no contradiction");
+        let catalogs = Catalogs(vec![catalog.clone()]);
+        let sources = [ringfence_dcb_log::SOURCE].into();
+        let stack = Stack { catalog, catalogs, sources, contexts: Vec::new() };
+        let place = StackPlace { prefix: String::new(), code: "." };
+        let source = Source::of("Resources:\n", &stack, &place, None).expect("YAML");
+        let text = SECTIONS.map(|section| source.body(section).expect("no settings")).concat();
+        assert_eq!(text.matches("Type: AWS::DynamoDB::Table\n").count(), 3, "events, index, views");
+        for other in ["Aggregate", "AGGREGATE", "DocumentTable", "DocumentStream", "DOCUMENT"] {
+            assert!(!text.contains(other), "{other}");
+        }
+        // No slice, no view, no deadline, no automation.
+        for id in ["RunCommands", "QueryViews", "FireDeadlines", "NotifyReaders", "AutomationsDead"]
+        {
+            assert!(!text.contains(&format!("  {id}")), "{id}");
+        }
+    }
+}
