@@ -43,7 +43,8 @@ pub fn adopted(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted,
                 let id = flow(id);
                 let changes = match fresh.get(&id) {
                     Some(fresh) if with_roles || !id.ends_with("Role") => {
-                        changes(name, &id, entry, fresh)
+                        let entry = without_written(entry, fresh, all.get(&id));
+                        changes(name, &id, &entry, fresh)
                     }
                     None if all.contains_key(&id) => vec![Change::Lost(format!("{name}: {id}"))],
                     _ => Vec::new(),
@@ -79,6 +80,25 @@ pub fn adopted(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted,
     }
     let own = with_settings(&own, &source.settings);
     Ok(Adopted { text: written(&own, stack, place, Some(&source.kept_grants()))?, lost })
+}
+
+/// An entry without the variables that other stacks have written: they are not a team's own. This one has no log of
+/// theirs.
+fn without_written(entry: &Value, fresh: &Value, any: Option<&Value>) -> Value {
+    let mut entry = entry.clone();
+    for path in [&["Environment", "Variables"][..], &["Properties", "Environment", "Variables"]] {
+        let of = |value: &Value, name: &Value| {
+            path.iter().try_fold(value, |of, key| of.get(*key))?.get(name).cloned()
+        };
+        let found = path.iter().try_fold(&mut entry, |of, key| of.get_mut(*key));
+        if let Some(found) = found.and_then(Value::as_mapping_mut) {
+            found.retain(|name, value| {
+                of(fresh, name).is_some()
+                    || any.and_then(|any| of(any, name)).as_ref() != Some(&*value)
+            });
+        }
+    }
+    entry
 }
 
 /// The entries of a section that are not known, each with the comments before it.
