@@ -82,6 +82,27 @@ pub fn writes(input: TokenStream) -> TokenStream {
     finish(reads::writes(parse_macro_input!(input as DeriveInput)))
 }
 
+/// The test of a context's cases, under the context's name: `cargo test --lib ordering` selects it. Of `context!`; not for
+/// use by hand.
+#[proc_macro]
+pub fn cases_of(input: TokenStream) -> TokenStream {
+    let CasesOf { name, check } = parse_macro_input!(input as CasesOf);
+    let test = quote::format_ident!("the_cases_of_{}_hold", name.value().replace('-', "_"));
+    quote::quote!(#[cfg(test)] #[test] fn #test() #check).into()
+}
+
+/// The name of a context, and the block that checks its cases.
+struct CasesOf {
+    name: syn::LitStr,
+    check: syn::Block,
+}
+
+impl syn::parse::Parse for CasesOf {
+    fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
+        Ok(Self { name: input.parse()?, check: input.parse()? })
+    }
+}
+
 fn finish(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
     result.unwrap_or_else(|error| error.into_compile_error()).into()
 }

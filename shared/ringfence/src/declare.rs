@@ -33,11 +33,7 @@ macro_rules! context {
 
         $crate::__members! { $context: $($kind $member;)* }
 
-        #[cfg(test)]
-        #[test]
-        fn the_cases_hold() {
-            $crate::stack::check_cases_in_memory::<$context>();
-        }
+        $crate::__cases_of! { $name { $crate::stack::check_cases_in_memory::<$context>(); } }
     };
 }
 

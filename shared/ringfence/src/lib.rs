@@ -275,6 +275,8 @@ pub use ringfence_lambda::slice::run;
 
 #[doc(hidden)]
 pub use ringfence_core::__private;
+#[doc(hidden)]
+pub use ringfence_derive::cases_of as __cases_of;
 
 /// What the files of slices and contexts use.
 pub mod prelude {

@@ -42,10 +42,11 @@ pub fn sections(text: &str) -> Vec<Section<'_>> {
 
 fn section(text: &str) -> Section<'_> {
     let first = text.find('\n').map_or(text.len(), |at| at + 1);
-    let name = text[..first].trim_end().strip_suffix(':').unwrap_or_default();
+    let line = text[..first].split(" #").next().unwrap_or_default();
+    let name = line.trim_end().strip_suffix(':').unwrap_or_default();
     let marked = text.split_once(BEGIN).and_then(|(before, rest)| {
         let end = rest.find(END)?;
-        let (mark, after) = rest[end..].split_once('\n')?;
+        let (mark, after) = rest[end..].split_once('\n').unwrap_or((&rest[end..], ""));
         let is_intact = *mark == *mark_of(&rest[..end]).trim_end();
         Some((before, Block { body: &rest[..end], is_intact }, after))
     });

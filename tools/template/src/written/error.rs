@@ -12,6 +12,11 @@ pub enum WriteError {
     /// A setting is of nothing that is written.
     #[error("template.yaml: {0}")]
     Settings(String),
+    /// What would be written is no template.
+    #[error(
+        "template.yaml would have something twice ({0}), because its marks are missing or changed: restore them, or take it over by `ringfence template --adopt`"
+    )]
+    Marks(serde_yaml_ng::Error),
     /// A person has changed what is between the marks.
     #[error("template.yaml has edits by hand between its marks, which would be lost:\n{}", .0.join("\n"))]
     Edited(Vec<String>),

@@ -45,7 +45,7 @@ pub(super) fn of_role(template: &Value, role: &str) -> BTreeSet<Grant> {
     let statements =
         statements.filter_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
     let mut grants = BTreeSet::new();
-    for statement in statements.flatten() {
+    for statement in statements.flatten().filter(|statement| statement["Effect"] == "Allow") {
         let together = !statement["Condition"]["ForAnyValue:StringEquals"].is_null();
         for resource in each(&statement["Resource"]) {
             let named = resource["!GetAtt"].as_str().or(resource["!Sub"].as_str());

@@ -49,7 +49,10 @@ pub fn written(
             parts.insert(at, (*name, format!("{name}:\n{}{gap}", sealed(body))));
         }
     }
-    Ok(parts.into_iter().map(|(_, text)| text).collect())
+    let text: String = parts.into_iter().map(|(_, text)| text).collect();
+    // A key that is there twice is refused.
+    serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&text).map_err(WriteError::Marks)?;
+    Ok(text)
 }
 
 /// Whether a section comes after another one.
