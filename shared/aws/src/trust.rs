@@ -1,7 +1,7 @@
 //! Which servers the SDK's clients trust.
 //!
 //! A function trusts Amazon's roots alone: reading all roots of the machine took more than half of a start. They are
-//! valid until 2037. The European Sovereign Cloud has roots of its own, which three of these five have signed.
+//! valid until 2037. Three of these five have signed the roots of the European Sovereign Cloud.
 
 use std::borrow::Cow;
 use std::error::Error;

@@ -229,7 +229,7 @@ async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cant_be_read_is_kept_as_a_letter_alone_and_one_of_a_fence_is_ignored() {
+async fn a_record_that_cant_be_read_is_a_dead_letter_alone() {
     let fence = of_image(1, json!({ "id": { "S": "fence#a:1" }, "position": { "N": "0" } }));
     let mut untyped = event(2, "a:1", 1);
     untyped["dynamodb"]["NewImage"]["event"] = json!({ "X": "Changed" });
