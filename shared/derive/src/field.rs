@@ -1,5 +1,6 @@
 //! The tags of events and commands: those of fields, and those that are computed from several fields.
 
+use heck::ToLowerCamelCase;
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Attribute, Expr, Field, Fields, Ident, LitStr, Result, Type, spanned::Spanned};
@@ -115,7 +116,9 @@ impl TaggedField {
             }
             (false, None, None) => None,
             (_, key, _) => Some(Tag {
-                key: key.as_ref().map_or_else(|| camel_case(singular(&name)), LitStr::value),
+                key: key
+                    .as_ref()
+                    .map_or_else(|| singular(&name).to_lower_camel_case(), LitStr::value),
                 partition: options.partition,
                 cross_partition: options.cross_partition,
                 strong: options.strong.is_some(),
@@ -306,22 +309,6 @@ fn check_key(key: &LitStr) -> Result<()> {
 /// `product_id` of `product_ids`: both have the same key.
 fn singular(field: &str) -> &str {
     if field.ends_with("_ids") { &field[..field.len() - 1] } else { field }
-}
-
-fn camel_case(snake: &str) -> String {
-    let mut camel = String::with_capacity(snake.len());
-    let mut upper = false;
-    for c in snake.chars() {
-        match c {
-            '_' => upper = !camel.is_empty(),
-            c if upper => {
-                camel.extend(c.to_uppercase());
-                upper = false;
-            }
-            c => camel.push(c),
-        }
-    }
-    camel
 }
 
 /// `Vec` of `std::vec::Vec<T>`, `Option` of `Option<T>`: derive macros see names, not types.

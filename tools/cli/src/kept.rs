@@ -210,8 +210,8 @@ async fn next_key(
         let list = format!("/{}?list-type=2{from}", encoded(name));
         let page = s3.call("GET", &list, &[], "").await.and_then(Answer::accepted);
         let page = page.with_context(|| format!("listing bucket {name}"))?;
-        keys.extend(texts(&page, "Key"));
-        *more = texts(&page, "NextContinuationToken").pop().map_or(More::None, More::From);
+        keys.extend(texts(&page, "Key")?);
+        *more = texts(&page, "NextContinuationToken")?.pop().map_or(More::None, More::From);
     }
     Ok(keys.pop_front())
 }
@@ -265,7 +265,10 @@ async fn receive_messages(
 /// Reads one object; `None` if it is gone by now. Objects are read one at a time, because a batch can have megabytes.
 async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Option<Kept> {
     let text = match s3.call("GET", &path(bucket, &key), &[], "").await {
-        Ok(gone) if gone.status == 404 && texts(&gone.text, "Code") == ["NoSuchKey"] => {
+        Ok(gone)
+            if gone.status == 404
+                && texts(&gone.text, "Code").is_ok_and(|codes| codes == ["NoSuchKey"]) =>
+        {
             return None;
         }
         answer => answer.and_then(Answer::accepted),

@@ -33,8 +33,8 @@ impl Objects {
             let list = format!("/{}?list-type=2&prefix={prefix}{from}", self.bucket);
             let page = self.s3.call("GET", &list, &[], "").await.and_then(Answer::accepted);
             let page = page.with_context(|| format!("listing the bucket {}", self.bucket))?;
-            keys.extend(texts(&page, "Key"));
-            match texts(&page, "NextContinuationToken").pop() {
+            keys.extend(texts(&page, "Key")?);
+            match texts(&page, "NextContinuationToken")?.pop() {
                 None => return Ok(keys),
                 Some(token) => from = format!("&continuation-token={}", of_query(&token)),
             }

@@ -8,6 +8,7 @@ use aws_config::SdkConfig;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use ringfence_aws::http::{Http, Reply, Signer, endpoint};
 use ringfence_core::visible;
+use roxmltree::Document;
 use tokio::time::{sleep, timeout};
 
 use crate::machine::http;
@@ -43,7 +44,7 @@ impl Answer {
     /// The text of an answer that is none of an error.
     pub(crate) fn accepted(self) -> Result<String> {
         let Self { status, text } = self;
-        let said = texts(&text, "Message").into_iter().next();
+        let said = texts(&text, "Message").ok().and_then(|found| found.into_iter().next());
         let said = said.as_deref().unwrap_or(&text).trim();
         let cut: String = said.chars().take(REFUSAL_CHARS_MAX).collect();
         ensure!((200..300).contains(&status), "{status}: {}", visible(&cut));
@@ -105,48 +106,11 @@ pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }
 
-/// The texts of the elements of this name in an XML document of AWS, in which they have no attributes.
-pub(crate) fn texts(xml: &str, name: &str) -> Vec<String> {
-    let (open, close) = (format!("<{name}>"), format!("</{name}>"));
-    let text = |after: &str| after.split_once(&close).map(|(text, _)| unescaped(text));
-    xml.split(&open).skip(1).filter_map(text).collect()
-}
-
-fn unescaped(text: &str) -> String {
-    let mut parts = text.split('&');
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let known = part.split_once(';').and_then(|(name, rest)| Some((character(name)?, rest)));
-        match known {
-            Some((character, rest)) => {
-                whole.push(character);
-                whole.push_str(rest);
-            }
-            None => {
-                whole.push('&');
-                whole.push_str(part);
-            }
-        }
-    }
-    whole
-}
-
-fn character(name: &str) -> Option<char> {
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        _ => {
-            let number = name.strip_prefix('#')?;
-            let code = match number.strip_prefix('x') {
-                Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),
-                None => number.parse(),
-            };
-            char::from_u32(code.ok()?)?
-        }
-    })
+/// The texts of the elements of this name in an XML document.
+pub(crate) fn texts(xml: &str, name: &str) -> Result<Vec<String>> {
+    let document = Document::parse(xml).context("the answer isn't XML")?;
+    let named = document.descendants().filter(|node| node.tag_name().name() == name);
+    Ok(named.map(|node| node.text().unwrap_or_default().to_owned()).collect())
 }
 
 #[cfg(test)]
@@ -154,10 +118,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_xml_are_read_without_their_escapes() {
-        let xml = "<All><Key>a&amp;&lt;b&#62;&#x22;</Key><Key></Key><KeyCount>2</KeyCount><Key>&odd;&</Key></All>";
-        assert_eq!(texts(xml, "Key"), ["a&<b>\"", "", "&odd;&"]);
-        assert_eq!(texts(xml, "Token"), [""; 0]);
+    fn texts_of_xml_are_read_in_any_namespace_and_a_part_of_an_answer_is_refused() {
+        let xml =
+            "<All xmlns='a'><Key>a&amp;&lt;b&#62;&#x22;</Key><Key/><KeyCount>2</KeyCount></All>";
+        assert_eq!(texts(xml, "Key").unwrap(), ["a&<b>\"", ""]);
+        assert_eq!(texts(xml, "Token").unwrap(), [""; 0]);
+        assert!(texts(&xml[..40], "Key").is_err());
     }
 
     #[tokio::test(start_paused = true)]

@@ -9,10 +9,11 @@ use anyhow::{Context, Result, ensure};
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
+use roxmltree::Document;
 
 use crate::machine::sdk_config;
 
-use crate::service::{Answer, CLOUDFORMATION, Service, encoded, texts};
+use crate::service::{Answer, CLOUDFORMATION, Service, encoded};
 
 /// The variables of flags, and the outputs that have their values.
 const OUTPUTS: [(&str, &str); 9] = [
@@ -37,13 +38,16 @@ pub struct Outputs {
 }
 
 /// The outputs in an answer of DescribeStacks.
-fn outputs(described: &str) -> impl Iterator<Item = (String, String)> {
-    let first = |text: &str, name| texts(text, name).into_iter().next();
-    // Each text begins with an output's name, so the next value is its own, if it has one.
-    described.split("<OutputKey>").skip(1).filter_map(move |text| {
-        let name = first(&format!("<OutputKey>{text}"), "OutputKey")?;
-        Some((name, first(text, "OutputValue")?))
-    })
+fn outputs(described: &str) -> Result<BTreeMap<String, String>> {
+    let document = Document::parse(described).context("the answer isn't XML")?;
+    let outputs = document.descendants().filter_map(|output| {
+        let text = |name| {
+            let found = output.children().find(|child| child.tag_name().name() == name)?;
+            found.text().map(str::to_owned)
+        };
+        Some((text("OutputKey")?, text("OutputValue")?))
+    });
+    Ok(outputs.collect())
 }
 
 /// The stack that the command line names. It is looked for first, because the rest of the command line can only be
@@ -85,7 +89,7 @@ impl Outputs {
         let body = format!("Action=DescribeStacks&Version=2010-05-15&StackName={name}");
         let described = service.call("POST", "/", &form, &body).await;
         let described = described.and_then(Answer::accepted).with_context(reading)?;
-        let values: BTreeMap<_, _> = outputs(&described).collect();
+        let values = outputs(&described).with_context(reading)?;
         let is_one = OUTPUTS.iter().any(|(_, output)| values.contains_key(*output));
         ensure!(
             is_one,
@@ -229,7 +233,7 @@ mod tests {
                          <member><OutputKey>B</OutputKey><OutputValue/></member>\
                          <member><OutputKey>C</OutputKey><OutputValue>3</OutputValue></member></Outputs>";
         let expected = [("A", "1&2"), ("C", "3")].map(|(name, value)| (name.into(), value.into()));
-        assert_eq!(outputs(described).collect::<Vec<_>>(), expected);
+        assert_eq!(outputs(described).unwrap(), BTreeMap::from(expected));
     }
 
     #[test]

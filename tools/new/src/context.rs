@@ -5,9 +5,10 @@ use std::fs;
 
 use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
+use heck::{ToPascalCase, ToSnakeCase};
 
 use crate::edit::{add_dependency, add_member};
-use crate::names::{TYPES, check, check_crate, check_path, id_type, near, pascal, singular, snake};
+use crate::names::{TYPES, check, check_crate, check_path, id_type, near, singular};
 use crate::plan::{Plan, fill};
 
 /// One of the three logs.
@@ -141,7 +142,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
     };
     let line = format!("{context}.path = \"../{context}\"");
     plan.edit("functions/stack/Cargo.toml", |text| add_dependency(text, &line))?;
-    let member = format!("{}::{name}", snake(context));
+    let member = format!("{}::{name}", context.to_snake_case());
     plan.edit("functions/stack/src/lib.rs", |text| add_member(text, "context", &member))
 }
 
@@ -153,12 +154,12 @@ fn depends(manifest: &str, name: &str) -> bool {
 }
 
 fn write_source(plan: &mut Plan, context: &str, log: Log) {
-    let mut name = pascal(context);
+    let mut name = context.to_pascal_case();
     if TYPES.contains(&&*name) {
         name += "Context";
     }
     let events = format!("{name}Event");
-    let snake = snake(context);
+    let snake = context.to_snake_case();
     let values = [("name", context), ("snake", &snake), ("Context", &name), ("Events", &events)];
     let lib = match log {
         Log::Dcb => include_str!("../files/dcb_context.rs"),

@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use crate::context::{self, Log};
 use crate::names::{check, near};
 use crate::plan::Plan;
-use crate::source::Source;
+use crate::source::{EventField, Source};
 
 /// An event that a context declares.
 pub(crate) struct Declared {
@@ -18,8 +18,7 @@ pub(crate) struct Declared {
     pub(crate) in_payload: bool,
     /// Whether that field alone is the partition.
     pub(crate) is_partition: bool,
-    /// What is between its braces.
-    pub(crate) body: String,
+    pub(crate) fields: Vec<EventField>,
 }
 
 /// The event `<context>/<Type>` of a flag, as its context declares it.
@@ -30,33 +29,19 @@ pub(crate) fn declared(plan: &Plan, on: &str, flag: &str) -> Result<Declared> {
     let found = context::existing(plan, context).with_context(|| format!("{flag} {on}"))?;
     let file = format!("{}/src/events.rs", found.folder);
     let text = plan.read(&file)?;
-    // What follows the whole name; a longer name begins alike.
-    let declared = |prefix: &str| {
-        let head = format!("{prefix}{event_type}");
-        let mut found = text.match_indices(&head).map(|(at, _)| &text[at + head.len()..]);
-        found.find(|after| !after.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    let after = declared("pub struct ").or_else(|| declared("\n    "));
-    let after = after.filter(|_| !event_type.is_empty());
-    let after = after.with_context(|| {
-        let known = Source::new(&text).events();
-        let near = near(event_type, &known.iter().map(|event| &*event.name).collect());
+    let events = Source::new(&text).with_context(|| file.clone())?.events();
+    let known: Vec<_> = events.iter().map(|event| event.name.clone()).collect();
+    let event = events.into_iter().find(|event| event.name == event_type).with_context(|| {
+        let near = near(event_type, &known.iter().map(String::as_str).collect());
         format!("{flag} {on}: {file} has no event {event_type}{near}")
     })?;
-    let body = after.trim_start().strip_prefix('{').and_then(|body| body.split('}').next());
-    let body = body.unwrap_or_default();
-    // The first field of a variant may be in the variant's line.
-    let fields = body.split(['\n', '{', ',']).filter_map(|field| field.split(':').next());
-    let mut fields = fields.map(|field| field.trim().trim_start_matches("pub "));
-    let is_id =
-        |field: &&str| field.ends_with("_id") && check("", &field.replace('_', "-")).is_ok();
-    let id = fields.find(is_id).map(str::to_owned);
-    let words = body.split_whitespace().collect::<Vec<_>>().join(" ");
-    let names_stream = |id: &String| words.contains(&format!("#[tag(partition)] pub {id}:"));
+    let fields = event.fields;
+    let id = fields.iter().find(|field| field.name.ends_with("_id"));
+    let names_stream = id.is_some_and(|id| id.is_partition);
     let is_partition =
-        id.as_ref().is_some_and(names_stream) && words.matches("partition").count() == 1;
-    let in_payload = found.log == Log::Dcb || !id.as_ref().is_some_and(names_stream);
+        names_stream && fields.iter().filter(|field| field.is_partition).count() == 1;
+    let in_payload = found.log == Log::Dcb || !names_stream;
+    let id = id.map(|id| id.name.clone());
     let (context, event_type) = (context.to_owned(), event_type.to_owned());
-    let (log, body) = (found.log, body.to_owned());
-    Ok(Declared { context, log, event_type, id, in_payload, is_partition, body })
+    Ok(Declared { context, log: found.log, event_type, id, in_payload, is_partition, fields })
 }

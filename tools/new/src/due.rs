@@ -10,6 +10,7 @@ use crate::declared::declared;
 use crate::edit::{append, names};
 use crate::names::Deed;
 use crate::plan::{Plan, fill};
+use crate::source::EventField;
 
 /// How the file of such a slice says the time.
 const AFTER: &str = "const AFTER_MS: u64 = ";
@@ -70,12 +71,14 @@ impl Begin {
         let id = event.id.with_context(|| {
             format!("--of {of}: the event has no field that ends in _id, which would name what the command is about")
         })?;
-        let fields = fields(&event.body);
-        let id_type = fields.iter().find(|(name, _)| *name == id).map(|(_, of)| of.clone());
+        let field = event.fields.iter().find(|field| field.name == id);
+        let id_type = field.map(|field| field.of.clone());
         let id_type = id_type.filter(|_| event.is_partition).with_context(|| {
             format!("--of {of}: {id} is not the event's partition alone, so write this one by hand")
         })?;
-        let values = fields.iter().map(|(name, of)| format!("{name}: {}", value(of, *name == id)));
+        let value =
+            |field: &EventField| format!("{}: {}", field.name, value(&field.of, field.name == id));
+        let values = event.fields.iter().map(value);
         let fields = values.collect::<Vec<_>>().join(", ");
         let mark = if event.in_payload { "" } else { "#[stream]" };
         Ok(Self { after, event_type: event.event_type, id, id_type, fields, mark })
@@ -127,30 +130,6 @@ impl Begin {
     }
 }
 
-/// The fields of a struct with their types.
-fn fields(body: &str) -> Vec<(String, String)> {
-    let is_code = |line: &&str| !line.trim_start().starts_with("//");
-    let text = body.lines().filter(is_code).collect::<Vec<_>>().join(" ");
-    let (mut depth, mut parts) = (0, vec![String::new()]);
-    for c in text.chars() {
-        match c {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth -= 1,
-            _ => {}
-        }
-        match c {
-            ',' if depth == 0 => parts.push(String::new()),
-            _ => parts.last_mut().expect("it begins with one").push(c),
-        }
-    }
-    let field = |part: String| {
-        let (_, field) = part.split_once("pub ")?;
-        let (name, of) = field.split_once(':')?;
-        Some((name.trim().to_owned(), of.trim().to_owned()))
-    };
-    parts.into_iter().filter_map(field).collect()
-}
-
 /// A value of a type for a case. Types that are made of texts have one for `1`.
 fn value(of: &str, is_id: bool) -> String {
     let is_number = |of: &str| of.starts_with(['u', 'i']) && of[1..].parse::<u8>().is_ok();
@@ -173,16 +152,8 @@ fn a_time_is_read_and_fields_have_values() {
     for wrong in ["", "m", "0m", "15", "-1h", "1w", "1.5h"] {
         assert!(wrong.parse::<After>().unwrap_err().contains("such as 15m"), "{wrong}");
     }
-    let body = "\n    #[tag(partition)]\n    pub room_id: RoomId,\n    /// Says it, again.\n    #[tag(skip)]\n    \
-                pub by: BTreeMap<u8, Vec<Name>>,\n    pub nights: u32,\n    pub name: String, pub note: Text<9>\n";
-    let fields: Vec<_> =
-        fields(body).iter().map(|(name, of)| format!("{name}: {}", value(of, false))).collect();
-    let expected = [
-        "room_id: id(\"1\")",
-        "by: Default::default()",
-        "nights: 1",
-        "name: \"some\".to_owned()",
-        "note: id(\"1\")",
-    ];
-    assert_eq!(fields, expected);
+    let values = ["RoomId", "BTreeMap<u8, Vec<Name>>", "u32", "String", "Text<9>"]
+        .map(|of| value(of, false));
+    let expected = ["id(\"1\")", "Default::default()", "1", "\"some\".to_owned()", "id(\"1\")"];
+    assert_eq!(values, expected);
 }

@@ -27,6 +27,7 @@ use std::process::{self, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
+use heck::ToSnakeCase;
 
 use crate::context::Log;
 use crate::due::After;
@@ -200,7 +201,7 @@ impl NewSlice {
             (None, ..) => Begins::WhenSent,
         };
         slice::add(&mut plan, context, name, begins)?;
-        let file = format!("functions/{context}/src/{}.rs", names::snake(name));
+        let file = format!("functions/{context}/src/{}.rs", name.to_snake_case());
         let next = format!(
             "Next: write its rules and their cases in {file}, and run `UPDATE=1 cargo test`. It adds the command and the \
              event to schemas/{context}.json, and the function to template.yaml.\n"
@@ -216,7 +217,7 @@ impl NewView {
         let (context, name) = view.split_once('/').with_context(form)?;
         let mut plan = Plan::new(root()?);
         view::add(&mut plan, context, name, on)?;
-        let file = format!("functions/{context}/src/views/{}.rs", names::snake(name));
+        let file = format!("functions/{context}/src/views/{}.rs", name.to_snake_case());
         let next = format!(
             "Next: write its rows and their test in {file}, and run `UPDATE=1 cargo test`. It adds the view to \
              schemas/{context}.json.\n"

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
+use heck::{ToPascalCase, ToSnakeCase};
 
 /// Names that are more alike than this are similar. Equal names have 1.
 const NEAR: f64 = 0.85;
@@ -175,7 +176,7 @@ pub(crate) fn check_path(what: &str, name: &str) -> Result<()> {
 /// # Errors
 /// Names the type.
 pub(crate) fn check_type(what: &str, name: &str, others: &[&str]) -> Result<()> {
-    let own = pascal(name);
+    let own = name.to_pascal_case();
     ensure!(
         !others.contains(&&*own),
         "{what} {name}: its file has another type {own}: choose another name"
@@ -208,7 +209,7 @@ pub(crate) fn check_target(name: &str) -> Result<()> {
         !MODULES.contains(&name),
         "a slice can't be named {name}, because src/{}.rs of a context has another purpose: choose another name in \
          kebab case, such as show-{name}",
-        snake(name)
+        name.to_snake_case()
     );
     Ok(())
 }
@@ -221,34 +222,6 @@ pub fn near(unknown: &str, known: &BTreeSet<&str>) -> String {
     like.sort_by(|a, b| b.0.total_cmp(&a.0));
     let near: Vec<_> = like.into_iter().take(NAMES_MAX).map(|(_, name)| name).collect();
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) }
-}
-
-/// `cancel-order` as `CancelOrder`.
-pub(crate) fn pascal(name: &str) -> String {
-    name.split('-').map(|word| word[..1].to_uppercase() + &word[1..]).collect()
-}
-
-/// `cancel-order` as `cancel_order`.
-pub(crate) fn snake(name: &str) -> String {
-    name.replace('-', "_")
-}
-
-/// `OrderCancelled` as `order_cancelled`.
-pub(crate) fn snake_of_pascal(name: &str) -> String {
-    let mut snake = String::new();
-    for c in name.chars() {
-        if c.is_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.extend(c.to_lowercase());
-    }
-    snake
-}
-
-/// `order_id` as `orderId`.
-pub(crate) fn camel(name: &str) -> String {
-    let pascal = pascal(&name.replace('_', "-"));
-    pascal[..1].to_lowercase() + &pascal[1..]
 }
 
 /// The context's name in the singular, as its ending suggests: `carts` gives `cart`.
@@ -268,7 +241,7 @@ pub(crate) fn singular(context: &str) -> String {
 /// The declaration of the type of a thing's ids, such as `OrderId`.
 pub(crate) fn id_type(noun: &str) -> String {
     let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    let (name, thing) = (pascal(noun), noun.replace('-', " "));
+    let (name, thing) = (noun.to_pascal_case(), noun.replace('-', " "));
     format!("\nringfence::id_type!({name}Id, \"names {article} {thing}\");\n")
 }
 
@@ -290,7 +263,11 @@ impl Deed {
         let (past, particles, thing) = (participle(verb), particles.join("-"), thing.join("-"));
         let noun = if thing.is_empty() { singular(context) } else { thing.clone() };
         let joined = |words: [&str; 3]| -> String {
-            words.into_iter().filter(|word| !word.is_empty()).map(pascal).collect()
+            words
+                .into_iter()
+                .filter(|word| !word.is_empty())
+                .map(ToPascalCase::to_pascal_case)
+                .collect()
         };
         let event = match () {
             // Without the thing before it, the event of `set-up` would have the slice's own name.
@@ -303,7 +280,7 @@ impl Deed {
 
     /// The event as the name of a field, such as `order_cancelled`.
     pub(crate) fn field(&self) -> String {
-        snake_of_pascal(&self.event)
+        self.event.to_snake_case()
     }
 }
 
@@ -348,7 +325,6 @@ mod tests {
             let deed = Deed::of(context, slice);
             assert_eq!((&*deed.noun, &*deed.event), (noun, event), "{slice}");
         }
-        assert_eq!(camel("spare_part_id"), "sparePartId");
         assert_eq!(
             id_type("order-item"),
             "\nringfence::id_type!(OrderItemId, \"names an order item\");\n"

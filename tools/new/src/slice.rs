@@ -1,13 +1,14 @@
 //! Adds a slice: its file with its cases, its binary, its line in the context, its samples.
 
 use anyhow::{Context, Result, ensure};
+use heck::{ToLowerCamelCase, ToPascalCase, ToSnakeCase};
 use serde_json::{Value, json};
 
 use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
 use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
-use crate::names::{Deed, TYPES, camel, check, check_target, check_type, id_type, pascal, snake};
+use crate::names::{Deed, TYPES, check, check_target, check_type, id_type};
 use crate::plan::{Plan, fill};
 
 /// An event that a slice reacts to.
@@ -37,10 +38,10 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     check("the context", context)?;
     check("the slice", slice)?;
     let found = context::existing(plan, context)?;
-    let (name, module) = (pascal(slice), snake(slice));
+    let (name, module) = (slice.to_pascal_case(), slice.to_snake_case());
     let deed = Deed::of(context, slice);
-    let mut id = snake(&format!("{}-id", deed.noun));
-    let mut id_name = pascal(&deed.noun) + "Id";
+    let mut id = format!("{}-id", deed.noun).to_snake_case();
+    let mut id_name = deed.noun.to_pascal_case() + "Id";
     let (mut on, mut begin) = (None, None);
     match begins {
         Begins::WhenSent => {}
@@ -57,12 +58,12 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
         ("slice", slice),
         ("Slice", &*name),
         ("module", &*module),
-        ("context", &*snake(context)),
+        ("context", &*context.to_snake_case()),
         ("Context", &*found.name),
         ("Event", &*deed.event),
         ("id", &*id),
         ("Id", &*id_name),
-        ("idJson", &*camel(&id)),
+        ("idJson", &*id.to_lower_camel_case()),
         ("summary", &*slice.replace('-', " ")),
     ];
 
@@ -112,7 +113,7 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
         "template.yaml has a function of a binary {slice}, which {context} does not have: names of binaries are \
          unique in a stack, so choose another name"
     );
-    let id = pascal(slice);
+    let id = slice.to_pascal_case();
     ensure!(
         !text.contains(&format!("\n  {id}:")),
         "template.yaml has a resource {id} already, so choose another name than {slice}"
@@ -132,7 +133,7 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
 fn cause(plan: &Plan, on: &str, id: &str) -> Result<Cause> {
     let Declared { context, log, event_type, id: found, in_payload, .. } =
         declared(plan, on, "--on")?;
-    let field = camel(found.as_deref().unwrap_or(id));
+    let field = found.as_deref().unwrap_or(id).to_lower_camel_case();
     let partition = match log {
         Log::Dcb => format!("{field}:one"),
         Log::Aggregate => format!("{context}#one"),

@@ -1,12 +1,19 @@
-//! Finds the types of events in a source, whatever stands around them.
+//! The types of events in a source, and the next version of one. `syn` says where each part is; everything else that a
+//! person wrote stays as it is.
 
 use std::ops::Range;
+
+use anyhow::{Context, Result, anyhow};
+use quote::ToTokens;
+use syn::punctuated::Punctuated;
+use syn::spanned::Spanned;
+use syn::token::Bracket;
+use syn::{Attribute, Expr, ExprAssign, Field, Item, ItemMod, ItemStruct, Lit, Meta, Path, Token};
 
 /// The names of the module for the tests of a file.
 const TESTS: [&str; 2] = ["tests", "upcast_tests"];
 
 /// A type that derives `Event`.
-#[derive(Debug)]
 pub(crate) struct EventType {
     /// Its name in Rust.
     pub(crate) name: String,
@@ -14,215 +21,18 @@ pub(crate) struct EventType {
     pub(crate) stored: String,
     /// Its newest version, from 1 on.
     pub(crate) version: u32,
-    /// The paths of its upcasts, in the order of versions.
-    pub(crate) upcasts: Vec<String>,
-    /// Where the number of the version is, if it is there.
-    number: Option<Range<usize>>,
-    /// What is in the parentheses of `#[event(…)]`.
-    options: Option<Range<usize>>,
-    /// What is in those of the last `#[upcast(…)]`.
-    upcast: Option<Range<usize>>,
-    /// The end of its last attribute.
-    attributes_end: usize,
-    /// Its item, from the first attribute on.
-    item: Range<usize>,
+    /// The number of its upcasts.
+    pub(crate) upcasts: usize,
+    pub(crate) fields: Vec<EventField>,
 }
 
-/// An attribute.
-struct Attribute {
-    name: String,
-    /// What is in its parentheses.
-    arguments: Option<Range<usize>>,
-    range: Range<usize>,
-}
-
-/// A source, and its text with spaces in place of comments and literals. Both have the same positions.
-pub(crate) struct Source<'t> {
-    text: &'t str,
-    code: String,
-}
-
-impl<'t> Source<'t> {
-    pub(crate) fn new(text: &'t str) -> Self {
-        let mut code = text.as_bytes().to_vec();
-        let mut at = 0;
-        while at < code.len() {
-            let end = end_of_no_code(text.as_bytes(), at);
-            for byte in &mut code[at..end] {
-                *byte = if *byte == b'\n' { b'\n' } else { b' ' };
-            }
-            at = end.max(at + 1);
-        }
-        let code = String::from_utf8(code).expect("comments and literals are whole texts");
-        Self { text, code }
-    }
-
-    /// Its types of events, in their order.
-    pub(crate) fn events(&self) -> Vec<EventType> {
-        let structs = words(&self.code, 0..self.code.len()).filter(|(_, word)| *word == "struct");
-        structs.filter_map(|(at, _)| self.event(at)).collect()
-    }
-
-    /// The type that is declared at the word `struct`, if it is one of events.
-    fn event(&self, at: usize) -> Option<EventType> {
-        let (begin, name) = words(&self.code, at + "struct".len()..self.code.len()).next()?;
-        let attributes = self.attributes(at);
-        let of = |name: &'static str| attributes.iter().filter(move |found| found.name == name);
-        let has = |found: &Attribute, word| {
-            let arguments = found.arguments.clone().unwrap_or_default();
-            words(&self.code, arguments).any(|(_, found)| found == word)
-        };
-        of("derive").find(|derive| has(derive, "Event"))?;
-        let options = || of("event").filter_map(|found| found.arguments.clone());
-        let value = |option| options().find_map(|arguments| self.value(arguments, option));
-        let number = value("version");
-        let version = number.clone().map_or(Some(1), |at| self.code[at].parse().ok())?;
-        let stored = value("stored_as").and_then(|at| self.text[at].split('"').nth(1));
-        let mut upcasts = of("upcast").filter_map(|found| found.arguments.clone());
-        let entries = upcasts.clone().flat_map(|arguments| self.code[arguments].split(','));
-        let path = |entry: &str| Some(entry.split_once('=')?.1.trim().to_owned());
-        Some(EventType {
-            name: name.to_owned(),
-            stored: stored.unwrap_or(name).to_owned(),
-            version,
-            upcasts: entries.filter_map(path).collect(),
-            number,
-            options: options().next(),
-            upcast: upcasts.next_back(),
-            attributes_end: attributes.last()?.range.end,
-            item: attributes.first()?.range.start..self.end_of_item(begin)?,
-        })
-    }
-
-    /// The attributes before an item, in their order.
-    fn attributes(&self, item: usize) -> Vec<Attribute> {
-        let mut found = Vec::new();
-        let mut before = self.code[..item].trim_end();
-        if let Some(open) = before.ends_with(')').then(|| opening(before)).flatten() {
-            // It is `pub(crate)` or the like.
-            before = before[..open].trim_end();
-        }
-        before = before.strip_suffix("pub").unwrap_or(before).trim_end();
-        while let Some(open) = before.ends_with(']').then(|| opening(before)).flatten() {
-            let Some(head) = before[..open].trim_end().strip_suffix('#') else { break };
-            let range = head.len()..before.len();
-            let inside = &before[open + 1..before.len() - 1];
-            let name = inside.split('(').next().unwrap_or_default().trim().to_owned();
-            let arguments = inside.find('(').zip(inside.rfind(')'));
-            let arguments = arguments.map(|(begin, end)| open + 1 + begin + 1..open + 1 + end);
-            found.push(Attribute { name, arguments, range });
-            before = head.trim_end();
-        }
-        found.reverse();
-        found
-    }
-
-    /// Where the value of an option is: `version = 3` among others.
-    fn value(&self, arguments: Range<usize>, option: &str) -> Option<Range<usize>> {
-        let (at, _) = words(&self.code, arguments.clone()).find(|(_, word)| *word == option)?;
-        let equals = at + option.len() + self.code[at + option.len()..arguments.end].find('=')?;
-        let end = self.code[equals..arguments.end].find(',').map(|comma| equals + comma);
-        let value = &self.text[equals + 1..end.unwrap_or(arguments.end)];
-        let begin = equals + 1 + (value.len() - value.trim_start().len());
-        Some(begin..begin + value.trim().len())
-    }
-
-    /// The end of an item, after its block or its semicolon.
-    fn end_of_item(&self, at: usize) -> Option<usize> {
-        let first = at + self.code[at..].find(['{', ';', '('])?;
-        match self.code.as_bytes()[first] {
-            b';' => Some(first + 1),
-            b'(' => Some(closing(&self.code, first)? + 1 + self.code[first..].find(';')?),
-            _ => Some(closing(&self.code, first)? + 1),
-        }
-    }
-
-    /// The inside of the block that a position is in, or the whole source.
-    fn scope(&self, at: usize) -> Range<usize> {
-        let mut open = Vec::new();
-        for (at, c) in self.code[..at].char_indices() {
-            match c {
-                '{' => open.push(at),
-                '}' => drop(open.pop()),
-                _ => {}
-            }
-        }
-        let block = open.last().and_then(|open| Some(open + 1..closing(&self.code, *open)?));
-        block.unwrap_or(0..self.code.len())
-    }
-
-    /// Where the name of a module or a function is declared in a scope.
-    fn declared(&self, scope: &Range<usize>, keyword: &str, name: &str) -> Option<usize> {
-        let mut words = words(&self.code, scope.clone()).peekable();
-        while let Some((at, word)) = words.next() {
-            let next = words.peek().filter(|(_, next)| word == keyword && *next == name);
-            if let Some((begin, _)) = next.filter(|_| self.scope(at) == *scope) {
-                return Some(*begin);
-            }
-        }
-        None
-    }
-
-    /// Where the block of a module or a function of a scope is closed.
-    fn closing_of(&self, scope: &Range<usize>, keyword: &str, name: &str) -> Option<usize> {
-        let begin = self.declared(scope, keyword, name)?;
-        let open = begin + self.code[begin..].find(['{', ';'])?;
-        closing(&self.code, open).filter(|_| self.code[open..].starts_with('{'))
-    }
-
-    /// The source with the next version of a type: its number, its upcast, and a test.
-    pub(crate) fn with_version(&self, event: &EventType, next: &Version<'_>) -> String {
-        let Version { upcast, function, test } = next;
-        let (from, version) = (event.version, event.version + 1);
-        let mut edits = Vec::new();
-        let mut lines = String::new();
-        match (&event.number, &event.options) {
-            (Some(number), _) => edits.push((number.clone(), version.to_string())),
-            (None, Some(options)) => {
-                let comma = if self.code[options.clone()].trim().is_empty() { "" } else { ", " };
-                edits.push((options.start..options.start, format!("version = {version}{comma}")));
-            }
-            (None, None) => lines += &format!("\n#[event(version = {version})]"),
-        }
-        match &event.upcast {
-            Some(entries) => {
-                let found = self.code[entries.clone()].trim_end();
-                let entry = match found.chars().last() {
-                    None => format!("{from} = {upcast}"),
-                    Some(',') => format!(" {from} = {upcast},"),
-                    Some(_) => format!(", {from} = {upcast}"),
-                };
-                let end = entries.start + found.len();
-                edits.push((end..end, entry));
-            }
-            None => lines += &format!("\n#[upcast({from} = {upcast})]"),
-        }
-        edits.push((event.attributes_end..event.attributes_end, lines));
-        let scope = self.scope(event.item.start);
-        // After the one before it, which a path may have elsewhere.
-        let before = event.upcasts.last().and_then(|name| self.closing_of(&scope, "fn", name));
-        let end = before.map_or(event.item.end, |closing| closing + 1);
-        edits.push((end..end, format!("\n\n{function}")));
-        match TESTS.iter().find_map(|tests| self.closing_of(&scope, "mod", tests)) {
-            Some(closing) => edits.push((closing..closing, format!("\n{test}\n"))),
-            None => {
-                // One that is declared has a file of its own.
-                let is_free = |tests: &&&str| self.declared(&scope, "mod", tests).is_none();
-                let name = TESTS.iter().find(is_free).unwrap_or(&TESTS[0]);
-                let end = scope.start + self.text[scope.clone()].trim_end().len();
-                let module = format!("\n\n#[cfg(test)]\nmod {name} {{\n{test}\n}}\n");
-                edits.push((end..scope.end, module));
-            }
-        }
-        edits.sort_by_key(|(range, _)| range.start);
-        let (mut text, mut copied) = (String::new(), 0);
-        for (range, more) in edits {
-            text += &self.text[copied..range.start];
-            text += &more;
-            copied = range.end;
-        }
-        text + &self.text[copied..]
-    }
+/// A field of an event.
+pub(crate) struct EventField {
+    pub(crate) name: String,
+    /// Its type, as it is written.
+    pub(crate) of: String,
+    /// Whether it is marked `#[tag(partition)]`.
+    pub(crate) is_partition: bool,
 }
 
 /// What a next version adds to a source.
@@ -235,101 +45,213 @@ pub(crate) struct Version<'a> {
     pub(crate) test: &'a str,
 }
 
-/// The words of a part of the code: keywords, names and numbers, each with its position.
-fn words(code: &str, part: Range<usize>) -> impl Iterator<Item = (usize, &str)> {
-    let ends = |c: char| !c.is_alphanumeric() && c != '_';
-    let pieces = code[part.clone()].split_inclusive(ends).scan(part.start, move |at, piece| {
-        let begin = *at;
-        *at += piece.len();
-        Some((begin, piece.trim_end_matches(ends)))
-    });
-    pieces.filter(|(_, word)| !word.is_empty())
+/// A source, as text and parsed.
+pub(crate) struct Source<'t> {
+    text: &'t str,
+    file: syn::File,
 }
 
-/// Where the bracket at `open` is closed.
-fn closing(code: &str, open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, c) in code[open..].char_indices() {
-        depth += i32::from(matches!(c, '(' | '[' | '{')) - i32::from(matches!(c, ')' | ']' | '}'));
-        if depth == 0 {
-            return Some(open + at);
-        }
+/// A type of events where it is declared.
+struct Declaration<'f> {
+    item: &'f ItemStruct,
+    /// The items of its module, or of the whole source.
+    beside: &'f [Item],
+    /// Where that module ends.
+    end: usize,
+}
+
+impl<'t> Source<'t> {
+    /// # Errors
+    /// The text isn't Rust.
+    pub(crate) fn new(text: &'t str) -> Result<Self> {
+        let file = syn::parse_file(text).map_err(|error| {
+            anyhow!("line {}: {error}: correct it until it compiles", error.span().start().line)
+        })?;
+        Ok(Self { text, file })
     }
-    None
-}
 
-/// Where the bracket at the end of the code is opened.
-fn opening(code: &str) -> Option<usize> {
-    let mut depth = 0;
-    for (at, c) in code.char_indices().rev() {
-        depth += i32::from(matches!(c, ')' | ']' | '}')) - i32::from(matches!(c, '(' | '[' | '{'));
-        if depth == 0 {
-            return Some(at);
-        }
+    /// Its types of events, in their order.
+    pub(crate) fn events(&self) -> Vec<EventType> {
+        self.declarations().iter().filter_map(|found| self.event(found.item)).collect()
     }
-    None
-}
 
-/// The end of the comment or literal that begins here; `at`, if none does.
-fn end_of_no_code(text: &[u8], at: usize) -> usize {
-    let rest = &text[at..];
-    let after = |from: usize, end: &[u8]| {
-        let found = text[from.min(text.len())..].windows(end.len()).position(|part| part == end);
-        found.map_or(text.len(), |found| from + found + end.len())
-    };
-    match rest {
-        [b'/', b'/', ..] => at + rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
-        [b'/', b'*', ..] => end_of_comment(text, at),
-        [b'"', ..] => end_of_text(text, at),
-        // A character; a lifetime has no quote at its end.
-        [b'\'', b'\\', ..] => after(at + 3, b"'"),
-        [b'\'', first, ..] => {
-            let bytes = match first {
-                0..0x80 => 1,
-                0x80..0xe0 => 2,
-                0xe0..0xf0 => 3,
-                _ => 4,
-            };
-            if rest.get(1 + bytes) == Some(&b'\'') { at + 2 + bytes } else { at }
-        }
-        [b'r', raw @ ..] => {
-            let hashes = raw.iter().take_while(|byte| **byte == b'#').count();
-            let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-            // It may be `br` or `cr`, but no other word that ends in r.
-            let before = text[..at].iter().rev().take_while(|byte| is_word(byte));
-            let before: Vec<u8> = before.copied().collect();
-            let is_raw =
-                raw.get(hashes) == Some(&b'"') && matches!(&before[..], [] | [b'b' | b'c']);
-            let end = [&b"\""[..], &raw[..hashes]].concat();
-            if is_raw { after(at + 1 + hashes + 1, &end) } else { at }
-        }
-        _ => at,
+    fn declarations(&self) -> Vec<Declaration<'_>> {
+        let mut found = Vec::new();
+        declarations(&self.file.items, self.text.len(), &mut found);
+        found
     }
-}
 
-/// The end of a comment, which may have others in it.
-fn end_of_comment(text: &[u8], begin: usize) -> usize {
-    let (mut at, mut depth) = (begin, 0);
-    while at < text.len() {
-        let step = match &text[at..] {
-            [b'/', b'*', ..] => 1,
-            [b'*', b'/', ..] => -1,
-            _ => 0,
+    fn event(&self, item: &ItemStruct) -> Option<EventType> {
+        let name = item.ident.to_string();
+        let version = match option(item, "version") {
+            Some(Lit::Int(version)) => version.base10_parse().ok()?,
+            _ => 1,
         };
-        depth += step;
-        at += if step == 0 { 1 } else { 2 };
-        if depth == 0 {
-            break;
-        }
+        let stored = match option(item, "stored_as") {
+            Some(Lit::Str(stored)) => stored.value(),
+            _ => name.clone(),
+        };
+        let field = |field: &Field| {
+            let tags = all::<Meta>(&field.attrs, "tag");
+            Some(EventField {
+                name: field.ident.as_ref()?.to_string(),
+                of: self.text[field.ty.span().byte_range()].to_owned(),
+                is_partition: tags.iter().any(|tag| tag.path().is_ident("partition")),
+            })
+        };
+        let fields = item.fields.iter().filter_map(field).collect();
+        Some(EventType { name, stored, version, upcasts: upcasts(item).len(), fields })
     }
-    at.min(text.len())
+
+    /// The source with the next version of a type: its number, its upcast, and a test.
+    ///
+    /// # Errors
+    /// The source has no such type.
+    pub(crate) fn with_version(&self, event: &EventType, next: &Version<'_>) -> Result<String> {
+        let Version { upcast, function, test } = next;
+        let (from, version) = (event.version, event.version + 1);
+        let found = self.declarations().into_iter().find(|found| found.item.ident == event.name);
+        let Declaration { item, beside, end } =
+            found.with_context(|| format!("finds no type of events {}", event.name))?;
+        let mut edits = Vec::new();
+        let mut lines = String::new();
+        match (option(item, "version"), item.attrs.iter().find_map(|it| arguments(it, "event"))) {
+            (Some(number), _) => edits.push((number.span().byte_range(), version.to_string())),
+            (None, Some(options)) => {
+                let comma = if self.text[options.clone()].trim().is_empty() { "" } else { ", " };
+                edits.push((options.start..options.start, format!("version = {version}{comma}")));
+            }
+            (None, None) => lines += &format!("\n#[event(version = {version})]"),
+        }
+        match item.attrs.iter().rev().find_map(|it| Some((it, arguments(it, "upcast")?))) {
+            Some((attribute, inside)) => {
+                let entries = listed::<Expr>(attribute).unwrap_or_default();
+                let last = entries.to_token_stream().into_iter().last();
+                let at = last.map_or(inside.start, |last| last.span().byte_range().end);
+                let entry = match (entries.is_empty(), entries.trailing_punct()) {
+                    (true, _) => format!("{from} = {upcast}"),
+                    (_, true) => format!(" {from} = {upcast},"),
+                    (_, false) => format!(", {from} = {upcast}"),
+                };
+                edits.push((at..at, entry));
+            }
+            None => lines += &format!("\n#[upcast({from} = {upcast})]"),
+        }
+        // Comments are attributes as well.
+        let attributes = item.attrs.iter().filter(|it| !it.path().is_ident("doc"));
+        let after = attributes.map(|it| end_of(it.bracket_token)).next_back().unwrap_or_default();
+        edits.push((after..after, lines));
+        // After the upcast before it, which a path may have elsewhere.
+        let before = upcasts(item).pop();
+        let before = before.as_ref().and_then(|path| function_of(beside, path));
+        let after = before.unwrap_or_else(|| item.span().byte_range().end);
+        edits.push((after..after, format!("\n\n{function}")));
+        match TESTS.iter().find_map(|name| inline(module(beside, name)?)) {
+            Some(closing) => edits.push((closing..closing, format!("\n{test}\n"))),
+            None => {
+                // One that is declared has a file for itself.
+                let is_free = |name: &&&str| module(beside, name).is_none();
+                let name = TESTS.iter().find(is_free).unwrap_or(&TESTS[0]);
+                let trimmed = self.text[..end].trim_end().len();
+                let module = format!("\n\n#[cfg(test)]\nmod {name} {{\n{test}\n}}\n");
+                edits.push((trimmed..end, module));
+            }
+        }
+        edits.sort_by_key(|(range, _)| range.start);
+        let (mut text, mut copied) = (String::new(), 0);
+        for (range, more) in edits {
+            text += &self.text[copied..range.start];
+            text += &more;
+            copied = range.end;
+        }
+        Ok(text + &self.text[copied..])
+    }
 }
 
-/// The end of a text in quotes.
-fn end_of_text(text: &[u8], begin: usize) -> usize {
-    let mut at = begin + 1;
-    while at < text.len() && text[at] != b'"' {
-        at += if text[at] == b'\\' { 2 } else { 1 };
+/// Adds the types of events among these items, and in their modules.
+fn declarations<'f>(items: &'f [Item], end: usize, found: &mut Vec<Declaration<'f>>) {
+    for item in items {
+        match item {
+            Item::Struct(item) if derives_event(item) => {
+                found.push(Declaration { item, beside: items, end });
+            }
+            Item::Mod(inner) => {
+                if let Some((_, items)) = &inner.content {
+                    declarations(items, inline(inner).unwrap_or(end), found);
+                }
+            }
+            _ => {}
+        }
     }
-    (at + 1).min(text.len())
+}
+
+fn derives_event(item: &ItemStruct) -> bool {
+    let is_event = |path: &Path| path.segments.last().is_some_and(|last| last.ident == "Event");
+    all(&item.attrs, "derive").iter().any(is_event)
+}
+
+/// The value of an option in `#[event(…)]`: `version = 3` among others.
+fn option(item: &ItemStruct, name: &str) -> Option<Lit> {
+    all::<Meta>(&item.attrs, "event").into_iter().find_map(|option| match option {
+        Meta::NameValue(option) if option.path.is_ident(name) => match option.value {
+            Expr::Lit(value) => Some(value.lit),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+/// The paths of its upcasts, in the order of versions.
+fn upcasts(item: &ItemStruct) -> Vec<Path> {
+    let path = |entry| match entry {
+        Expr::Assign(ExprAssign { right, .. }) => match *right {
+            Expr::Path(path) => Some(path.path),
+            _ => None,
+        },
+        _ => None,
+    };
+    all(&item.attrs, "upcast").into_iter().filter_map(path).collect()
+}
+
+/// What stands in the parentheses of all attributes of this name.
+fn all<T: syn::parse::Parse>(attributes: &[Attribute], name: &str) -> Vec<T> {
+    let named = attributes.iter().filter(|it| it.path().is_ident(name));
+    named.filter_map(listed).flatten().collect()
+}
+
+fn listed<T: syn::parse::Parse>(attribute: &Attribute) -> Option<Punctuated<T, Token![,]>> {
+    attribute.parse_args_with(Punctuated::parse_terminated).ok()
+}
+
+/// The inside of the parentheses of an attribute of this name.
+fn arguments(attribute: &Attribute, name: &str) -> Option<Range<usize>> {
+    let list = attribute.meta.require_list().ok().filter(|list| list.path.is_ident(name))?;
+    let delimiters = list.delimiter.span();
+    Some(delimiters.open().byte_range().end..delimiters.close().byte_range().start)
+}
+
+fn end_of(bracket: Bracket) -> usize {
+    bracket.span.close().byte_range().end
+}
+
+/// Where the function of this name ends.
+fn function_of(items: &[Item], path: &Path) -> Option<usize> {
+    items.iter().find_map(|item| match item {
+        Item::Fn(function) if path.is_ident(&function.sig.ident) => {
+            Some(function.span().byte_range().end)
+        }
+        _ => None,
+    })
+}
+
+fn module<'f>(items: &'f [Item], name: &str) -> Option<&'f ItemMod> {
+    items.iter().find_map(|item| match item {
+        Item::Mod(module) if module.ident == name => Some(module),
+        _ => None,
+    })
+}
+
+/// Where a module's block is closed; `None` for a module in another file.
+fn inline(module: &ItemMod) -> Option<usize> {
+    module.content.as_ref().map(|(brace, _)| brace.span.close().byte_range().start)
 }

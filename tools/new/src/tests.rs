@@ -2,6 +2,7 @@
 
 mod starter;
 
+use heck::ToPascalCase;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -12,7 +13,6 @@ use ringfence_local::workspace_root;
 use tempfile::TempDir;
 
 use crate::context::{self, Log};
-use crate::names::pascal;
 use crate::plan::Plan;
 use crate::slice::{self, Begins};
 use crate::stack::{self, Auth, Source, in_own_workspace};
@@ -97,7 +97,8 @@ fn a_context_on_each_log_is_written_once_around_what_is_there() {
             run(folder.path(), |plan| slice::add(plan, name, &format!("close-{name}"), on()))
                 .unwrap();
             // Of an event of its own, and, in a context without slices of its own log, of another's.
-            let (own, of_other) = (format!("{name}/{}Opened", pascal(name)), "carts/CheckedOut");
+            let (own, of_other) =
+                (format!("{name}/{}Opened", name.to_pascal_case()), "carts/CheckedOut");
             run(folder.path(), |plan| view::add(plan, name, &format!("open-{name}-each"), &own))
                 .unwrap();
             run(folder.path(), |plan| view::add(plan, name, &format!("{name}-of-carts"), of_other))

@@ -10,10 +10,11 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
+use heck::ToSnakeCase;
 use serde_json::Value;
 
 use crate::context;
-use crate::names::{check, near, snake_of_pascal};
+use crate::names::{check, near};
 use crate::plan::{Plan, fill};
 use crate::source::{EventType, Source, Version};
 
@@ -55,9 +56,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     }
     let next = version + 1;
     ensure!(
-        event.upcasts.len() + 1 == version as usize,
+        event.upcasts + 1 == version as usize,
         "{file}: {name} has version {version}, and {} upcasts: correct it until it compiles",
-        event.upcasts.len()
+        event.upcasts
     );
     let samples = locked[&released]["samples"].as_array();
     // The one that says most: optional fields are in it.
@@ -69,7 +70,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
              and let `UPDATE=1 cargo test` write it there"
         )
     })?;
-    let snake = snake_of_pascal(name);
+    let snake = name.to_snake_case();
     let upcast = format!("{snake}_{version}_to_{next}");
     let payload = literal(sample, 8, BEFORE_CHARS);
     let (from, to) = (version.to_string(), next.to_string());
@@ -84,7 +85,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
     let function = fill(include_str!("../files/upcast.rs"), &values);
     let test = fill(include_str!("../files/upcast_test.rs"), &values);
     let added = Version { upcast: &upcast, function: function.trim_end(), test: test.trim_end() };
-    plan.edit(&file, |text| Ok(Source::new(text).with_version(&event, &added)))?;
+    plan.edit(&file, |text| Source::new(text)?.with_version(&event, &added))?;
     let manifest = plan.read(&format!("{}/Cargo.toml", found.folder))?;
     // A test may have it among the dependencies of tests.
     if !manifest.lines().any(|line| line.starts_with("serde_json")) {
@@ -97,7 +98,8 @@ pub(crate) fn add(plan: &mut Plan, context: &str, event: &str) -> Result<Begun> 
 fn declared(plan: &Plan, folder: &str, context: &str, name: &str) -> Result<(String, EventType)> {
     let mut all = Vec::new();
     for file in plan.sources(&format!("{folder}/src"))? {
-        let events = Source::new(&plan.read(&file)?).events();
+        let text = plan.read(&file)?;
+        let events = Source::new(&text).with_context(|| file.clone())?.events();
         all.extend(events.into_iter().map(|event| (file.clone(), event)));
     }
     let known: BTreeSet<_> = all.iter().map(|(_, event)| event.name.clone()).collect();

@@ -1,11 +1,12 @@
 //! Adds a view: its file with a test, and its line in the context.
 
 use anyhow::{Context, Result, ensure};
+use heck::{ToLowerCamelCase, ToPascalCase, ToSnakeCase};
 
 use crate::context::{self, Log};
 use crate::declared::declared;
 use crate::edit::{add_member, add_view_module};
-use crate::names::{camel, check, check_path, check_type, pascal, snake};
+use crate::names::{check, check_path, check_type};
 use crate::plan::{Plan, fill};
 
 /// The types that each view's file uses beside its own.
@@ -42,7 +43,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
             "--on {on}: the event has no field that ends in _id, which would name the rows: write the view by hand"
         )
     })?;
-    let (name, module) = (pascal(view), snake(view));
+    let (name, module) = (view.to_pascal_case(), view.to_snake_case());
     let streams = match event.log {
         Log::Dcb => String::new(),
         _ => format!("    const STREAMS: &'static [&'static str] = &[\"{}\"];", event.context),
@@ -64,7 +65,7 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
         ("View", &*name),
         ("Event", &*event.event_type),
         ("id", &*id),
-        ("idJson", &*camel(&id)),
+        ("idJson", &*id.to_lower_camel_case()),
     ];
     let file = format!("{}/src/views/{module}.rs", found.folder);
     if plan.has(&file) {

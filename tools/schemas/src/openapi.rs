@@ -1,5 +1,6 @@
 //! The HTTP API of a stack as a document of OpenAPI 3.1.
 
+use heck::ToPascalCase;
 use ringfence_core::BOUNDARY_BYTES_MAX;
 use ringfence_stack::{FunctionInfo, SliceInfo};
 use ringfence_views::query_views::{WAIT_DEFAULT_MS, WAIT_MAX_MS};
@@ -116,7 +117,7 @@ impl Document {
     }
 
     fn command(&mut self, context: &str, slice: &SliceInfo, locked: Option<&LockedCommand>) {
-        let name = pascal(slice.name);
+        let name = slice.name.to_pascal_case();
         let (command, rejection) = (format!("{name}Command"), format!("{name}Rejection"));
         let shape = locked.map_or(Shape::Any, |locked| locked.shape.clone());
         self.schemas.insert(command.clone(), shape.schema());
@@ -154,7 +155,7 @@ impl Document {
 
     fn view(&mut self, context: &str, definition: &Definition, row: &Value) {
         let view = definition.name;
-        let name = pascal(view);
+        let name = view.to_pascal_case();
         let (row_name, list_name) = (format!("{name}Row"), format!("{name}List"));
         let of_row = json!({ "id": { "type": "string" }, "row": open(row.clone()), "asOf": reference("schemas", "Checkpoint") });
         self.schemas.insert(row_name.clone(), object(&of_row, &[]));
@@ -352,12 +353,4 @@ fn accepts(slice: &SliceInfo) -> String {
 
 fn ok(about: &str, schema: &Value) -> Value {
     json!({ "description": about, "content": { "application/json": { "schema": schema } } })
-}
-
-/// A name in kebab case as the name of a schema.
-fn pascal(name: &str) -> String {
-    let part = |part: &str| {
-        part.get(..1).unwrap_or_default().to_uppercase() + part.get(1..).unwrap_or_default()
-    };
-    name.split('-').map(part).collect()
 }

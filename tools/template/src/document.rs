@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use heck::{ToLowerCamelCase, ToSnakeCase};
 use ringfence_aws::{IndexLayout, Key};
 use serde_json::{Map, Value, json};
 
@@ -53,7 +54,7 @@ pub fn terraform(tables: &[StackTable]) -> String {
                       description = \"What the names of the tables begin with.\"\n}\n"
         .to_owned();
     for table in tables {
-        let name = snake(table.id);
+        let name = table.id.to_snake_case();
         let place = format!("aws_dynamodb_table.{name}");
         let mut body = Hcl::default();
         let hyphened = name.replace('_', "-");
@@ -154,7 +155,7 @@ impl Hcl {
 pub fn cdk(tables: &[StackTable]) -> String {
     let mut body = String::new();
     for table in tables {
-        let variable = lower(table.id);
+        let variable = table.id.to_lower_camel_case();
         let properties = format!("{:#}", camel(properties(table)));
         // JSON is TypeScript; without the quotes of keys it looks like it.
         let unquoted = properties.lines().map(|line| match line.trim_start().strip_prefix('"') {
@@ -191,31 +192,11 @@ pub fn cdk(tables: &[StackTable]) -> String {
 fn camel(value: Value) -> Value {
     match value {
         Value::Object(map) => {
-            map.into_iter().map(|(key, value)| (lower(&key), camel(value))).collect()
+            map.into_iter().map(|(key, value)| (key.to_lower_camel_case(), camel(value))).collect()
         }
         Value::Array(items) => items.into_iter().map(camel).collect(),
         scalar => scalar,
     }
-}
-
-/// `KeySchema` as `keySchema`, and `SSEEnabled` as `sseEnabled`.
-fn lower(name: &str) -> String {
-    let capitals = name.chars().take_while(char::is_ascii_uppercase).count();
-    // The last capital begins the next word, unless it is the only one.
-    let (first, rest) = name.split_at(capitals.saturating_sub(1).max(1));
-    first.to_ascii_lowercase() + rest
-}
-
-/// `EventTable` as `event_table`.
-fn snake(name: &str) -> String {
-    let mut snake = String::new();
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && !snake.is_empty() {
-            snake.push('_');
-        }
-        snake.push(c.to_ascii_lowercase());
-    }
-    snake
 }
 
 /// The lines of an index.

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use heck::ToLowerCamelCase;
+
 use super::source::Source;
 
 /// What an alarm looks at: one metric, or an expression over several.
@@ -24,11 +26,6 @@ struct Alarm<'a> {
 
 /// CloudWatch takes no more metrics in an alarm.
 const METRICS_MAX: usize = 10;
-
-/// `PublishEvents` as `publishEvents`.
-fn camel(id: &str) -> String {
-    id[..1].to_lowercase() + &id[1..]
-}
 
 /// A metric of Lambda in an expression.
 fn metric(id: &str, stat: &str, period: u32, name: &str, dimension: &str, of: &str) -> String {
@@ -57,7 +54,8 @@ impl Source<'_> {
         expression: impl Fn(&[String]) -> (&'a str, String),
     ) -> Vec<Alarm<'a>> {
         let chunks = functions.chunks(METRICS_MAX).enumerate().map(|(n, functions)| {
-            let ids: Vec<_> = functions.iter().map(|function| camel(function)).collect();
+            let ids: Vec<_> =
+                functions.iter().map(|function| function.to_lower_camel_case()).collect();
             let metrics = functions.iter().zip(&ids).map(|(function, id)| {
                 metric(id, stat, period, name, "FunctionName", &self.reference(function))
             });
@@ -79,7 +77,14 @@ impl Source<'_> {
     ) -> Alarm<'a> {
         let metrics = mappings.iter().map(|mapping| {
             let of = format!("!Ref {mapping}");
-            metric(&camel(mapping), stat, period, name, "EventSourceMappingUUID", &of)
+            metric(
+                &mapping.to_lower_camel_case(),
+                stat,
+                period,
+                name,
+                "EventSourceMappingUUID",
+                &of,
+            )
         });
         let looks = Looks::Over(of, expression, metrics.collect());
         Alarm { id: id.to_owned(), says, looks, ..Alarm::default() }
@@ -97,7 +102,8 @@ impl Source<'_> {
         let sum = |of| move |_: &[String]| (of, "SUM(FILL(METRICS(), 0))".to_owned());
         let streams = self.streams();
         let (kept, mappings) = (self.mappings(false), self.mappings(true));
-        let polls = mappings.iter().map(|it| camel(it)).collect::<Vec<_>>().join(" * ");
+        let polls =
+            mappings.iter().map(|it| it.to_lower_camel_case()).collect::<Vec<_>>().join(" * ");
         let own =
             |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
         let of_ringfence = |name, stat, period| Looks::At("Ringfence", name, stat, period, None);
@@ -216,13 +222,13 @@ impl Source<'_> {
     /// Answers about views that are behind or being built have alarms of their own.
     fn commands_fail(&self) -> Alarm<'static> {
         let readers = self.readers();
-        let less = readers.iter().map(|id| format!(" - FILL({}, 0)", camel(id)));
+        let less = readers.iter().map(|id| format!(" - FILL({}, 0)", id.to_lower_camel_case()));
         let expression = format!("answers{}", less.collect::<String>());
         let answers = "        - { Id: answers, ReturnData: false, MetricStat: { Stat: Sum, Period: 300, Metric: {\n            \
                        Namespace: AWS/ApiGateway, MetricName: 5xx, Dimensions: [{ Name: ApiId, Value: !Ref Api }] } } }\n";
         let readers = readers.iter().map(|id| {
             let of = metric(
-                &camel(id),
+                &id.to_lower_camel_case(),
                 "Sum",
                 300,
                 "views_not_ready",
