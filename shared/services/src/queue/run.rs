@@ -109,8 +109,8 @@ impl Batch<'_> {
                 let cause = bounded(&cause, CAUSE_BYTES_MAX);
                 // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
                 let body = bounded(&message.body, COMMAND_BYTES_MAX);
-                let letter = json!({ "cause": cause, "body": body });
-                return self.give_up(message, &letter).await;
+                let dead_letter = json!({ "cause": cause, "body": body });
+                return self.give_up(message, &dead_letter).await;
             }
         };
         let known = self.answers.find(&queued.command_id).await;
@@ -195,7 +195,7 @@ impl Batch<'_> {
         if note.tries >= TRIES_MAX {
             note.state = CommandState::Failed;
             note.given_up = Some(message.id.clone());
-            self.give_up(message, &letter(cause, queued, &note)).await?;
+            self.give_up(message, &dead_letter(cause, queued, &note)).await?;
         }
         self.keep(message, queued, &note, known.as_ref()).await
     }
@@ -212,8 +212,8 @@ impl Batch<'_> {
     }
 
     /// Keeps a dead letter about a message, which then leaves the queue.
-    async fn give_up(&self, message: &Delivered, letter: &Value) -> Result<(), u16> {
-        let kept = self.queue.keep(letter, &message.id, &message.group).await;
+    async fn give_up(&self, message: &Delivered, dead_letter: &Value) -> Result<(), u16> {
+        let kept = self.queue.keep(dead_letter, &message.id, &message.group).await;
         kept.map_err(|error| {
             say(
                 self.request_id,
@@ -245,7 +245,7 @@ fn cause(problem: &Problem) -> String {
 }
 
 /// The dead letter about a command that had no answer.
-fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
+fn dead_letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
     json!({
         "cause": cause,
         "queued": queued,

@@ -33,7 +33,7 @@ pub struct CommandsConfig {
     logs: Vec<(&'static str, String)>,
     views: String,
     commands: String,
-    letters: String,
+    dead_letters: String,
     issuers: Issuers,
 }
 
@@ -50,18 +50,18 @@ impl Service for RunCommands {
             logs: variables.tables(&slices.sources),
             views: variables.required("VIEW_TABLE"),
             commands: variables.required("COMMAND_QUEUE_URL"),
-            letters: variables.required("DEAD_LETTER_QUEUE_URL"),
+            dead_letters: variables.required("DEAD_LETTER_QUEUE_URL"),
             issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
         }
     }
 
     async fn open(slices: QueuedSlices, config: CommandsConfig) -> Result<Self, Error> {
-        let CommandsConfig { logs, views, commands, letters, issuers } = config;
+        let CommandsConfig { logs, views, commands, dead_letters, issuers } = config;
         let client = ringfence_aws::client_from_env()?;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let sqs = aws_sdk_sqs::Client::new(&sqs);
-        let queue = Box::new(SqsCommandQueue::new(sqs, commands, letters));
+        let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
         ringfence_aws::open(&client).await;
         Self::on(&slices, &client, &logs, &views, queue, issuers, Clock::system())
     }

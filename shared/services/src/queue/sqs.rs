@@ -26,7 +26,7 @@ pub trait CommandQueue: Send + Sync {
     /// Keeps a dead letter about a message of the queue, which is in this group. A dead letter about a message is kept once.
     fn keep(
         &self,
-        letter: &Value,
+        dead_letter: &Value,
         message_id: &str,
         group: &str,
     ) -> BoxFuture<'_, Result<(), QueueError>>;
@@ -39,14 +39,14 @@ pub trait CommandQueue: Send + Sync {
 pub struct SqsCommandQueue {
     client: aws_sdk_sqs::Client,
     commands: String,
-    letters: String,
+    dead_letters: String,
 }
 
 impl SqsCommandQueue {
     /// The queues at these URLs.
     #[must_use]
-    pub fn new(client: aws_sdk_sqs::Client, commands: String, letters: String) -> Self {
-        Self { client, commands, letters }
+    pub fn new(client: aws_sdk_sqs::Client, commands: String, dead_letters: String) -> Self {
+        Self { client, commands, dead_letters }
     }
 }
 
@@ -83,12 +83,12 @@ impl CommandQueue for SqsCommandQueue {
 
     fn keep(
         &self,
-        letter: &Value,
+        dead_letter: &Value,
         message_id: &str,
         group: &str,
     ) -> BoxFuture<'_, Result<(), QueueError>> {
-        let send = self.client.send_message().queue_url(&self.letters);
-        let send = send.message_body(message(letter)).message_group_id(group_id(group));
+        let send = self.client.send_message().queue_url(&self.dead_letters);
+        let send = send.message_body(message(dead_letter)).message_group_id(group_id(group));
         let send = send.message_deduplication_id(message_id);
         async move { send.send().await.map(drop).map_err(Into::into) }.boxed()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use ringfence_aws::Retry;
 use ringfence_core::Catalog;
-use ringfence_lambda::{DeadLetters, chain, letter, sequence_number};
+use ringfence_lambda::{DeadLetters, chain, dead_letter, sequence_number};
 use ringfence_log::Sources;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub struct Publisher<B, L> {
     /// Where events go.
     pub bus: B,
     /// Takes each record that can never be published, as `{cause, record}`.
-    pub letters: L,
+    pub dead_letters: L,
     /// The logs.
     pub sources: Sources,
     /// Has the contexts of events that do not name theirs.
@@ -214,7 +214,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         cause: String,
         batch: &mut Batch<'_>,
     ) -> Result<(), Stopped> {
-        match self.letters.keep(letter(&batch.records[record], &cause)).await {
+        match self.dead_letters.keep(dead_letter(&batch.records[record], &cause)).await {
             Ok(()) => {
                 batch.left[record] -= 1;
                 batch.dead_letters += 1;
