@@ -30,11 +30,11 @@ type ParkedRow = (String, Was, Parked);
 pub struct Retried {
     /// How many rows are shown again.
     pub shown: u64,
-    /// The ids of those that still can't be written, each with the reason.
+    /// The ids of rows that still can't be written, each with the reason.
     pub left: Vec<(String, Parked)>,
     /// How many events the rows show now.
     pub events: u64,
-    /// Those that still can't be read.
+    /// Events that still can't be read.
     pub events_left: Vec<Parked>,
 }
 
@@ -83,7 +83,7 @@ impl Projector {
         }
     }
 
-    /// Folds some rows up to the view's checkpoint, and writes them: those that are still parked, or all of them.
+    /// Folds some rows up to the view's checkpoint, and writes them: only rows that are still parked, or all.
     pub(crate) async fn pass(
         &self,
         view: &Definition,
@@ -106,8 +106,8 @@ impl Projector {
                 return Ok(());
             }
             if reached.part.is_some() {
-                // An event is being written in several transactions. One of them may already have passed
-                // by a parked row of the event, so the row's turn comes when the event is done.
+                // An event is being written in several transactions. One of them may have skipped a parked row of the
+                // event already, so this row waits until the event is done.
                 again(&mut attempts, view).await?;
                 continue;
             }
@@ -199,8 +199,7 @@ async fn again(attempts: &mut Attempts, view: &Definition) -> Result<(), ViewErr
 }
 
 impl ViewTable {
-    /// The parked items under a partition key, in the order of their ids: those after the id `after`, at most
-    /// `most` of them.
+    /// At most `most` parked items under a partition key, in the order of their ids, after the id `after`.
     pub(crate) async fn parked(
         &self,
         view: &str,

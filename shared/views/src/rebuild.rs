@@ -19,9 +19,9 @@ pub enum Step {
 }
 
 impl Projector {
-    /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it
-    /// as soon as it has caught up, and then deletes the old one's rows. If it is ended at any moment, it
-    /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
+    /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it as soon as
+    /// it has caught up, and then deletes the old one's rows. After an interruption the next call goes on from there.
+    /// Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
     /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is still served.
@@ -68,8 +68,7 @@ impl Projector {
     /// Gives up the generation that is being built, if there is one, so that the next
     /// [`Projector::rebuild`] begins with the first event. That rebuild deletes its rows.
     ///
-    /// # Errors
-    /// A table can't be read or written. Whether the generation is given up is then not known.
+    /// # Errors A table can't be read or written. The generation may be given up or not.
     pub async fn abandon(
         &self,
         view: &Definition,
@@ -106,7 +105,7 @@ impl Projector {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
         let served = self.checkpoints.reached(&old).await?;
         let built = self.checkpoints.reached(&new).await?.checkpoint;
-        // Rows that show a part of the next event show more than their checkpoint says.
+        // A part of the next event's rows is written, so they show more than the checkpoint says.
         if built < served.checkpoint || (built == served.checkpoint && served.part.is_some()) {
             return Ok(false);
         }

@@ -145,7 +145,7 @@ impl Fields {
         Ok(Some(Wait { partition, slot, most }))
     }
 
-    /// A text that can be empty, which is the same as none.
+    /// A string; an empty one counts as absent.
     fn text(&mut self, name: &str) -> Option<String> {
         self.take(name).filter(|text| !text.is_empty())
     }
@@ -196,7 +196,7 @@ fn bounded(name: &str, id: &str) -> Result<(), Problem> {
     }
 }
 
-/// The id after which a list goes on, together with the list that it belongs to, as one opaque text.
+/// The id after which a list goes on, together with the list that it belongs to, as one opaque string.
 #[must_use]
 pub fn token(view: &str, page: &ListPage, id: &str) -> String {
     let ListPage { prefix, from, to, order, after: _, limit: _ } = page;
