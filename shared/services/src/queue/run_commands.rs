@@ -27,7 +27,7 @@ pub struct RunCommands {
     clock: Clock,
 }
 
-/// What the variables say.
+/// The configuration, from the variables.
 pub struct CommandsConfig {
     /// Each log's table, by the variable that names it.
     logs: Vec<(&'static str, String)>,
@@ -82,7 +82,7 @@ impl Service for RunCommands {
 }
 
 impl RunCommands {
-    /// What its requests for the answers of commands cost so far.
+    /// The cost of its requests for answers so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.answers.meter()

@@ -42,7 +42,7 @@ pub enum TopicEntryError {
     /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] EntryError),
-    /// Neither the event nor the catalog says which context it belongs to.
+    /// Neither the event nor the catalog names its context.
     #[error(
         "the event names no context, and the catalog does not declare its type {0}; add the type"
     )]
@@ -64,8 +64,8 @@ impl TopicEntry {
         Self::new(event, None)
     }
 
-    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or
-    /// fails on its own. An event of another writer may name no context; it has the context of its type.
+    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or fails
+    /// alone. If an event of another writer names no context, it has the context of its type.
     pub fn of_record(
         record: &Value,
         sources: &Sources,
@@ -122,7 +122,7 @@ impl TopicEntry {
         TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()
     }
 
-    /// Its size in a request, in bytes: there the detail is a text within JSON, so that its quotes are escaped.
+    /// Its size in a request, in bytes: there the detail is a JSON string, whose quotes are escaped.
     pub fn sent_bytes(&self) -> usize {
         let escaped = self.detail.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
         self.bytes() + escaped.count()

@@ -1,5 +1,5 @@
-//! Runs against a bus, a queue and a Lambda that break off anywhere. A run is determined by its number, which a
-//! failure names.
+//! Runs against a bus, a queue and a Lambda that break off anywhere. A run follows from its number, which a failure
+//! names.
 
 use std::{
     collections::BTreeSet,
@@ -49,7 +49,7 @@ struct World {
     crashed: Notify,
 }
 
-/// A call on its way, until it is answered or nobody waits for it any more.
+/// A call on its way, until it is answered or given up.
 struct Flight<'a>(&'a AtomicUsize);
 
 impl<'a> Flight<'a> {

@@ -103,7 +103,7 @@ pub(super) fn poison(n: usize) -> Value {
     record
 }
 
-/// What the records are about.
+/// The event of the records.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct OrderPlaced {
     text: String,
@@ -139,7 +139,7 @@ fn the_entry_carries_what_a_consumer_needs() {
     let entry = only(&record(7, 2));
     assert_eq!((&*entry.source, &*entry.detail_type), ("ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
-    // A reader of JSON would round this number, so it comes as an object, and a consumer can't take another one for it.
+    // A reader of JSON would round this number, so it comes as an object.
     let mut record = record(7, 2);
     record["dynamodb"]["NewImage"]["data"] =
         json!({ "M": { "total": { "N": "1584097275961.1234" } } });
