@@ -1,4 +1,4 @@
-//! What all decisions about accounts fold: who has which username, and who had it.
+//! The state of all decisions about accounts: who has which username, and who had it.
 
 use std::collections::BTreeMap;
 

@@ -35,7 +35,7 @@ pub struct Counts {
 
 impl View for CustomerOrderCounts {
     const NAME: &'static str = "customer-order-counts";
-    /// As of the view `orders`.
+    /// The rule of the view `orders`.
     const VISIBLE: Option<RowRule<Counts>> = Some(|customer, _, principal| {
         principal.kind != PrincipalKind::Jwt || principal.is_person(&customer)
     });
