@@ -6,7 +6,7 @@ use ringfence::{Reads, State};
 
 use crate::{AccountId, RETENTION_MS, Username};
 
-/// What the decisions read.
+/// The events that the decisions read.
 #[derive(Reads)]
 pub enum AccountEvent {
     AccountRegistered {

@@ -1,4 +1,4 @@
-//! Servers of this machine for the tests: one of HTTP, and one of SMTP, whose sessions are those of the crate `mailin`.
+//! Servers on this machine for the tests: one of HTTP, and one of SMTP, with the crate `mailin`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};

@@ -60,7 +60,7 @@ pub enum CheckpointError {
     #[error("a checkpoint can't be negative, but {0} is")]
     Negative(i64),
     /// Not a number of 64 bits.
-    #[error("a checkpoint must be a whole number")]
+    #[error("a checkpoint must be an integer")]
     Malformed(#[from] ParseIntError),
 }
 

@@ -66,7 +66,7 @@ impl Indexer {
         Self { epoch_entries: entries, ..self }
     }
 
-    /// What the index's requests cost so far; each log has a meter of its own.
+    /// The cost of the index's requests so far; each log has another meter.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.index.meter()

@@ -170,9 +170,9 @@ impl Indexer {
             }
         }
         for (partition, Known { indexed, stored, .. }) in known {
-            let is_told = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: told, .. } if *told == partition);
+            let is_named = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: named, .. } if *named == partition);
             if (indexed.count, indexed.hash) != (stored.count, stored.hash)
-                && !(indexed.count == stored.count && report.wrong.iter().any(is_told))
+                && !(indexed.count == stored.count && report.wrong.iter().any(is_named))
             {
                 let (indexed, stored) = (indexed.count, stored.count);
                 report.wrong.push(IndexDefect::Differs { partition, indexed, stored });

@@ -37,7 +37,7 @@ pub enum ReactorError {
     /// The lane does not wait for this event, or no more.
     #[error(
         "{reactor}: lane {lane} has moved on and does not wait for event {event}; \
-         `ringfence parked lanes` shows what waits"
+         `ringfence parked lanes` shows the waiting lanes"
     )]
     NotParked {
         /// The reactor.
@@ -49,8 +49,8 @@ pub enum ReactorError {
     },
     /// The answer to a person's request was lost, and the lane has changed since.
     #[error(
-        "{reactor}: lane {lane} was tried or asked for again meanwhile, so it is not known whether it does what was \
-         asked for event {event}; `ringfence parked lanes` shows what waits"
+        "{reactor}: the answer was lost, and lane {lane} has changed since, so the request for event {event} may not \
+         count; `ringfence parked lanes` shows the waiting lanes"
     )]
     AskedSince {
         /// The reactor.

@@ -59,7 +59,7 @@ pub fn check_reactor<R: Reactor>() {
     let cases = R::cases();
     assert!(
         !cases.is_empty(),
-        "{} has no cases: show in `cases` what follows from each event",
+        "{} has no cases: show in `cases` the effects of each event",
         R::NAME
     );
     for name in R::Reads::TYPES {
@@ -84,7 +84,7 @@ pub fn check_reactor<R: Reactor>() {
         let planned = R::plan(&read);
         if planned != case.then {
             assert_same(format!("{at}: the effects"), &lines(&case.then), &lines(&planned));
-            panic!("{at}: the effects differ, and are shown alike");
+            panic!("{at}: the effects differ, but look the same when printed");
         }
     }
 }

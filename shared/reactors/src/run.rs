@@ -141,7 +141,7 @@ impl<H: Handler> Lanes<H> {
         self.follow(run).await
     }
 
-    /// Handles the events after the checkpoint, but those of lanes that wait.
+    /// Handles the events after the checkpoint, except in lanes that wait.
     async fn follow(&self, run: &Run) -> Result<Ended, ReactorError> {
         let mut feed = self.index.read(run.at.get(), Until::Present);
         loop {

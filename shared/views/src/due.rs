@@ -56,7 +56,7 @@ pub struct DueNote {
     pub why: String,
 }
 
-/// What is due now, for people.
+/// The rows that are due now, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueStanding {
     /// How many rows are due, of the first hundred of each shard.
@@ -193,7 +193,7 @@ impl DueReader {
         }
     }
 
-    /// What is due up to a time, in milliseconds since 1970.
+    /// The rows that are due up to a time, in milliseconds since 1970.
     ///
     /// # Errors
     /// The view table can't be read.

@@ -44,7 +44,7 @@ pub enum ViewError {
         newer: NewerVersion,
     },
     /// An item of the view table does not have the layout of this crate.
-    #[error("item {id:?} of {view} was written by something else")]
+    #[error("item {id:?} of {view} was written by another program")]
     Item {
         /// The item's partition key.
         view: String,
@@ -65,7 +65,7 @@ pub enum ViewError {
         next: Generation,
     },
     /// Rows keep changing although the checkpoint does not move: another program writes them.
-    #[error("view {view}: gave up after {attempts} attempts; something else changes its rows")]
+    #[error("view {view}: gave up after {attempts} attempts; another program changes its rows")]
     Contention {
         /// The view.
         view: &'static str,

@@ -20,7 +20,7 @@ use crate::{Definition, Generation, ViewError};
 pub(crate) const PASS_ROWS_MAX: usize = 100;
 
 /// How many entries a pass reads between two reports of its progress.
-const TOLD_ENTRIES: u64 = 1_000;
+const REPORT_ENTRIES: u64 = 1_000;
 
 /// The id of a parked row or of a parked event, its state, and why it is parked.
 type ParkedRow = (String, Was, Parked);
@@ -65,13 +65,13 @@ impl Projector {
     pub async fn retry(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
     ) -> Result<Retried, ViewError> {
         let mut retried = Retried::default();
         let Some(registered) = self.table.registered(view.name, true).await? else {
             return Ok(retried);
         };
-        self.retry_events(view, registered.live, told, &mut retried).await?;
+        self.retry_events(view, registered.live, report, &mut retried).await?;
         let rows = partition(view.name, registered.live);
         let mut after = None;
         loop {
@@ -79,7 +79,7 @@ impl Projector {
             let Some((last, ..)) = parked.last() else { return Ok(retried) };
             after = Some(last.clone());
             let parked = parked.into_iter().map(|(id, ..)| id).collect();
-            self.pass(view, registered.live, parked, true, told, &mut retried).await?;
+            self.pass(view, registered.live, parked, true, report, &mut retried).await?;
         }
     }
 
@@ -90,7 +90,7 @@ impl Projector {
         live: Generation,
         ids: BTreeSet<String>,
         parked_only: bool,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let reader = partition(view.name, live);
@@ -102,7 +102,7 @@ impl Projector {
             let reached = self.checkpoints.reached(&reader).await?;
             let to = reached.checkpoint.unwrap_or_default();
             if to == retired() {
-                // Another generation is served now, with rows of its own.
+                // Another generation is served now, with other rows.
                 return Ok(());
             }
             if reached.part.is_some() {
@@ -111,7 +111,7 @@ impl Projector {
                 again(&mut attempts, view).await?;
                 continue;
             }
-            self.fold_parked(view, &mut rows, at, to, told).await?;
+            self.fold_parked(view, &mut rows, at, to, report).await?;
             at = to;
             while let Some((id, row)) = rows.first_key_value() {
                 let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
@@ -160,7 +160,7 @@ impl Projector {
         rows: &mut BTreeMap<String, Folding>,
         from: Checkpoint,
         to: Checkpoint,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
     ) -> Result<(), ViewError> {
         if from >= to {
             return Ok(());
@@ -179,8 +179,8 @@ impl Projector {
                 }
             }
             read += 1;
-            if read.is_multiple_of(TOLD_ENTRIES) {
-                told(checkpoint);
+            if read.is_multiple_of(REPORT_ENTRIES) {
+                report(checkpoint);
             }
             if checkpoint == to {
                 break;

@@ -61,7 +61,7 @@ pub struct Ran {
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
-    pub(crate) told: &'a (dyn Fn(&Ran) + Send + Sync),
+    pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
 }
 
 /// The most parked rows that a run names.
@@ -142,7 +142,7 @@ impl Projector {
         time: Duration,
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
-        let work = Work { view, generation, told: &|_| {} };
+        let work = Work { view, generation, report: &|_| {} };
         // A request that is cut off may have taken effect: the checkpoint shows it.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
@@ -259,7 +259,7 @@ impl Projector {
             }
             ran.checkpoint = batch.from.checkpoint;
             ran.batches += 1;
-            (work.told)(ran);
+            (work.report)(ran);
         }
         Ok(true)
     }

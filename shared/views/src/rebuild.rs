@@ -28,14 +28,14 @@ impl Projector {
     pub async fn rebuild(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Generation, ViewError> {
         let mut begun = None;
         loop {
             let registered = self.register(view).await?;
             match registered {
                 Registered { live, building, retiring: Some(old), .. } => {
-                    self.delete(view, old, told).await?;
+                    self.delete(view, old, report).await?;
                     if building.is_none() {
                         // The rows are of this rebuild, or of an earlier one that ended here.
                         return Ok(live);
@@ -52,13 +52,13 @@ impl Projector {
                     }
                     let built = |ran: &Ran| {
                         if let Some(checkpoint) = ran.checkpoint {
-                            told(Step::Built(next, checkpoint));
+                            report(Step::Built(next, checkpoint));
                         }
                     };
-                    let work = Work { view, generation: next, told: &built };
+                    let work = Work { view, generation: next, report: &built };
                     self.follow(&work, &mut Ran::default()).await?;
                     if self.flip(view, live, next).await? {
-                        told(Step::Flipped(next));
+                        report(Step::Flipped(next));
                     }
                 }
             }
@@ -72,11 +72,11 @@ impl Projector {
     pub async fn abandon(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
         while let Registered { building: Some(half), retiring, .. } = self.register(view).await? {
             if let Some(old) = retiring {
-                self.delete(view, old, told).await?;
+                self.delete(view, old, report).await?;
                 continue;
             }
             let reader = partition(view.name, half);
@@ -123,7 +123,7 @@ impl Projector {
         &self,
         view: &Definition,
         old: Generation,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
         while self.table.delete_some(&events_of(view.name, old)).await? > 0 {}
         let rows = partition(view.name, old);
@@ -133,7 +133,7 @@ impl Projector {
                 0 => break,
                 some => deleted += some,
             }
-            told(Step::Deleted(old, deleted));
+            report(Step::Deleted(old, deleted));
         }
         self.table.retired(view.name, old).await
     }

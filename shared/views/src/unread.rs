@@ -74,7 +74,7 @@ impl Projector {
         ran.batches += 1;
         ran.checkpoint = Some(at);
         ran.unread.extend((!is_skipped).then(|| unread.clone()));
-        (work.told)(ran);
+        (work.report)(ran);
         Ok(true)
     }
 
@@ -98,7 +98,7 @@ impl Projector {
         &self,
         view: &Definition,
         live: Generation,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let events = self.table.parked(&events_of(view.name, live), None, usize::MAX).await?;
@@ -122,7 +122,7 @@ impl Projector {
             if some.is_empty() {
                 break;
             }
-            self.pass(view, live, some, false, told, retried).await?;
+            self.pass(view, live, some, false, report, retried).await?;
         }
         for was in read {
             if self.unpark(view, live, was, None).await? {

@@ -58,7 +58,7 @@ fn an_indexer_goes_on_after_the_pages_that_others_have_put() {
     }
 }
 
-/// What it remembers is old by any number of pages and epochs. It finds the end in a few queries, and puts
+/// The remembered end is old by any number of pages and epochs. The indexer finds the end in a few queries, and puts
 /// nothing over a page.
 #[test]
 fn an_indexer_that_remembers_an_old_end_finds_the_new_one() {

@@ -39,7 +39,7 @@ struct Cost {
     write: f64,
 }
 
-/// Indexes the backlog into a table of its own by as many indexers, each of a part of it.
+/// Indexes the backlog into a new table by as many indexers, each of a part of it.
 async fn cost(world: &World, backlog: &[Notification], shards: usize) -> Cost {
     let table = &format!("index-{shards}");
     world.add_index(table);

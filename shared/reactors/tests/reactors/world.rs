@@ -236,7 +236,7 @@ impl World {
         Self { log: log(), wire, client: client.clone(), clock, indexer, index, receiver }
     }
 
-    /// Appends the events, each in a transaction of its own, and indexes them. Forgets the requests.
+    /// Appends the events, each in a transaction, and indexes them. Forgets the requests.
     pub(crate) async fn publish(
         &self,
         events: impl IntoIterator<Item = NewEvent>,
@@ -267,7 +267,7 @@ impl World {
         ReactorTable::new(self.client.clone(), "views", clock.clone())
     }
 
-    /// A function of the reactor, with a clock of its own.
+    /// A function of the reactor, with this clock.
     pub(crate) fn function<const PARKS: bool>(&self, clock: &Clock) -> Lanes<Outside<Post<PARKS>>> {
         let handler = Outside::new(Post(self.receiver.clone())).unwrap();
         Lanes { handler, index: self.index.clone(), table: self.table_at(clock) }

@@ -112,7 +112,7 @@ impl Asked<'_> {
         if id.len() > ID_CHARS_MAX {
             return Err(not_found());
         }
-        let unknown = "what became of the command is not known now; ask again";
+        let unknown = "the state of the command can't be read now; ask again";
         let found = match timeout(self.time, self.answers.find(&id)).await {
             Ok(found) => found.map_err(|error| self.no_answers(&error, unknown))?,
             Err(late) => return Err(self.no_answers(&late, unknown)),

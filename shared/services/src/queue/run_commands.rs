@@ -1,4 +1,4 @@
-//! run-commands: takes commands into the queue, carries them out in order, and says what became of them.
+//! run-commands: takes commands into the queue, carries them out in order, and tells their results.
 
 use std::time::Duration;
 

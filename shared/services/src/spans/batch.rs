@@ -17,7 +17,7 @@ pub(crate) struct Batch(LogData);
 impl Batch {
     /// The batch of a payload. `LogsEvent` would unpack any number of bytes.
     pub(crate) fn of(payload: &Value) -> Result<Self> {
-        let packed = payload["awslogs"]["data"].as_str().context("awslogs.data is not a text")?;
+        let packed = payload["awslogs"]["data"].as_str().context("awslogs.data is not a string")?;
         let packed = base64::decode(packed).context("awslogs.data is not base64")?;
         let mut text = Vec::new();
         let unpacked = GzDecoder::new(&*packed).take(UNPACKED_BYTES_MAX).read_to_end(&mut text);

@@ -109,7 +109,7 @@ impl TopicEntry {
         let (time_ms, detail_type) = ((event.at > 0).then_some(event.at), event.event_type.clone());
         let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
         let id = detail.id.clone();
-        let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
+        let detail = serde_json::to_string(&detail).expect("an event is a map with string keys");
         let entry = Self { source, detail_type, detail, id, time_ms };
         match entry.bytes() {
             bytes if bytes > ENTRY_BYTES_MAX => Err(TopicEntryError::TooLarge(bytes)),

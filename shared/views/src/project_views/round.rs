@@ -126,7 +126,7 @@ impl Turns {
             }
         };
         if timeout_at(self.end, turns).await.is_err() {
-            // The last run was cut off. The events that it has not applied bring a notification of their own.
+            // The last run was cut off. The events that it has not applied bring another notification.
             ran.present = was_present;
         }
         error
@@ -186,7 +186,7 @@ async fn lag(
     now_ms: u64,
 ) -> Result<(u64, u64), ViewError> {
     if ran.present {
-        // Later events bring a notification of their own.
+        // Later events bring another notification.
         return Ok((0, 0));
     }
     let events = projector.events_after(ran.checkpoint, end).await?;

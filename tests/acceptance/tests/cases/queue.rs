@@ -346,7 +346,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     }
     world.busy.refuse("$Command-");
     let (status, problem) = world.ask("GET", id(), &ada, "").await;
-    let detail = "what became of the command is not known now; ask again";
+    let detail = "the state of the command can't be read now; ask again";
     assert_eq!((status, &problem["detail"]), (503, &json!(detail)));
     world.busy.clear();
     for unknown in ["other".to_owned(), "k".repeat(3_000)] {
