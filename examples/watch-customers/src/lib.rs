@@ -1,7 +1,7 @@
 //! watch-customers: notes each new customer in its log, from the stream of a table that other programs write.
 //!
-//! The table has Castore's layout, and its programs may be Castore's own. `template.yaml` beside this deploys the
-//! function; it needs nothing but the stream, which takes two readers. A record may come twice.
+//! The table has Castore's layout, and its programs may be Castore's own. `template.yaml` in this folder deploys the
+//! function. It needs only the stream, which takes two readers. A record may come twice.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl Members for Watched {
     }
 }
 
-/// What is read of the events.
+/// The parts of the events that are read.
 #[derive(Reads)]
 enum New {
     CustomerRegistered {

@@ -1,4 +1,4 @@
-//! What all decisions about accounts fold: who has which username, and who had it.
+//! The state of all decisions about accounts: who has which username, and who had it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use ringfence::{Reads, State};
 
 use crate::{AccountId, RETENTION_MS, Username};
 
-/// What the decisions read.
+/// The events that the decisions read.
 #[derive(Reads)]
 pub enum AccountEvent {
     AccountRegistered {

@@ -24,7 +24,7 @@ pub struct Cart {
     pub checked_out_by: Option<CustomerId>,
 }
 
-/// What a cart is folded from.
+/// The events from which a cart is folded.
 #[derive(Reads)]
 pub enum CartEvent {
     ItemAdded { product_id: ProductId, quantity: u32 },

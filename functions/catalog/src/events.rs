@@ -37,7 +37,7 @@ impl Money {
 #[serde(try_from = "String")]
 pub struct Currency(String);
 
-/// The text is not a currency code.
+/// The string is not a currency code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a currency is three capital letters (ISO 4217), such as EUR")]
 pub struct CurrencyError;

@@ -150,7 +150,7 @@ impl Slice for SubscribeStudent {
             given(events![defined("c1", 2), took("c1", "s1"), resized(1)])
                 .when(subscribe("c1", "s2"))
                 .then_rejected(full()),
-            // Seats that others have in other courses do not count.
+            // Other students' seats in other courses do not count.
             given(events![defined("c1", 1), took("c2", "s2")])
                 .when(subscribe("c1", "s1"))
                 .then([took("c1", "s1")]),

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
-/// The address of a customer, as an event has it. A command takes a [`MailAddress`], which is stricter: older events have
-/// texts that no mail can be sent to.
+/// The address of a customer, as an event has it. A command takes a [`MailAddress`], which is stricter: older events
+/// may have addresses to which no mail can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Email(String);
 
-/// The text is not an email address.
+/// The string is not an email address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "an email address has the form name@domain, at most {EMAIL_BYTES_MAX} bytes, and no white space \

@@ -27,8 +27,8 @@ pub struct StockReserved {
     pub order_id: OrderId,
     #[tag(cross_partition, strong, key = "stock")]
     pub items: Vec<Item>,
-    /// How long they are kept for an order that is not paid. The event has it because it is a promise: a shop that
-    /// promises another time tomorrow keeps today's.
+    /// How long they are kept for an order that is not paid. The event has it because it is a promise, which stays if
+    /// the shop promises another time tomorrow.
     pub minutes: u32,
 }
 

@@ -1,7 +1,7 @@
 //! The stock of products: which units are reserved, for which order, and for how long.
 //!
-//! One of the three contexts of the process in `docs/processes.md`. It reads what the other two have recorded of an
-//! order, and they react to its events.
+//! One of the three contexts of the process in `docs/processes.md`. It reads the other two's events of an order, and
+//! they react to its own.
 
 mod events;
 pub mod receive_stock;

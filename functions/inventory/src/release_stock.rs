@@ -1,9 +1,9 @@
 //! ReleaseStock: makes the units of an order free again, if it is cancelled, or not paid in time.
 //!
-//! An automation: an order that is cancelled leads to its command, and so does the end of the time for which the units
-//! are kept. The decision does not ask what woke it. It looks at the order, its reservation and its payment, which are
-//! in one partition. So a payment and the end of the time can't both win, and a command that comes too early, too late
-//! or twice changes nothing.
+//! An automation: a cancelled order leads to its command, and so does the end of the time for which units are kept. The
+//! decision does not ask which of the two it was. It looks at the order, its reservation and its payment, which are in
+//! one partition. So a payment and the end of the time can't both win, and a command that comes too early, too late or
+//! twice changes nothing.
 
 use std::error::Error;
 

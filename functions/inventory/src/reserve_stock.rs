@@ -34,7 +34,7 @@ pub enum Consumed {
     StockReleased { items: Vec<Item> },
 }
 
-/// How many units of each product are free, and what became of the order.
+/// How many units of each product are free, and the state of the order.
 #[derive(Default)]
 pub struct Stock {
     free: BTreeMap<ProductId, i64>,
@@ -159,7 +159,7 @@ impl Slice for ReserveStock {
             stocked()
                 .when(reserve("o1", vec![item("lamp", "2"), item("lamp", "1")]))
                 .then([Written::Missing(missing("o1", &["lamp"]))]),
-            // What another order has is not free, until it is released.
+            // Units of another order are not free until they are released.
             taken()
                 .when(reserve("o1", lamps("1")))
                 .then([Written::Reserved(reserved("o1", lamps("1")))]),
@@ -185,7 +185,7 @@ impl Slice for ReserveStock {
                 .then_nothing(),
             // The cancellation was handled before the order.
             stocked().and(events![cancelled()]).when(reserve("o1", lamps("1"))).then_nothing(),
-            // Products that never arrived: alone they are not inventory's, beside others they are missing.
+            // Products that never arrived: an order of these alone takes no part; beside others they are missing.
             given([]).when(reserve("o1", lamps("1"))).then_nothing(),
             stocked()
                 .when(reserve("o1", vec![item("lamp", "1"), item("chair", "1")]))

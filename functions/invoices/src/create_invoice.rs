@@ -60,7 +60,7 @@ impl Slice for CreateInvoice {
         vec![
             given([]).when(create("bar")).then([created(1, "bar")]),
             given(events![created(1, "bar")]).when(create("baz")).then([created(2, "baz")]),
-            // Numbers, not texts: 10 comes after 9.
+            // Numbers, not strings: 10 comes after 9.
             given(twelve).when(create("bar")).then([created(13, "bar")]),
         ]
     }

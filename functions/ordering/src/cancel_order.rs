@@ -1,7 +1,7 @@
 //! CancelOrder: cancels an order.
 //!
-//! It is also an automation: an order whose units are missing, or are free again because it was not paid in time, is
-//! cancelled. If the units are free again because the order is cancelled, nothing changes.
+//! It is also an automation: it cancels an order whose units are missing, or were released because it was not paid in
+//! time. If the units were released because the order is cancelled, nothing changes.
 
 use crate::{CustomerId, OrderCancelled, OrderId, Ordering, ProductId};
 use ringfence::prelude::*;
@@ -77,7 +77,7 @@ impl Slice for CancelOrder {
         let order_id = self.order_id.clone();
         match state {
             Order::Unknown => Err(Rejection::OrderNotFound { order_id }),
-            // Nobody learns whether another customer has an order.
+            // A caller does not learn whether another customer has an order.
             Order::Placed { customer_id, .. } | Order::Cancelled { customer_id }
                 if context.is_other_person(customer_id) =>
             {

@@ -1,9 +1,9 @@
 //! ConfirmOrder: a mail to the customer when an order is placed or cancelled.
 //!
-//! The events have no address, because addresses change and orders do not. The mail goes to the address that the customer
-//! has when it is sent. The row of the order says who the customer is, and the row of the customer has the address. Both
-//! are read when their views show the event, so a customer who registers and orders at once gets the mail too. A customer
-//! without a row, or one that is deactivated, gets none.
+//! The events have no address, because addresses change and orders do not. The mail goes to the address that the
+//! customer has when it is sent. The row of the order names the customer, and the row of the customer has the address.
+//! Both are read once their views show the event, so a customer who registers and orders at once gets the mail too. A
+//! customer without a row, or one that is deactivated, gets none.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -22,8 +22,7 @@ use ringfence::view::{Content, Definition, View, ViewRead, ViewReader, Wait};
 use ringfence::{MailAddressError, prelude::*};
 use serde_json::Value;
 
-/// How long a mail waits for the views. They are a second behind at most times; if they are not, the mail is tried again
-/// later.
+/// How long a mail waits for the views. They are usually a second behind; otherwise the mail is tried again later.
 const VIEWS_TIME: Duration = Duration::from_millis(1_500);
 
 pub struct ConfirmOrder {
@@ -53,7 +52,7 @@ pub struct OrderMail {
     pub text: String,
 }
 
-/// What the variables say.
+/// The configuration, from the variables.
 pub struct Config {
     mail: MailConfig,
     index_table: String,

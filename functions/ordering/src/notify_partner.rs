@@ -1,6 +1,7 @@
 //! NotifyPartner: a webhook to a partner, such as a warehouse, when an order is placed or cancelled.
 //!
-//! A message has the form that the partner was promised. It is not the event, so an event can change and its message stay.
+//! A message has the form that the partner was promised. It is not the event, so an event can change while its message
+//! stays.
 
 use std::error::Error;
 
@@ -40,7 +41,7 @@ pub struct Message {
     pub data: OrderData,
 }
 
-/// What the partner learns of an order.
+/// The partner's data of an order.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderData {

@@ -1,7 +1,7 @@
 //! OrderProduct: orders units of one product, within a limit per customer over all orders.
 //!
-//! The example of a cross-partition tag: each order has a partition of its own, and the limit counts
-//! all orders of a customer.
+//! The example of a cross-partition tag: each order is in another partition, and the limit counts all orders of a
+//! customer.
 
 use std::collections::BTreeMap;
 

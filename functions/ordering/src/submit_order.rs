@@ -1,7 +1,7 @@
 //! SubmitOrder: submits an order form, which counts once.
 //!
-//! The DCB specification's record duplication: the form's token is a boundary of its own, so a second
-//! sending is rejected even if it has another order id.
+//! The DCB specification's record duplication: the form's token is a boundary, so a second sending is rejected even
+//! with another order id.
 
 use crate::{CustomerId, OrderId, OrderSubmitted, Ordering, SubmissionId};
 use ringfence::prelude::*;

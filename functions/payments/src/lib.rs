@@ -1,7 +1,7 @@
 //! Payments: what customers are asked for, what they have paid, and what they got back.
 //!
-//! One of the three contexts of the process in `docs/processes.md`. What the provider of payments does follows from
-//! these events, and its messages are commands here.
+//! One of the three contexts of the process in `docs/processes.md`. The provider of payments acts on these events, and
+//! its messages are commands here.
 
 mod events;
 mod payment;

@@ -3,8 +3,8 @@
 use crate::Money;
 use ringfence::prelude::*;
 
-/// What decisions about a payment read. All of it is in the order's partition, so of a payment and a cancellation one
-/// comes first, and the decision about the other sees it.
+/// What decisions about a payment read. All of it is in the order's partition. So if a payment and a cancellation meet,
+/// one comes first, and the decision about the other sees it.
 #[derive(Reads)]
 pub enum Consumed {
     OrderCancelled,

@@ -1,8 +1,8 @@
 //! RecordPayment: records that a customer has paid. The provider of payments says so.
 //!
-//! Money that came is a fact, and nobody can reject it. If the order is cancelled by then, the same decision sends the
-//! money back. It does not reserve again: the customer and other contexts know that the order is cancelled, and a
-//! second reservation could fail and end in a refund after all.
+//! A payment that arrived is a fact, so it is not rejected. If the order is cancelled by then, the same decision sends
+//! the money back. It does not reserve again: the customer and other contexts know that the order is cancelled, and a
+//! second reservation could fail.
 
 use crate::{OrderId, Payment, PaymentReceived, PaymentRefunded, Payments};
 use ringfence::prelude::*;

@@ -2,8 +2,8 @@
 //!
 //! An automation: an order whose units are reserved leads to its command.
 //!
-//! If the prices have no total, the command is rejected and nothing is asked for. Nobody has to notice: the order is
-//! not paid, so its reservation ends in time.
+//! If the prices have no total, the command is rejected. Nothing else has to be done: the order is not paid, so its
+//! reservation ends in time.
 
 use std::collections::BTreeMap;
 

@@ -29,7 +29,7 @@ pub enum Consumed {
     SignUpLapsed,
 }
 
-/// What became of this password at this address.
+/// The state of this password at this address.
 #[derive(Default)]
 pub enum OneTimePassword {
     /// It was never sent.

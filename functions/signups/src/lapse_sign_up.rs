@@ -16,7 +16,7 @@ pub struct LapseSignUp {
     pub otp: Otp,
 }
 
-/// What the decision reads, and what sets and clears the time.
+/// What the decision and the due read.
 #[derive(Reads)]
 pub enum Consumed {
     SignUpInitiated {

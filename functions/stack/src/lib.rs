@@ -1,4 +1,4 @@
-//! The stack: its contexts, each with its line here.
+//! The stack: the list of its contexts.
 
 ringfence::stack! {
     /// The shop.

@@ -1,4 +1,4 @@
-//! Lets time pass for what is due, as `ringfence due --in` does.
+//! Lets time pass for dues, as `ringfence due --in` does.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use ringfence_services::deadlines::{Deadlines, Sweep};
 use stack::Shop;
 use tokio::time::sleep;
 
-/// Waits until the rows show something that is due in this many minutes, and sends it.
+/// Waits until the rows show a command that is due in this many minutes, and sends it.
 ///
 /// # Errors
 /// A table can't be read, or nothing is due.

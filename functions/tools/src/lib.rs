@@ -1,6 +1,6 @@
-//! What a person runs: the command line, the stack on one machine, and the walk through the shop.
+//! The programs for people: the command line, the stack on one machine, and the walk through the shop.
 //!
-//! The programs are functions here, so that what they need of each slice of the stack is compiled once for all of them.
+//! The programs are functions of one library, so the code of each slice is compiled once for all of them.
 
 use std::process::ExitCode;
 

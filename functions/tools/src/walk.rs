@@ -271,7 +271,7 @@ fn order(id: &str, customer: &str, products: &[&str]) -> Value {
     json!({ "orderId": id, "customerId": customer, "productIds": products })
 }
 
-/// The accepted and the others.
+/// The accepted answers, and the others.
 fn split(answers: &[HttpAnswer]) -> (Vec<&HttpAnswer>, Vec<&HttpAnswer>) {
     answers.iter().partition(|answer| is_accepted(answer))
 }

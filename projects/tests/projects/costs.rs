@@ -1,5 +1,5 @@
-//! What each command costs: requests and capacity units, exactly, without an idempotency key. All items have at
-//! most 1 KB, but for those that a test says otherwise of.
+//! The exact cost of each command, in requests and capacity units, without an idempotency key. Items have at most 1 KB,
+//! unless a test says otherwise.
 
 use projects::add_dependency::AddDependency;
 use projects::claim_edge::ClaimEdge;
@@ -32,10 +32,10 @@ use ringfence_core::{Decisions, List, NewEvent, Slice, events, handle};
 
 use super::stack::{Stack, came, envelope};
 
-/// (requests, units) that read, and those that write.
+/// (requests, units) for reads and for writes.
 type Cost = ((u32, f64), (u32, f64));
 
-/// What a command costs after the facts, if it comes to these events, or to this rejection. A handler is cold, or has
+/// The cost of a command after the facts, which leads to these events or this rejection. The handler is cold, or has
 /// carried out the commands `before`, and then waited.
 #[track_caller]
 fn cost<S: Slice>(
@@ -87,7 +87,7 @@ fn others(n: usize) -> Vec<String> {
     (0..n).map(|n| format!("shop/REQ-F-OTHER-{n:03}")).collect()
 }
 
-/// These features, all of whose edges are done.
+/// These features, with all edges done.
 fn done(features: &[String]) -> Vec<NewEvent> {
     let of = |feature: &String| {
         let edge = |name: &str| converged(&format!("{feature}/{name}"), "c7");
@@ -185,8 +185,8 @@ async fn a_claim_checks_its_feature_and_what_that_waits_for() {
         let rejected =
             cost(held.clone(), vec![], 0, claim("bob", "c2", &others), Err("EdgeHeld")).await;
         assert_eq!(rejected, ((reads, 1.5 + half(d)), (1, 6.0 + twice(d))), "{d}");
-        // Asked again it writes nothing. What a warm handler knows is checked in one transaction, where a read
-        // costs two units.
+        // A second try writes nothing. A warm handler checks its facts in one transaction, where a read costs two
+        // units.
         let polls = vec![claim("bob", "c2", &others)];
         let again = cost(held, polls, 0, claim("bob", "c3", &others), Err("EdgeHeld")).await;
         assert_eq!(again, ((1, 6.0 + twice(d)), (0, 0.0)), "{d}");

@@ -1,4 +1,4 @@
-//! The functions of the context `projects` that are not slices: what they do, and what their roles must allow.
+//! The functions of the context `projects` that are not slices, and their roles.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// The rows show what is in these partitions. The requests for that are forgotten.
+    /// The rows show the events of these partitions. The requests for that are forgotten.
     async fn show(&self, partitions: Vec<Partition>) {
         let client = self.dynamo.client.clone();
         let indexer = Indexer::new([self.log().into()], client.clone(), "IndexTable");
@@ -73,7 +73,7 @@ impl World {
         let index = Index::new(client.clone(), "IndexTable", [ringfence_dcb_log::SOURCE]);
         let projector =
             Projector::new(client, index, "ViewTable", Catalogs::default(), clock.clone());
-        let round = project_views::ring(&projector, &self.views, LONG, &clock, "r-1").await;
+        let round = project_views::run_views(&projector, &self.views, LONG, &clock, "r-1").await;
         assert_eq!(round.unfinished, Vec::<String>::new());
         self.dynamo.wire.forget();
     }
@@ -133,7 +133,7 @@ async fn a_sweep_ends_the_claims_that_are_overdue() {
     for (edge, last) in edges.into_iter().zip(["ClaimExpired", "ClaimExpired", "ClaimRenewed"]) {
         assert_eq!(world.last_event(edge).await, last, "{edge}");
     }
-    // The rows show what became of the claims, and nothing is due.
+    // The rows show the new state of the claims, and nothing is due.
     world.show(partitions).await;
     assert_eq!(world.sweep().await, Swept::default());
 }

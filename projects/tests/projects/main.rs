@@ -1,5 +1,5 @@
-//! What every stack has to keep, and, on the real log, what commands cost, what happens when agents race, and what the
-//! functions do that are not slices.
+//! The rules of every stack; and on the real log the costs of commands, races of agents, and the functions that are not
+//! slices.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod costs;

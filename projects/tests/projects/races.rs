@@ -1,4 +1,4 @@
-//! Agents that want the same thing at once. Each has a handler of its own and a clock that runs.
+//! Agents that want the same thing at once. Each has its own handler, and a clock that runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

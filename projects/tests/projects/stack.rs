@@ -1,4 +1,4 @@
-//! A table of its own for each test, and its writers.
+//! A table for each test, and its writers.
 
 use std::sync::{Arc, LazyLock};
 
@@ -92,7 +92,7 @@ pub(crate) fn came(handled: &Handled) -> Came {
     }
 }
 
-/// Of a command that is given so long after the case has begun, in milliseconds.
+/// The envelope of a command that is given so long after the case has begun, in milliseconds.
 pub(crate) fn envelope(after_ms: u64) -> Envelope {
     let now_ms = BEGIN_MS + after_ms;
     let context = CommandContext { now_ms, ..CommandContext::default() };

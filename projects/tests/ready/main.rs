@@ -1,4 +1,4 @@
-//! The views and what is ready, over histories that the decisions of the slices make.
+//! The views and ready edges, over histories that the decisions of the slices make.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod orders;

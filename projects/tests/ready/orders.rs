@@ -32,7 +32,8 @@ fn all(events: &[SequencedEvent]) -> [Value; 5] {
     ]
 }
 
-/// The events in another order, which keeps that of each partition: each time `picks` says which partition is next.
+/// The events in another order, which keeps the order within each partition. `picks` chooses the partition of each next
+/// event.
 fn shuffled(events: &[SequencedEvent], picks: &[usize]) -> Vec<SequencedEvent> {
     let mut partitions: Vec<Vec<SequencedEvent>> = Vec::new();
     for event in events.iter().rev() {

@@ -1,5 +1,5 @@
-//! Every state that four steps lead to, and in `cargo proof` five: what is ready is what a claim would get, and rows
-//! know leases as slices do.
+//! Every state after four steps, and in `cargo proof` five: an edge is ready if a claim would get it, and rows follow
+//! leases as slices do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -21,7 +21,7 @@ fn rows<V: View>(world: &World) -> BTreeMap<String, V::Row> {
     rows
 }
 
-/// Compares rows and decisions. Returns what tells the state from others.
+/// Compares rows and decisions. Returns a description that tells the state from others.
 fn check(world: &World) -> String {
     let features: FeatureRows = rows::<ProjectFeatures>(world);
     let claims = rows::<ProjectClaims>(world);
@@ -60,7 +60,7 @@ fn next(worlds: &[World], known: &mut BTreeSet<String>) -> Vec<World> {
 
 #[test]
 fn an_edge_is_ready_if_a_claim_would_get_it_and_no_person_has_to_look() {
-    // The rules are in the rows, so no state is one of both.
+    // The rules are in the rows, so the two have no common state.
     let states = |on_expiry| {
         let mut states = BTreeSet::new();
         let mut worlds = vec![World::new(Rules { on_expiry, ..multi().rules() })];

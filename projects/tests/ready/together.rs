@@ -1,4 +1,4 @@
-//! Many agents that take what is next, in lock-step: all look at once, and then all claim at once.
+//! Many agents that take the next edge in lock-step: all look at once, and then all claim at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +44,8 @@ impl Project {
         fold::<ProjectFeatures>(&mut self.features, &crate::world::current(&event)).unwrap();
     }
 
-    /// Each agent that has no work claims the first edge that it finds ready. One of those that choose the same edge
-    /// gets it, and the others look again.
+    /// Each agent that has no work claims the first edge that it finds ready. If several choose the same edge, one gets
+    /// it, and the others look again.
     fn claim(&mut self, idle: &mut BTreeSet<AgentId>) -> BTreeMap<EdgeRef, AgentId> {
         let mut work = BTreeMap::new();
         loop {

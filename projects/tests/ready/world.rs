@@ -17,7 +17,7 @@ use ringfence_core::{
 };
 use ringfence_views::kit::sequenced;
 
-/// What happened, and what time it is.
+/// The events so far, and the time.
 #[derive(Clone)]
 pub(crate) struct World {
     catalog: Catalog,
@@ -27,7 +27,7 @@ pub(crate) struct World {
     claims: usize,
 }
 
-/// What may happen next.
+/// A step that may happen next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Claim(usize),

@@ -1,4 +1,4 @@
-//! Services of AWS that are used for one operation each. Their SDKs would take longer to compile than all of this crate.
+//! Services of AWS of which one operation is used. Their SDKs would take longer to compile than this crate.
 
 use std::error::Error;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) struct Aws {
 }
 
 impl Aws {
-    /// The service whose requests are signed for `name`, whose host begins with `host`, and whose variables end in `id`.
+    /// A service: requests are signed for `name`, its host begins with `host`, its variables end in `id`.
     pub(crate) async fn open(
         trust: &Trust,
         [name, host, id]: [&'static str; 3],

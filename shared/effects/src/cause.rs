@@ -1,11 +1,11 @@
-//! What the cause of a failure may say.
+//! Causes of failures, without addresses.
 
 use ringfence_lambda::bounded;
 
 /// The longest cause, in bytes.
 const CAUSE_BYTES_MAX: usize = 500;
 
-/// A text of a server, in which each word that may be an address is replaced.
+/// The words of a server, with each word replaced that may be an address.
 pub(crate) fn without_addresses(text: &str) -> String {
     let word = |word| if str::contains(word, '@') { "(address)" } else { word };
     let words: Vec<_> = text.split_whitespace().map(word).collect();

@@ -2,8 +2,8 @@
 
 use sha2::{Digest, Sha256};
 
-/// 32 digits that follow from the key. They are the same each time that the effect is carried out, and fit wherever an id
-/// does.
+/// 32 digits that follow from the key: the same each time that the effect is carried out, and valid in every header and
+/// tag.
 pub(crate) fn id(key: &str) -> String {
     Sha256::digest(key).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }

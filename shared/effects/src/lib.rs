@@ -1,7 +1,7 @@
 //! Effects that many stacks need: mails and webhooks.
 //!
-//! A reactor plans an effect as data, and carries it out with a [`Mailer`] or a [`Webhook`]. Both say of a failure whether
-//! the effect can still happen, never will, or may have happened. Both mark what they send by the key of its delivery, so
+//! A reactor plans an effect as data, and carries it out with a [`Mailer`] or a [`Webhook`]. After a failure both say
+//! whether the effect can still happen, never will, or may have happened. Both send the key of the delivery along, so
 //! that a receiver recognizes a repeat. `docs/effects.md` is the page about them.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 

@@ -1,8 +1,8 @@
-//! Mails: what one is, and how it is sent.
+//! Mails, and how they are sent.
 //!
-//! A [`Mailer`] speaks SMTP with a server, or calls SES. Its variables say which. A mail has an id that follows from the key
-//! of its delivery: `Message-ID` over SMTP, where mail programs show a repeat once. SES sets an id of its own, so the id
-//! is in `X-Entity-Ref-ID` too, and in the tag `delivery` of SES's events.
+//! A [`Mailer`] speaks SMTP with a server, or calls SES, as its variables say. A mail has an id that follows from the
+//! key of its delivery. Over SMTP it is the `Message-ID`, so mail programs show a repeat once. SES sets its own
+//! `Message-ID`, so the id is in `X-Entity-Ref-ID` too, and in the tag `delivery` of SES's events.
 
 mod ses;
 mod smtp;
@@ -23,7 +23,7 @@ use crate::secret::Secret;
 
 /// The most bytes of a subject: some lines of a list of mails.
 const SUBJECT_BYTES_MAX: usize = 500;
-/// The most bytes of a text. Longer ones are files, to which a mail has a link.
+/// The most bytes of a text. For longer ones a mail should have a link.
 const TEXT_BYTES_MAX: usize = 256 * 1024;
 
 /// A mail, from the stack to one person.
@@ -37,7 +37,7 @@ pub struct Mail {
     pub text: String,
 }
 
-/// What the variables of a function say about its mails.
+/// The configuration of a function's mails, from its variables.
 pub struct MailConfig {
     from: String,
     smtp_url: String,
@@ -70,8 +70,7 @@ impl Mailer {
 
     /// Opens it, once for a process.
     ///
-    /// # Errors
-    /// The sender is no address, or the environment has no Region or no credentials.
+    /// # Errors The sender is not an address, or the environment has no Region or no credentials.
     pub async fn open(config: MailConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let MailConfig { from, smtp_url, bundle } = config;
         let bundle = Some(bundle).filter(|path| !path.is_empty());
@@ -102,7 +101,7 @@ impl Mailer {
         }
     }
 
-    /// The mail as it is sent. What could add a line to its head is refused.
+    /// The mail as it is sent. A control character is refused: it could add a line to the head.
     fn message(&self, mail: &Mail, id: &str) -> Result<Message, String> {
         let Mail { to, subject, text } = mail;
         if subject.len() > SUBJECT_BYTES_MAX || subject.chars().any(char::is_control) {

@@ -1,5 +1,5 @@
-//! Secrets. A function's variables have only their names, because many may read those: the secrets are in the Parameter
-//! Store of AWS.
+//! Secrets, which are in the Parameter Store of AWS. A function's variables have only their names, because many people
+//! may read variables.
 //!
 //! One call reads a parameter, and one permission allows it. A parameter `/aws/reference/secretsmanager/<name>` is a secret
 //! of the Secrets Manager, so both stores are reached in one way.
@@ -16,8 +16,8 @@ use crate::aws::{Aws, code};
 
 /// A secret is read again after this time, so a new one needs no deployment.
 const READ_AGAIN: Duration = Duration::from_secs(300);
-/// A store that gave no value is asked again after this time, which is shorter than each pause of a lane. Until then its
-/// failure holds for all workers: they would ask one after another, longer than an effect may take.
+/// After a failure the store is asked again after this time, which is shorter than each pause of a lane. Until then all
+/// workers get the failure. Otherwise they would ask one after another, for longer than an effect may take.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// A parameter of the Parameter Store.
@@ -25,7 +25,7 @@ pub(crate) struct Secret {
     store: Aws,
     name: String,
     clock: Clock,
-    /// What is known, and until when nobody asks again, in milliseconds since 1970.
+    /// The last answer, and the time until which it is not asked for again, in milliseconds since 1970.
     known: Mutex<Option<(u64, Result<String, SecretError>)>>,
 }
 
@@ -50,7 +50,7 @@ impl Secret {
         Self { store, name, clock, known: Mutex::default() }
     }
 
-    /// The secret. If it can't be read again, the value that was read before holds on.
+    /// The secret. If it can't be read again, the earlier value stays.
     pub(crate) async fn read(&self) -> Result<String, SecretError> {
         let mut known = self.known.lock().await;
         if let Some((until_ms, value)) = &*known

@@ -1,4 +1,4 @@
-//! Servers of this machine for the tests: one of HTTP, and one of SMTP, whose sessions are those of the crate `mailin`.
+//! Servers on this machine for the tests: one of HTTP, and one of SMTP, with the crate `mailin`.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -68,7 +68,7 @@ pub(crate) async fn secret(value: &str) -> Secret {
     secret_at(store.address, Clock::system()).await
 }
 
-/// The side of a server of a connection with TLS.
+/// The server's side of a connection with TLS.
 fn acceptor(certificate: &str) -> TlsAcceptor {
     let certificate = CertificateDer::from_pem_file(file(certificate)).expect("a certificate");
     let key = PrivateKeyDer::from_pem_file(file("server.key")).expect("a key");
@@ -91,7 +91,7 @@ async fn silence() {
     std::future::pending().await
 }
 
-/// What the server of HTTP does with a request.
+/// How the server of HTTP handles a request.
 #[derive(Clone)]
 pub(crate) enum Does {
     /// It answers: status, headers with their ends of line, body.

@@ -1,4 +1,4 @@
-//! Webhooks: a signed POST to a server of somebody else, as <https://www.standardwebhooks.com> says.
+//! Webhooks: a signed POST to another party's server, as <https://www.standardwebhooks.com> says.
 //!
 //! `webhook-id` follows from the key of the delivery, so the receiver recognizes a repeat. `webhook-signature` has a
 //! signature for each secret, so that both sides can change to a new one without losing a request. Redirects are refused:
@@ -24,8 +24,8 @@ use crate::key::id;
 use crate::secret::Secret;
 use public::Public;
 
-/// The time for the whole exchange. An effect has some more, to read the secrets. A receiver should note the request,
-/// answer, and do the work afterwards.
+/// The time for the whole exchange. The time of an effect is longer, so that secrets can be read. A receiver should
+/// note the request, answer, and do the work afterwards.
 const EXCHANGE_TIME: Duration = Duration::from_secs(10);
 /// The most bytes of a body. Larger things are to be fetched by the receiver.
 const BODY_BYTES_MAX: usize = 256 * 1024;
@@ -33,11 +33,11 @@ const BODY_BYTES_MAX: usize = 256 * 1024;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// The most bytes of an answer that are repeated in the cause of a failure.
 const CAUSE_BYTES_MAX: usize = 200;
-/// The longest pause that a receiver can ask for: that of a lane before its last try. So a lane is not parked because of one
-/// pause.
+/// The longest pause that a receiver can ask for: as long as the last pause of a lane. So a lane is not parked because
+/// of one pause.
 const PAUSE_MAX: Duration = PAUSES[PAUSES.len() - 1];
 
-/// What the variables of a function say about its webhook.
+/// The configuration of a function's webhook, from its variables.
 pub struct WebhookConfig {
     url: String,
     secrets: String,
@@ -58,7 +58,7 @@ pub struct Webhook {
 /// The URL of a webhook can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookError {
-    /// It is no URL of an HTTP server.
+    /// It is not the URL of an HTTP server.
     #[error("WEBHOOK_URL has the form https://host/path, without a user and a password")]
     Url,
     /// It has no TLS.
@@ -140,7 +140,7 @@ impl Webhook {
         let body = body.as_bytes();
         match self.http.send_within(EXCHANGE_TIME, "POST", &self.url, &headers, body).await {
             Ok(reply) => self.judge(reply.status, Some(&reply)),
-            // The status has come, and the rest of the answer does not matter.
+            // The status has arrived, and the rest of the answer does not matter.
             Err(HttpError::TooLong { status, .. } | HttpError::Torn { status, .. }) => {
                 self.judge(status, None)
             }
@@ -149,7 +149,7 @@ impl Webhook {
         }
     }
 
-    /// What an answer means.
+    /// Judges an answer.
     fn judge(&self, status: u16, reply: Option<&Reply>) -> Result<(), Failed> {
         let body = reply.map(|reply| String::from_utf8_lossy(&reply.body));
         let body = ringfence_core::visible(body.as_deref().unwrap_or_default().trim());

@@ -11,9 +11,9 @@ use crate::item::Page;
 use crate::read::{Direction, entries, query};
 
 impl Index {
-    /// The last entries before a checkpoint that is not after the end, the latest first. There are `entries_max` of them, or fewer if the
-    /// index begins before that. The reads are strong. Each brings whole pages of the index, so the first and the
-    /// last can cost more than the entries that are asked for.
+    /// The last `entries_max` entries before a checkpoint, the latest first; fewer if the index has fewer. The
+    /// checkpoint may not be after the end. The reads are strong. They bring whole pages, so they can cost more than
+    /// the entries.
     ///
     /// # Errors
     /// A request that fails for good or too often. An event that can't be decoded is an error in its place.
@@ -34,9 +34,9 @@ impl Index {
         Ok(found)
     }
 
-    /// The entries before a checkpoint that is not after the end, the latest first. The reads are as replicas answer, at
-    /// half the price, and strong where a page is missing. The stream ends after its first error, unless that is an event
-    /// that can't be decoded.
+    /// The entries before a checkpoint, the latest first. The checkpoint may not be after the end. Reads are eventually
+    /// consistent, at half the price, and strong where a page is missing. The stream ends after its first error, unless
+    /// that is an event that can't be decoded.
     #[must_use]
     pub fn read_back(&self, from: Checkpoint) -> BoxStream<'static, Result<Entry, FeedError>> {
         let index = self.clone();

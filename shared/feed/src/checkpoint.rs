@@ -11,7 +11,7 @@ pub const EPOCH_ENTRIES_MAX: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEntries(u64);
 
-/// A number that is too small or too large, or a text that is not a number.
+/// A number that is too small or too large, or a string that is not a number.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an epoch has 1 to {EPOCH_ENTRIES_MAX} entries")]
 pub struct EpochEntriesError;
@@ -53,14 +53,14 @@ impl FromStr for EpochEntries {
 #[serde(try_from = "i64", into = "i64")]
 pub struct Checkpoint(i64);
 
-/// A number or a text that is not a checkpoint.
+/// A number or a string that is not a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
     /// Below zero.
     #[error("a checkpoint can't be negative, but {0} is")]
     Negative(i64),
     /// Not a number of 64 bits.
-    #[error("a checkpoint must be a whole number")]
+    #[error("a checkpoint must be an integer")]
     Malformed(#[from] ParseIntError),
 }
 
@@ -74,7 +74,7 @@ impl Checkpoint {
         i64::try_from(entries).ok().map(Self)
     }
 
-    /// The checkpoint before the entry that this one follows. Only the start has none.
+    /// The checkpoint before the entry that lies before this one; `None` at the start.
     #[must_use]
     pub fn previous(self) -> Option<Self> {
         // The offset does not tell: it is 0 after the last entry of a full epoch too.

@@ -20,7 +20,7 @@ const READER: &str = "$ReaderCheckpoint-";
 const READER_ID: &str = "CHECKPOINT";
 const UPDATED_AT: &str = "updatedAt";
 
-/// On the item of a reader that has done a part of an entry: that part.
+/// The part of the next entry that a reader has done.
 const PART: &str = "part";
 
 /// How far a reader has come.
@@ -28,7 +28,7 @@ const PART: &str = "part";
 pub struct Reached {
     /// The checkpoint after the entries that it is done with; `None` before the first.
     pub checkpoint: Option<Checkpoint>,
-    /// The part of the next entry that it has done, in its own words; `None` if it has not begun.
+    /// The part of the next entry that it has done, in a form that only the reader knows; `None` if it has not begun.
     pub part: Option<String>,
 }
 
@@ -38,13 +38,14 @@ impl<C: Into<Option<Checkpoint>>> From<C> for Reached {
     }
 }
 
-/// What has become of a move.
+/// The result of a move.
 enum Moved {
     There,
     /// The reader was not where it was to be moved from.
     Elsewhere {
         found: Option<Checkpoint>,
-        /// Whether the move has had no effect. If the answer to an earlier send was lost, it may have had one.
+        /// Whether it is known that the move had no effect. If the answer to an earlier send was lost, it may have had
+        /// one.
         is_known: bool,
     },
 }
@@ -60,8 +61,8 @@ pub struct Reader {
     pub updated_at: String,
 }
 
-/// The checkpoints of named readers, in the table of the views. That table has no stream, so that moving
-/// a reader causes no further work.
+/// The checkpoints of named readers, in the table of the views. That table has no stream, so moving a reader causes no
+/// further work.
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     table: Table,
@@ -154,15 +155,14 @@ impl Checkpoints {
     /// Moves a reader to `to`, wherever it is, for an operator. A move forward skips events; after a move
     /// back, the reader reads events again.
     ///
-    /// # Errors
-    /// [`FeedError::Moved`] if the reader has moved on meanwhile, and it is not known whether from `to`; a request that
-    /// fails for good or too often.
+    /// # Errors [`FeedError::Moved`] if the reader has moved on meanwhile, and may never have been at `to`; a request
+    /// that fails for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
             let item = self.item(reader).await?;
             let from = reached(item.as_ref())?;
             let mut update = self.update(reader, &from, &to.into());
-            // A reader that comes to the same place once more comes there at another time.
+            // A reader that comes back to the same place does so at another time.
             if let Some(since) = item.as_ref().and_then(|item| item.get(UPDATED_AT)) {
                 let values = update.expression_attribute_values.get_or_insert_default();
                 values.insert(":since".to_owned(), since.clone());
@@ -194,8 +194,8 @@ impl Checkpoints {
         }
     }
 
-    /// The action that moves a reader that is at `from`, for a transaction with what the reader writes.
-    /// If its condition fails, the reason has the reader's item.
+    /// The action that moves a reader from `from`, for a transaction with the reader's own writes. If its condition
+    /// fails, the reason has the reader's item.
     #[must_use]
     pub fn action(&self, reader: &str, from: &Reached, to: &Reached) -> TransactWriteItem {
         TransactWriteItem::builder().update(self.update(reader, from, to)).build()

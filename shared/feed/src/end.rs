@@ -1,9 +1,9 @@
 //! The end of the index: where the next page begins.
 //!
-//! No item says it. The last page of an epoch is the one that a query backwards finds first, and the last
-//! epoch is the one whose last page is not sealed. An index remembers an epoch that has begun, so usually one
-//! query is enough. A new one looks at epoch 1, 2, 4, 8, … for as long as there is one, and then halves the
-//! steps: of a thousand epochs it looks at twenty at most.
+//! No item holds the end. A query backwards finds the last page of an epoch first, and only the last epoch has a last
+//! page that is not sealed. An `Index` remembers an epoch that has begun, so usually one query is enough. A new `Index`
+//! looks at epoch 1, 2, 4, 8, … until one is missing, and then halves the steps: of a thousand epochs it looks at
+//! twenty at most.
 
 use std::sync::atomic::Ordering;
 
@@ -27,9 +27,9 @@ impl Index {
         last.first().map_or(Ok(Checkpoint::START), Page::end)
     }
 
-    /// The last pages, of those that begin at `from` or later, the last one first: all that were put before
-    /// this call, and perhaps later ones. If there are more than `pages_max`, or the last one is of a later epoch than
-    /// others, some are left out.
+    /// The pages that begin at `from` or later, the last one first: all that were put before this call, and perhaps
+    /// later ones. If there are more than `pages_max`, or the last one is of a later epoch than others, some are left
+    /// out.
     pub(crate) async fn last_pages(
         &self,
         from: Checkpoint,

@@ -4,8 +4,8 @@ use ringfence_core::SequencedEvent;
 
 use crate::checkpoint::Checkpoint;
 
-/// One event of the feed: in the index, the item that its own log has of it. No body is unpacked and no attribute is
-/// converted, so it can hold whatever a log can.
+/// One event of the feed. In the index it is the item that its own log has. No body is unpacked and no attribute is
+/// converted, so an entry can hold whatever a log can.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The checkpoint after it, which a reader keeps when it is done with the event.

@@ -34,7 +34,7 @@ pub enum FeedError {
         /// How often it was tried.
         attempts: u32,
     },
-    /// An item does not have the layout of the index: something else has written it.
+    /// An item does not have the layout of the index: another program has written it.
     #[error("item {item} of the index can't be read: {problem}")]
     Malformed {
         /// Its key.
@@ -47,13 +47,13 @@ pub enum FeedError {
     Undecodable {
         /// The checkpoint before it.
         before: Checkpoint,
-        /// What is known of it, whatever can't be decoded: its place and its type, and no payload.
+        /// The part of it that is known: its place and its type, and no payload.
         known: Box<Entry>,
         /// Why.
         #[source]
         source: Source,
     },
-    /// The reader is elsewhere: another instance of it, or an operator, has moved it.
+    /// Another instance of the reader, or an operator, has moved it.
     #[error("reader {reader} is at {found:?}, not at {expected:?}")]
     Moved {
         /// The reader.

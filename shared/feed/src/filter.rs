@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use ringfence_core::{SequencedEvent, Tag};
 
-/// The events that a reader wants: those of one of the types, if any is named, and with all of the tags.
-/// For `try_filter` of a stream of entries.
+/// The events that a reader wants: of one of the types, if any is named, and with all of the tags. Used with
+/// `try_filter` on a stream of entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// The event has one of these types; if empty, any type.

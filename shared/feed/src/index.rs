@@ -14,8 +14,8 @@ use crate::error::{FeedError, failed};
 use crate::item::{self, Progress};
 
 impl Entry {
-    /// An entry that was read. If its event can't be decoded, what is known of it (its place and its type, without a
-    /// payload) and why.
+    /// An entry that was read. If its event can't be decoded, the entry has its place and its type without a payload,
+    /// and the reason comes with it.
     ///
     /// # Errors
     /// Any other error of the index.
@@ -35,7 +35,7 @@ impl Entry {
     }
 }
 
-/// The memory that a value takes, in bytes. A value of many small parts takes ten times the size that DynamoDB counts.
+/// The memory that a value takes, in bytes. A value of many small parts takes ten times as much as DynamoDB counts.
 #[must_use]
 pub fn held_bytes(value: &Value) -> usize {
     let parts = match value {

@@ -1,10 +1,10 @@
 //! index-events: writes new events from the logs' streams into the index.
 //!
-//! A record shows events of a partition. Those that are the next ones of their partition are indexed as they
-//! are; otherwise the partition's table is read. The key tells the log. Each partition succeeds or fails on its own. A partition
-//! that may succeed later is retried as long as there is time. Then the lowest sequence number of its records
-//! is reported, and Lambda delivers again from there. A partition that waits for a person is kept in the
-//! dead-letter queue with its cause, and counts as done.
+//! A record shows events of a partition; its key tells the log. If they are the next ones of the partition, they are
+//! indexed as they are. Otherwise the partition's table is read. Each partition succeeds or fails alone. A temporary
+//! failure is retried as long as there is time. Then the function reports the lowest sequence number of the partition's
+//! records, and Lambda delivers again from there. A partition that needs a person becomes a dead letter with its cause,
+//! and counts as done.
 
 mod batch;
 mod service;

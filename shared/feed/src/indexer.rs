@@ -15,12 +15,12 @@ use crate::index::Index;
 use crate::news::News;
 use crate::partition::Partition;
 
-/// What became of a partition: how many of its events this call has put into the index (without those
-/// whose answer was lost), or why the rest is not there.
+/// The result for a partition: how many of its events this call has put into the index, or why not all are there.
+/// Events whose answer was lost are not counted.
 pub type Indexed = Result<u64, IndexError>;
 
-/// Appends the new events of partitions to the index: each once, in the order of its partition, without
-/// gaps, whatever else runs at the same time and wherever a run breaks off.
+/// Appends the new events of partitions to the index: each once, in the order of its partition, without gaps. This
+/// holds whatever runs at the same time, and wherever a run breaks off.
 pub struct Indexer {
     logs: Vec<OpenSource>,
     pub(crate) index: Index,
@@ -34,8 +34,8 @@ pub struct Indexer {
 pub(crate) struct End {
     /// All pages before it were settled; there may be later pages.
     pub(crate) at: Checkpoint,
-    /// Whether others put pages too, as it seems: then a look whether the place is free costs less than a page that is
-    /// refused.
+    /// Whether other indexers seem to put pages too. Then it costs less to check that the place is free than to have a
+    /// page refused.
     pub(crate) shared: bool,
 }
 
@@ -66,7 +66,7 @@ impl Indexer {
         Self { epoch_entries: entries, ..self }
     }
 
-    /// What the index's requests cost so far; each log has a meter of its own.
+    /// The cost of the index's requests so far; each log has another meter.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.index.meter()
@@ -82,8 +82,8 @@ impl Indexer {
         self.logs.iter().find(|it| it.source.facts().kind == log).ok_or(StreamError::NoLog)
     }
 
-    /// The events after slot `after`: all of them, or some and that there may be more. `known` are events
-    /// that the partition has, whether or not a read shows them already.
+    /// The events after slot `after`: all, or some with the mark that there may be more. `known`: events that the
+    /// partition has, even if a read does not show them yet.
     pub(crate) async fn news(
         &self,
         partition: &Partition,

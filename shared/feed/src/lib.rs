@@ -1,23 +1,22 @@
 //! The feed: every event once, in the order of its partition, without gaps, for ever.
 //!
-//! A partition of any log is a stream whose events are numbered without gaps. So the next
-//! event is known by its number: the [`Indexer`] takes the image in a stream record if it has that
-//! number, and otherwise reads the partition's table. An [`Index`] reads what was indexed from any
-//! [`Checkpoint`], [`Checkpoints`] keep where named readers are.
+//! A partition of any log is a stream whose events are numbered without gaps, so the number of the next event is known.
+//! If the image in a stream record has that number, the [`Indexer`] takes it; otherwise it reads the partition's table.
+//! An [`Index`] reads indexed events from any [`Checkpoint`] on. [`Checkpoints`] keep where named readers are.
 //!
 //! The index is a list of epochs of pages of events, written as a log is:
 //!
 //! 1. A page is put where the page before it ends, under the condition that nothing is there.
-//! 2. Then the progress of each of its partitions is moved, that of the last entry last: the page is settled.
+//! 2. Then the progress of each of its partitions is moved, for the last entry last: the page is settled.
 //! 3. A page is put only after the page before it is settled.
 //!
-//! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later
-//! page, so the progress was right, and no event is in the index twice. If the put fails, another indexer
-//! was there first. Then it reads what the other one has put, waits until that is settled, and goes on after it.
-//! What a crash left between 1 and 2, it settles itself.
+//! An indexer reads the progress after the last page was settled. If its put succeeds, there was no later page, so the
+//! progress was right, and no event is in the index twice. If the put fails, another indexer was first. Then it reads
+//! the other one's page, waits until that is settled, and goes on after it. If the other one crashed between 1 and 2,
+//! it settles the page itself.
 //!
-//! Architecture invariant: only the module `item` names the attributes of the index. What an entry
-//! holds is the item of the event's own log ([`Sources`]).
+//! Architecture invariant: only the module `item` names the attributes of the index. An entry holds the item of the
+//! event's own log ([`Sources`]).
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod back;

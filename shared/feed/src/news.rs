@@ -45,7 +45,7 @@ impl Fresh {
 #[derive(Debug, Default)]
 pub(crate) struct News {
     pub(crate) fresh: Vec<Fresh>,
-    /// Why the next one can't be indexed; those after it wait for it.
+    /// Why the next event can't be indexed. Later ones wait for it.
     pub(crate) failed: Option<IndexError>,
     /// Whether more may follow.
     pub(crate) more: bool,

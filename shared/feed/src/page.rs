@@ -20,7 +20,7 @@ pub const PAGE_BYTES_MAX: usize = 350 * 1_024;
 pub(crate) struct Queue {
     /// `None` before its first event.
     pub(crate) progress: Option<Progress>,
-    /// What follows on that without a gap.
+    /// The events that follow it without a gap.
     pub(crate) fresh: VecDeque<Fresh>,
 }
 
@@ -42,8 +42,8 @@ pub(crate) struct Room {
 }
 
 impl Page {
-    /// The page that begins at `end`: of all queues the oldest events, as many as fit
-    /// the page and its epoch. `None` when there are none.
+    /// The page that begins at `end`: the oldest events of all queues, as many as fit the page and its epoch. `None` if
+    /// no event waits.
     pub(crate) fn cut(
         queues: &BTreeMap<Partition, Queue>,
         end: Checkpoint,
@@ -68,7 +68,7 @@ impl Page {
         (!entries.is_empty()).then_some(Self { epoch, i, entries, sealed })
     }
 
-    /// Puts it where nothing is. A refusal brings the page that is there, which costs no read.
+    /// Puts it, unless a page is there. A refusal returns that page, which costs no read.
     pub(crate) fn put(&self, table: &str) -> Put {
         Put::builder()
             .table_name(table)

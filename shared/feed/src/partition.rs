@@ -16,7 +16,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// That of an event.
+    /// The partition of an event.
     #[must_use]
     pub fn of(event: &SequencedEvent) -> Self {
         event.partition.clone().into()
@@ -35,14 +35,13 @@ impl fmt::Display for Partition {
     }
 }
 
-/// A partition that has something new. [`Notification::of_image`] makes that of a stream record.
+/// A partition that has something new. [`Notification::of_image`] makes one of a stream record's image.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Notification {
     /// The partition.
     pub partition: Partition,
-    /// Events that the partition is known to have, by slot, each as an entry of the index has it. Those
-    /// that continue what is indexed are taken as they are. If there are others, or none at all, the
-    /// partition is read.
+    /// Events that the partition is known to have, by slot, each as an entry of the index has it. If they continue the
+    /// indexed events, they are taken as they are. If not, or if there are none, the partition is read.
     pub events: BTreeMap<u64, Item>,
 }
 
@@ -53,11 +52,10 @@ impl<P: Into<Partition>> From<P> for Notification {
 }
 
 impl Notification {
-    /// The notification that a NEW_IMAGE of one of the tables' streams notifies; `None` if the image shows no
-    /// new event. A document's Tip shows those of its last append.
+    /// The notification of a NEW_IMAGE in a stream of one of the tables; `None` if the image shows no new event. A
+    /// document's Tip shows the events of its last append.
     ///
-    /// # Errors
-    /// The image is of none of the tables.
+    /// # Errors The image is not of these tables.
     pub fn of_image(sources: &Sources, image: Item) -> Result<Option<Self>, EntryError> {
         let news = sources.news(image)?;
         Ok(news.map(|(log, (id, events))| Self { partition: Partition { log, id }, events }))

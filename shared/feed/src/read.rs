@@ -1,8 +1,8 @@
 //! Reads the index forward, and fetches pages ahead.
 //!
-//! Pages never change, and a page is taken only if it begins where the one before it ends. So a replica's
-//! answer is as good as any other. What it lacks shows as a hole or as an end, and only then follows a
-//! strong read, at twice the price.
+//! Pages never change, and a page is taken only if it begins where the one before it ends. So a replica's answer is as
+//! good as any other. If it lacks a page, there is a hole or an end. Only then a strong read follows, at twice the
+//! price.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::error::{FeedError, failed};
 use crate::index::{Index, Until};
 use crate::item::{I, P, Page, checkpoint, epoch_id, number, text};
 
-/// How many answers wait for the reader. It has one more, and another one is under way.
+/// How many answers wait for the reader, besides the one that it has and the one that is being fetched.
 const AHEAD_MAX: usize = 1;
 /// The first pause of a reader that has everything; doubled as long as nothing comes.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -28,7 +28,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_millis(1_600);
 /// The longest pause where a person watches.
 const PAUSE_WATCHED_MAX: Duration = Duration::from_millis(200);
-/// How many strong answers, over some seconds, may lack a page before one that they have.
+/// How many strong answers, over some seconds, may have a hole.
 const HOLES_MAX: u32 = 8;
 
 type Pages = Result<Vec<Page>, FeedError>;
@@ -70,9 +70,9 @@ impl Index {
             .boxed()
     }
 
-    /// How many entries lie between two checkpoints; 0 unless `until` lies after `from`. Checkpoints that
-    /// differ by 3 in one epoch have 3 entries between them. For each epoch that ends between them, its
-    /// last page is read, since an epoch may end with fewer entries than a checkpoint counts for it.
+    /// How many entries lie between two checkpoints; 0 unless `until` lies after `from`. Checkpoints that differ by 3
+    /// in one epoch have 3 entries between them. For each epoch that ends between them, its last page is read, because
+    /// an epoch may end with fewer entries than a checkpoint counts for it.
     ///
     /// # Errors
     /// A request that fails for good or too often.
@@ -147,7 +147,7 @@ enum Answer {
     Pages(Vec<Page>),
     /// Nothing.
     End,
-    /// Only pages that begin further on: those between are not visible yet, or gone.
+    /// Only later pages: the pages between are not visible yet, or gone.
     Hole,
 }
 

@@ -1,8 +1,8 @@
-//! Indexes as many partitions as one request can read the progress of.
+//! Indexes a group of partitions whose progress one request can read.
 //!
-//! A round knows an end of the index before which every page was settled, and has read the progress of its partitions
-//! after it knew that end. So if a page can be put there, no other page has moved that progress since. If not, the pages
-//! between that end and the new one show how it has moved; if they are too many, it is read again.
+//! A round knows an end of the index before which every page was settled. Afterwards it has read the progress of its
+//! partitions. So if a page can be put at that end, no other page has moved the progress since. If not, the pages after
+//! that end show how it has moved; if there are too many, the progress is read again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,8 +27,8 @@ const COMMITS_MAX: u32 = 16;
 const PAGES_MAX: i32 = 4;
 /// The bytes of a page that cost as much as the progress of a partition, which is read strongly too.
 const UNIT_BYTES: usize = 4 * 1_024;
-/// How often to look whether the last page is settled, before it is settled here: the indexer that has put it needs
-/// some ten milliseconds, unless it has crashed.
+/// How often to look whether the last page is settled, before settling it here. The indexer that has put it needs some
+/// ten milliseconds, unless it has crashed.
 const LOOKS_MAX: u32 = 6;
 /// Partitions that are read at once.
 const READS_AT_ONCE: usize = 8;
@@ -36,9 +36,9 @@ const READS_AT_ONCE: usize = 8;
 const HELD_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 impl Indexer {
-    /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition
-    /// succeeds or fails on its own. It needs the memory of the notifications' events and of a few pages of
-    /// queries, however much is new.
+    /// Indexes the new events of each of the partitions, within the deadline of `retry`. Each partition succeeds or
+    /// fails alone. The memory for the notifications' events and for a few pages of queries is enough, however much is
+    /// new.
     pub async fn index(
         &self,
         notifications: impl IntoIterator<Item = impl Into<Notification>>,
@@ -69,11 +69,11 @@ struct Round<'a> {
     /// Where the next page begins.
     end: End,
     queues: BTreeMap<Partition, Queue>,
-    /// Partitions that may have more than their queue holds, and what is known of that.
+    /// Partitions that may have more events than their queue, and the events that are known.
     open: BTreeMap<Partition, Known>,
     outcomes: BTreeMap<Partition, Indexed>,
-    /// The most entries of the next page. There are fewer after a page was refused for its content, until
-    /// the event that is the cause stands alone.
+    /// The most entries of the next page. If a page is refused for its content, the number falls until the event that
+    /// is the cause stands alone.
     entries_max: usize,
 }
 
@@ -156,13 +156,13 @@ impl<'a> Round<'a> {
         self.outcomes.insert(partition, Err(error));
     }
 
-    /// Finds where the next page begins, when all pages before it are settled, and how far the partitions are
-    /// indexed. `first` is the page in the place where this round's attempt was to put one.
+    /// Finds where the next page begins, once all pages before it are settled, and how far the partitions are indexed.
+    /// `first`: the page that is where this round was to put its own.
     async fn find_end(&mut self, first: Option<Page>, attempt: u32) -> Result<(), FeedError> {
         let from = first.as_ref().map_or(Ok(self.end.at), Page::end)?;
         let pages_max = first.as_ref().map_or(1, |page| self.pages_max(page));
         let mut pages = self.indexer.index.last_pages(from, pages_max, self.retry).await?;
-        // Then these are all pages since the progress was read, and tell how it has moved.
+        // Then these are all pages since the progress was read, and show how it has moved.
         let all = first.is_some() && pages.last().is_none_or(|page| page.place() == from.place());
         pages.extend(first);
         for page in pages.iter().rev() {
@@ -171,7 +171,7 @@ impl<'a> Round<'a> {
             }
         }
         let unread = if all { Vec::new() } else { self.undone().cloned().collect() };
-        // What was put after an end that was known is by others.
+        // Pages after the known end are by others.
         self.end.shared = self.indexer.end().is_some() && !pages.is_empty();
         match pages.first() {
             None => drop(self.read_progress(unread).await?),
@@ -184,8 +184,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// How many pages to read after a refused one. If they are as large as that, they cost at most as much as the
-    /// progress that they tell, except for the last one, which is read in any case.
+    /// How many pages to read after a refused one. Pages of that size cost at most as much as the progress that they
+    /// show, not counting the last one, which is read in any case.
     fn pages_max(&self, page: &Page) -> i32 {
         let pages = self.undone().count() * UNIT_BYTES / item_bytes(&page.item());
         i32::try_from(pages).unwrap_or(PAGES_MAX).clamp(1, PAGES_MAX)
@@ -205,7 +205,7 @@ impl<'a> Round<'a> {
         let is_behind = |found: &BTreeMap<Partition, Progress>, partition, to: &Progress| {
             found.get(partition).is_none_or(|found| found.checkpoint < to.checkpoint)
         };
-        // If the last entry is of a log that the stack no longer has, no other one tells that all are settled.
+        // If the last entry is of a log that the stack no longer has, no entry shows that all are settled.
         let is_last = entry.checkpoint == checkpoint(last.epoch, last.n())?;
         for look in 0..if is_last { LOOKS_MAX } else { 0 } {
             more.push(partition.clone());
@@ -240,10 +240,9 @@ impl<'a> Round<'a> {
         Ok(found)
     }
 
-    /// Takes over how far a partition is indexed; how many of the events that wait are done with that. The
-    /// others were all there was after an earlier progress, so they follow on this one, except in a stream that
-    /// began with a later event because its first ones were pruned: another indexer may have had these as images.
-    /// Then they are dropped, and the partition is read again.
+    /// Takes over how far a partition is indexed. Returns how many of the waiting events are indexed by now. The others
+    /// follow on this progress. An exception is a stream whose first events were pruned: if another indexer had these
+    /// as images, the events here are dropped, and the partition is read again.
     fn advance(&mut self, partition: &Partition, progress: Progress) -> usize {
         let Some(queue) = self.queues.get_mut(partition) else { return 0 };
         if queue.progress.as_ref().is_some_and(|known| known.checkpoint >= progress.checkpoint) {
@@ -261,8 +260,8 @@ impl<'a> Round<'a> {
         done
     }
 
-    /// Takes the known events that continue the progress. A partition stays to be read if it has other events, or
-    /// if none of its events is known.
+    /// Takes the known events that continue the progress. A partition is still to be read if it has other events, or if
+    /// no event of it is known.
     fn take_known(&mut self) {
         for (partition, mut known) in std::mem::take(&mut self.open) {
             let progress = self.queues.get(&partition).and_then(|queue| queue.progress.as_ref());
@@ -352,7 +351,7 @@ impl<'a> Round<'a> {
                 Failure::Condition(found) => {
                     let found = found.map(|item| Page::of(page.epoch, item)).transpose()?;
                     if found.as_ref() == Some(&page) {
-                        // It was sent before, and the answer was lost: nobody else settles it.
+                        // The page is our own: it was sent before, and the answer was lost. Nobody else settles it.
                         settle(&index.table, &page.progress(self.sources())?, retry).await?;
                     }
                     self.find_end(found, attempts.made()).await?;
@@ -382,8 +381,8 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// After a page that is refused for its content: halves the next one, and gives up the partition whose
-    /// event no page can hold even alone. Events after it wait, to keep the order of the partition.
+    /// After a page was refused for its content: halves the next page. If a single event is refused, its partition is
+    /// given up, and its later events wait, to keep their order.
     fn narrow(&mut self, refused: &Page, error: FeedError) -> Result<(), FeedError> {
         self.entries_max = (refused.entries.len() / 2).max(1);
         if refused.entries.len() == 1

@@ -1,10 +1,10 @@
-//! Settling a page: the progress of each of its partitions moves to where the page has brought it.
+//! Settles a page: moves the progress of each of its partitions to its last event in the page.
 //!
-//! The partition of the page's last entry moves after all others have moved. So its progress alone tells whether
-//! the page is settled.
+//! The partition of the page's last entry moves after all others. So its progress alone tells whether the page is
+//! settled.
 //!
-//! Each move is a request of its own, which repeats nothing if it is sent again, by anyone, at any time:
-//! a checkpoint only grows. A transaction would show its items one by one to the reads that rely on them.
+//! Each move is a single request. Anybody can send it again at any time, because a checkpoint only grows. A transaction
+//! would gain nothing: its items become visible one by one.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::partition::Partition;
 /// Moves under way at once.
 const MOVES_AT_ONCE: usize = 16;
 
-/// Moves each partition to its progress, unless it has come further; the one of the last entry comes last.
+/// Moves each partition to its progress, unless it has come further; the partition of the last entry comes last.
 pub(crate) async fn settle(
     table: &Table,
     reached: impl IntoIterator<Item = (&Partition, &Progress)>,

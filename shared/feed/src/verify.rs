@@ -1,13 +1,11 @@
-//! Compares the logs' tables with the index: which events an outage has left out, and whether anything is
-//! wrong.
+//! Compares the logs' tables with the index: finds events that an outage has left out, and damage.
 //!
-//! The index is read first. It has the events of each partition up to some slot. A strong scan of the
-//! tables afterwards must find exactly the same events up to that slot, whatever is appended
-//! meanwhile; later events are not indexed yet. The events count as equal if their numbers and the sums of
-//! their hashes are equal. That takes some hundred bytes of memory for each partition, however many events it
-//! has. In a table that was restored to an earlier time, another event may have the slot of one that was indexed. So
-//! the times of the DCB log's events are hashed too, and the last event of a partition must be of the append that the
-//! progress names.
+//! The index is read first, and has the events of each partition up to some slot. Then a strong scan of the tables must
+//! find exactly the same events up to that slot, whatever is appended meanwhile. Later events are not indexed yet.
+//! Events count as equal if their numbers and the sums of their hashes are equal, which takes some hundred bytes for
+//! each partition. In a table that was restored to an earlier time, another event may have the slot of an indexed one.
+//! So the times of the DCB log's events are hashed too, and the last event of a partition must be of the append that
+//! the progress names.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashMap};
@@ -40,10 +38,10 @@ pub enum CompareStage {
     Indexing,
 }
 
-/// Learns how many items of a stage are done.
+/// Is called with the number of items of a stage that are done.
 pub type OnProgress<'a> = &'a (dyn Fn(CompareStage, u64) + Send + Sync);
 
-/// What was found.
+/// The result of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexReport {
     /// Entries of the index.
@@ -126,7 +124,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// Adds an event. Those of the streams can be written again with another time, so theirs is 0.
+    /// Adds an event. Events of streams can be written again with another time, so `at` is 0 for them.
     fn add(&mut self, slot: u64, at: u64) {
         let mut hasher = DefaultHasher::new();
         (slot, at).hash(&mut hasher);
@@ -172,9 +170,9 @@ impl Indexer {
             }
         }
         for (partition, Known { indexed, stored, .. }) in known {
-            let is_told = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: told, .. } if *told == partition);
+            let is_named = |wrong: &IndexDefect| matches!(wrong, IndexDefect::Replaced { partition: named, .. } if *named == partition);
             if (indexed.count, indexed.hash) != (stored.count, stored.hash)
-                && !(indexed.count == stored.count && report.wrong.iter().any(is_told))
+                && !(indexed.count == stored.count && report.wrong.iter().any(is_named))
             {
                 let (indexed, stored) = (indexed.count, stored.count);
                 report.wrong.push(IndexDefect::Differs { partition, indexed, stored });
@@ -234,11 +232,9 @@ impl Indexer {
         Ok(())
     }
 
-    /// The same, and indexes what is missing. It may break off and be run again, and run at the same time
-    /// as the function.
+    /// The same, and indexes missing events. It can be interrupted, repeated, and run beside the function.
     ///
-    /// # Errors
-    /// As [`Indexer::verify`]; a partition that can't be indexed is in the outcomes.
+    /// # Errors As [`Indexer::verify`]. If a partition can't be indexed, the outcomes say so.
     pub async fn repair(
         &self,
         progress: OnProgress<'_>,
@@ -300,8 +296,8 @@ impl IndexReport {
         progress(CompareStage::Events, self.events);
     }
 
-    /// Takes in a stream with the events that are left. The index has all of the events that were pruned, or none if they
-    /// were pruned before it was begun.
+    /// Takes in a stream with the events that are left. The index has all pruned events, or none of them if they were
+    /// pruned before it was begun.
     fn stream(
         &mut self,
         known: &mut HashMap<Partition, Known>,

@@ -9,8 +9,8 @@ mod answer;
 mod batch;
 mod bounded;
 mod config;
-#[cfg(feature = "letters")]
-mod letters;
+#[cfg(feature = "dead-letters")]
+mod dead_letters;
 mod links;
 mod logs;
 mod principal;
@@ -26,8 +26,8 @@ pub use aws_lambda_events::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResp
 pub use batch::{delivered, has_time, records, sequence_number};
 pub use bounded::bounded;
 pub use config::{ConfigError, VariableNames, Variables};
-#[cfg(feature = "letters")]
-pub use letters::{DeadLetterQueue, DeadLetters, MESSAGE_BYTES_MAX, letter, message};
+#[cfg(feature = "dead-letters")]
+pub use dead_letters::{DeadLetterQueue, DeadLetters, MESSAGE_BYTES_MAX, dead_letter, message};
 pub use links::Links;
 pub use logs::{LOGGED_BYTES_MAX, chain};
 pub use principal::{Issuers, principal};

@@ -1,4 +1,4 @@
-//! What a case of a reactor says. [`crate::kit`] writes and runs cases.
+//! A case of a reactor, as data. [`crate::kit`] writes and runs cases.
 
 use std::panic::Location;
 

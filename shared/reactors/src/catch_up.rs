@@ -70,10 +70,10 @@ impl<H: Handler> Lanes<H> {
         }
     }
 
-    /// Takes a lane up again. What a person has asked for stays noted until it is done.
+    /// Resumes a lane. The request of a person stays noted until it is done.
     async fn resume(&self, run: &Run, mut lane: ParkedLane) -> Result<(), ReactorError> {
         if let Some(Unpark::Skip(why)) = lane.asked.clone() {
-            // A person may have asked for something else by now: that is for the next run.
+            // A person may have asked for something else by now: the next run does that.
             let Some(skipped) = self.skip(run, &lane, &why).await? else { return Ok(()) };
             lane = skipped;
         }

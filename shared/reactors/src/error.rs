@@ -3,7 +3,7 @@
 use ringfence_aws::{Failure, GaveUp};
 use ringfence_feed::FeedError;
 
-/// Why the events of a reactor's lanes can't be handled. That an effect fails is no such error: its lane waits.
+/// Why the events of a reactor's lanes can't be handled. A failed effect is not such an error: its lane waits.
 #[derive(Debug, thiserror::Error)]
 pub enum ReactorError {
     /// A request failed for good or too often; it may have taken effect.
@@ -26,7 +26,7 @@ pub enum ReactorError {
         /// The reactor.
         reactor: String,
     },
-    /// An item does not have the layout of this crate: something else has written it.
+    /// An item does not have the layout of this crate: another program has written it.
     #[error("item {item} can't be read: {problem}")]
     Malformed {
         /// Its key.
@@ -37,7 +37,7 @@ pub enum ReactorError {
     /// The lane does not wait for this event, or no more.
     #[error(
         "{reactor}: lane {lane} has moved on and does not wait for event {event}; \
-         `ringfence parked lanes` shows what waits"
+         `ringfence parked lanes` shows the waiting lanes"
     )]
     NotParked {
         /// The reactor.
@@ -49,8 +49,8 @@ pub enum ReactorError {
     },
     /// The answer to a person's request was lost, and the lane has changed since.
     #[error(
-        "{reactor}: lane {lane} was tried or asked for again meanwhile, so it is not known whether it does what was \
-         asked for event {event}; `ringfence parked lanes` shows what waits"
+        "{reactor}: the answer was lost, and lane {lane} has changed since, so the request for event {event} may not \
+         count; `ringfence parked lanes` shows the waiting lanes"
     )]
     AskedSince {
         /// The reactor.
@@ -60,7 +60,7 @@ pub enum ReactorError {
         /// The event that a person means.
         event: String,
     },
-    /// It can't be sent back while lanes are parked: their events would be passed over.
+    /// It can't be sent back while lanes are parked: their events would be skipped.
     #[error("{reactor} has parked lanes; retry or skip them first")]
     HasParked {
         /// The reactor.

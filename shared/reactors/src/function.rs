@@ -1,4 +1,4 @@
-//! A reactor as a Lambda. Whatever invokes it, the notification or its schedule, it looks for what is new.
+//! A reactor as a Lambda. Invoked by a notification or by its schedule, it looks for new events.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -35,7 +35,7 @@ impl<R: Reactor> Service for ReactorFunction<R> {
     const ANSWER_TIME: Duration = ANSWER_TIME;
     const TIME_DEFAULT: Duration = Duration::from_secs(20);
     type Of = ();
-    /// The names of the index's table and of the views' table, and what the reactor reads itself.
+    /// The names of the index's table and of the views' table, and the reactor's own variables.
     type Config = (String, String, R::Config);
 
     fn config((): &(), variables: &mut Variables) -> Self::Config {

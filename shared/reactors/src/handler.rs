@@ -1,4 +1,4 @@
-//! What handles the events of lanes: a reactor, or the ordered automations.
+//! A handler of the events of lanes: a reactor, or an ordered automation.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use ringfence_core::{BoundaryId, CatalogError, Catalogs, Context, Reads, Sequenc
 
 use crate::{Delivery, Failed, InDoubt, Reactor, Starts};
 
-/// What handles the events of lanes, without its types.
+/// A handler of the events of lanes, without its types.
 pub trait Handler {
     /// The name of the reader of the index, with which its items begin.
     fn name(&self) -> &'static str;
@@ -17,15 +17,15 @@ pub trait Handler {
     fn handles(&self, event: &SequencedEvent) -> bool;
     /// The lane of an event.
     fn lane(&self, event: &SequencedEvent) -> BoundaryId;
-    /// With which event it begins.
+    /// The event with which it begins.
     fn starts(&self) -> Starts;
-    /// Of the events that are there when it starts with [`Starts::Now`], it handles those of so long before.
+    /// With [`Starts::Now`] it also handles the events of this time before its start.
     fn overlap(&self) -> Duration {
         Duration::ZERO
     }
-    /// What becomes of an effect that may have happened.
+    /// How an effect that may have happened is handled.
     fn in_doubt(&self) -> InDoubt;
-    /// Whether receipts are kept. What knows repeats by itself needs none.
+    /// Whether receipts are kept. A handler that recognizes repeats needs none.
     fn keeps_receipts(&self) -> bool;
     /// How many effects an event has.
     ///
@@ -43,7 +43,7 @@ pub trait Handler {
 /// A reactor as a handler.
 pub struct Outside<R> {
     reactor: R,
-    /// What makes its events current.
+    /// The catalogs that upcast its events.
     catalogs: Catalogs,
 }
 

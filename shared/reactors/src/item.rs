@@ -19,7 +19,7 @@ use crate::error::ReactorError;
 
 pub(crate) const VIEW: &str = "view";
 pub(crate) const ID: &str = "id";
-/// What the partition keys of reactors begin with.
+/// The beginning of reactors' partition keys.
 pub(crate) const REACTOR: &str = "$Reactor-";
 const CHECKPOINT: &str = "CHECKPOINT";
 const LANE: &str = "LANE#";
@@ -57,8 +57,8 @@ pub(crate) fn parked_key(reactor: &str, lane: &BoundaryId) -> Item {
     key(reactor, format!("{PARKED}{}", short(lane.as_str())))
 }
 
-/// The name of a lane, or the beginning of a long one with a hash of all of it. That is longer than any name that is
-/// kept whole, so no lane has it as its name.
+/// The name of a lane. A long name is cut, with a hash of the whole name behind it. The result is longer than any name
+/// that is kept whole, so it is not the name of another lane.
 fn short(lane: &str) -> String {
     if lane.len() <= LANE_BYTES_MAX {
         return lane.to_owned();
@@ -110,7 +110,7 @@ pub struct ReactorStanding {
     pub(crate) until_ms: Option<u64>,
     /// How often it was sent back to do all again.
     pub(crate) again: u32,
-    /// From where it was sent back the last time.
+    /// The place from which it was sent back the last time.
     pub(crate) replayed: Option<Checkpoint>,
     /// Names the last time that it was sent back.
     pub(crate) sent_back: Option<String>,
@@ -144,9 +144,9 @@ pub(crate) struct Receipt {
     pub(crate) began: Option<Checkpoint>,
     /// How many of its effects are done.
     pub(crate) n: usize,
-    /// Whether the next one has begun, and nobody knows whether it happened.
+    /// Whether the next one has begun and may have happened.
     pub(crate) open: bool,
-    /// Names the asking of a person for which the next one has begun.
+    /// The id of a person's request for which the next one has begun.
     pub(crate) asking: Option<String>,
     /// How often the reactor had been sent back to do all again.
     pub(crate) again: u32,
@@ -200,12 +200,12 @@ impl Receipt {
     }
 }
 
-/// What a person wants of a parked lane.
+/// The request of a person for a parked lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unpark {
-    /// The event that failed is handled again, and then all that came meanwhile.
+    /// The event that failed is handled again, and then all later ones.
     Retry,
-    /// The event that failed is passed over, for this reason. What came meanwhile is handled.
+    /// The event that failed is skipped, for this reason. Later ones are handled.
     Skip(String),
 }
 
@@ -228,9 +228,9 @@ pub struct ParkedLane {
     pub at_ms: u64,
     /// When it is tried again, in milliseconds since 1970. `None`: the lane is parked until a person asks.
     pub next_ms: Option<u64>,
-    /// What a person has asked for, until the reactor has done it.
+    /// The request of a person, until the reactor has done it.
     pub asked: Option<Unpark>,
-    /// Names the asking, so that a later one is not taken for it.
+    /// The id of the request, so that a later one is not taken for it.
     pub(crate) asking: Option<String>,
 }
 
@@ -257,7 +257,7 @@ impl ParkedLane {
         })
     }
 
-    /// The note that a person has passed over its event.
+    /// The note that a person has skipped its event.
     pub(crate) fn skipped_item(&self, reactor: &str, why: &str, at_ms: u64) -> Item {
         let mut item = key(reactor, format!("{SKIPPED}{}", self.place));
         let texts = [

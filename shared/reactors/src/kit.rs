@@ -12,7 +12,7 @@ pub use crate::case::ReactorCase;
 
 use crate::Reactor;
 
-/// An event of a case, whose effects are still to be said.
+/// An event of a case; its effects follow.
 pub struct WhenEvent(SequencedEvent);
 
 /// The event under test.
@@ -50,8 +50,8 @@ impl WhenEvent {
     }
 }
 
-/// Runs the cases of a reactor. Panics with the place of one that fails, if it has none, and if a type of events that it
-/// reads is in none of them.
+/// Runs the cases of a reactor. Panics with the place of a case that fails. Panics too if there are no cases, or if a
+/// type of events that it reads is in no case.
 ///
 /// # Panics
 /// See above.
@@ -59,7 +59,7 @@ pub fn check_reactor<R: Reactor>() {
     let cases = R::cases();
     assert!(
         !cases.is_empty(),
-        "{} has no cases: show in `cases` what follows from each event",
+        "{} has no cases: show in `cases` the effects of each event",
         R::NAME
     );
     for name in R::Reads::TYPES {
@@ -73,7 +73,7 @@ pub fn check_reactor<R: Reactor>() {
             "{at}: it does not read {}",
             case.event.event_type
         );
-        // A fact has the newest shape of its type, and no catalog knows another one.
+        // A fact has the newest shape of its type, so no catalog is needed.
         let event = Catalogs::default()
             .current(stored::<R>(case.event))
             .unwrap_or_else(|error| fail(&at, error));
@@ -84,7 +84,7 @@ pub fn check_reactor<R: Reactor>() {
         let planned = R::plan(&read);
         if planned != case.then {
             assert_same(format!("{at}: the effects"), &lines(&case.then), &lines(&planned));
-            panic!("{at}: the effects differ, and are shown alike");
+            panic!("{at}: the effects differ, but look the same when printed");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a run of a reactor has and knows.
+//! The data of a run of a reactor.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -19,7 +19,7 @@ pub const WORKERS: usize = 16;
 pub const BATCH_EVENTS_MAX: usize = 100;
 /// The most bytes of memory for the events of a batch. The first one is held whatever its size.
 pub(crate) const BATCH_HELD_BYTES_MAX: usize = 8_000_000;
-/// The longest time of an effect. Afterwards nobody knows whether it happens.
+/// The longest time of an effect. After that it may have happened or not.
 pub const EFFECT_TIME_MAX: Duration = Duration::from_secs(15);
 /// The pauses before an event is tried again. After the last try the lane is parked until a person asks.
 pub const PAUSES: [Duration; 4] = [
@@ -28,20 +28,20 @@ pub const PAUSES: [Duration; 4] = [
     Duration::from_secs(5 * 60),
     Duration::from_secs(30 * 60),
 ];
-/// With so many lanes that wait for their next try, the receiver is down, and new events stay in the index.
+/// If so many lanes wait for their next try, the receiver must be down, and new events stay in the index.
 pub const WAITING_LANES_MAX: usize = 100;
 
-/// A reactor with what it reads and where its items are.
+/// A reactor with its index and the table of its items.
 pub struct Lanes<H> {
-    /// What handles the events.
+    /// Handles the events.
     pub handler: H,
-    /// Where they come from.
+    /// The source of the events.
     pub index: Index,
     /// Its items.
     pub table: ReactorTable,
 }
 
-/// What a run has done.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RanLanes {
     /// How it ended.
@@ -78,14 +78,14 @@ pub(crate) struct Run {
     pub(crate) again: u32,
     pub(crate) replayed: Option<Checkpoint>,
     pub(crate) end: Instant,
-    /// No effect begins later: the end, or that of the share of new events.
+    /// No effect begins later: the end of the run, or of the share of new events.
     pub(crate) until: Cell<Instant>,
     pub(crate) at: Cell<Checkpoint>,
     pub(crate) receipts: RefCell<HashMap<BoundaryId, Receipt>>,
     pub(crate) parked: RefCell<BTreeMap<BoundaryId, ParkedLane>>,
     /// Parked lanes that are handled again.
     pub(crate) resumed: RefCell<BTreeSet<BoundaryId>>,
-    /// Whether one event is handled at a time, and noted before, because the last run has not ended by itself.
+    /// Whether one event is handled at a time, and noted before, because the last run did not end normally.
     pub(crate) careful: Cell<bool>,
     /// After the event that the last run was handling when it ended, if that run was careful.
     pub(crate) deadly: Cell<Option<Checkpoint>>,
@@ -110,8 +110,8 @@ impl Run {
         self.until.set(now + self.end.saturating_duration_since(now) / 2);
     }
 
-    /// Lanes whose event has failed and is tried again later. A lane that catches up is none, and one whose event lies
-    /// after the checkpoint would wait for ever if the checkpoint did not move.
+    /// Lanes whose event has failed and is tried again later. A lane that catches up does not count. Nor does one whose
+    /// event lies after the checkpoint: it would wait for ever if the checkpoint did not move.
     pub(crate) fn waiting(&self) -> usize {
         let waits = |lane: &&ParkedLane| {
             let is_tried_again = lane.next_ms.is_some() && lane.asked.is_none();
@@ -141,7 +141,7 @@ impl<H: Handler> Lanes<H> {
         Some(self.table.clock.now_ms() + millis(*pause))
     }
 
-    /// Notes that a lane waits or is parked, and not what a person had asked for before, which is done.
+    /// Notes that a lane waits or is parked. An earlier request of a person is done, and not noted again.
     pub(crate) async fn park(&self, run: &Run, lane: ParkedLane) -> Result<(), ReactorError> {
         let was = run.parked.borrow().get(&lane.lane).cloned();
         let lane = self.table.park(self.handler.name(), &run.lease, lane, was).await?;

@@ -1,8 +1,8 @@
 //! Reactors: effects outside of the stack that follow from events.
 //!
-//! A [`Reactor`] says which effects an event has, as data, and how one is carried out. It is fed from the index, lane by
-//! lane; `docs/reactors.md` says when to use one. [`Lanes`] feeds it, and the ordered automations likewise: the module
-//! `run` argues why each effect happens, once and in the order of its lane.
+//! A [`Reactor`] says which effects an event has, as data, and how one is carried out. `docs/reactors.md` says when to
+//! use one. [`Lanes`] feeds reactors and ordered automations from the index, lane by lane. The module `run` argues why
+//! each effect happens once, and in the order of its lane.
 //!
 //! Architecture invariant: only the module `item` names the attributes of a reactor's items.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail

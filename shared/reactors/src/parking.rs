@@ -1,8 +1,8 @@
-//! The requests that change which lanes are parked, and what a person asks for.
+//! Requests to the table that park lanes, free them, and note what a person asks for.
 //!
-//! A person asks beside the run that has the lease, and means one event. So a request of the run that would remove what a
-//! person has asked for has the condition that nobody has asked since the run has read the lane. A person's request has
-//! the condition that the lane is as it was read, so one that arrives late does not take the place of a newer one.
+//! A person may ask while a run has the lease, and means one event. So if a write of the run would remove a person's
+//! request, it has the condition that nobody has asked since the run read the lane. A person's write has the condition
+//! that the lane is as it was read, so a late one does not replace a newer one.
 
 use aws_sdk_dynamodb::types::{
     AttributeValue, ConditionCheck, Delete, Put, ReturnValuesOnConditionCheckFailure,
@@ -15,7 +15,7 @@ use crate::error::{ReactorError, failed};
 use crate::item::{ParkedLane, Receipt, Unpark, number, parked_key, place, reader_key, text};
 use crate::table::{Lease, ReactorTable, named, names, overtaken};
 
-/// A lane is as it was read, but for what a person has asked for.
+/// A lane is as it was read, apart from a person's request.
 const IS_AS_READ: &str = "#from = :from AND #at = :failed";
 
 fn as_read(lane: &ParkedLane) -> [(&'static str, AttributeValue); 2] {
@@ -78,8 +78,8 @@ impl ReactorTable {
         }
     }
 
-    /// Passes over the event that failed: the reason is kept, the receipt says that the event is done, and the lane goes on
-    /// after it. All of it happens, or nothing. `skipped` is the lane afterwards. Returns false if a person has asked for
+    /// Skips the event that failed, in one transaction: the reason is kept, the receipt says that the event is done,
+    /// and the lane goes on after it. `skipped` is the lane afterwards. Returns false if a person has asked for
     /// something else since the run has read the lane.
     pub(crate) async fn skip(
         &self,
@@ -103,7 +103,7 @@ impl ReactorTable {
         }
     }
 
-    /// A lane as it is now, if it is there as it was, and what a person has asked for too.
+    /// A put of a lane as it is now, if the lane and a person's request are as they were.
     fn lane_put(
         &self,
         reactor: &str,
@@ -129,8 +129,8 @@ impl ReactorTable {
         TransactWriteItem::builder().put(put).build()
     }
 
-    /// Changes which lanes are parked. A run that was overtaken must not, because the new run goes by what it has read.
-    /// Returns the first action whose condition does not hold, from 0, with the item that is there.
+    /// Changes which lanes are parked. A run that was overtaken must not do so, because the new run relies on what it
+    /// has read. Returns the first action whose condition does not hold, from 0, with the item that is there.
     async fn under_lease(
         &self,
         reactor: &str,
@@ -167,8 +167,8 @@ impl ReactorTable {
         Err(failed(operation)(gave_up))
     }
 
-    /// Notes what a person wants of the event for which a lane waits, in place of what was asked for before. The reactor's
-    /// next run does it: it is the one writer of its lanes.
+    /// Notes a person's request about the event for which a lane waits, in place of an earlier request. The reactor's
+    /// next run carries it out, because only runs change lanes.
     ///
     /// # Errors
     /// [`ReactorError::NotParked`], also if the lane waits for another event by now; [`ReactorError::AskedSince`]; a
@@ -190,7 +190,7 @@ impl ReactorTable {
             let get = || self.table.get(key.clone(), true);
             let found = Retry::default().run(get).await.map_err(failed("reading a lane"))?;
             let waits = found.as_ref().map(ParkedLane::of).transpose()?;
-            // A lane that goes on has its event no more.
+            // A lane that goes on no longer waits for its event.
             let waits = waits.filter(|waits| waits.event == event && waits.from < waits.place);
             let waits = waits.ok_or_else(|| {
                 let (reactor, lane, event) = of();

@@ -1,4 +1,4 @@
-//! What a reactor is: which effects an event has outside of the stack, and how one is carried out.
+//! The trait of reactors: which effects an event has outside of the stack, and how one is carried out.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -11,17 +11,17 @@ use sha2::{Digest, Sha256};
 use crate::case::ReactorCase;
 
 /// Effects outside of the stack that follow from events: a mail, a payment, an entry of a search engine. It is fed from
-/// the index, lane by lane. In a lane, an event is handled when all effects of the event before it are done.
+/// the index, lane by lane. In a lane, an event is handled once all effects of the event before it are done.
 ///
 /// The name is a part of the receipts: a reactor with another name is another reactor, which has done nothing yet.
 pub trait Reactor: Sized + Send + Sync + 'static {
-    /// Name in kebab case, which is that of its binary.
+    /// Name in kebab case, also of its binary.
     const NAME: &'static str;
     /// Which events are handled one after another.
     const LANE: Lane = Lane::Partition;
-    /// With which event it begins when its function runs for the first time.
+    /// The event with which it begins when its function runs for the first time.
     const STARTS: Starts;
-    /// What becomes of an effect that may have happened: its run ended before it had an answer.
+    /// How an effect is handled that may have happened, because its run ended before it had an answer.
     const IN_DOUBT: InDoubt;
     /// The views whose rows it reads while it carries out an effect. Its role allows it.
     const VIEWS: &'static [&'static str] = &[];
@@ -33,7 +33,7 @@ pub trait Reactor: Sized + Send + Sync + 'static {
     type Reads: Reads;
     /// One effect, as data.
     type Effect: Debug + PartialEq + Send + Sync;
-    /// What its variables say, such as the address of a server.
+    /// The values of its variables, such as the address of a server.
     type Config;
 
     /// Reads its variables.
@@ -47,8 +47,8 @@ pub trait Reactor: Sized + Send + Sync + 'static {
         config: Self::Config,
     ) -> impl Future<Output = Result<Self, Box<dyn Error + Send + Sync>>>;
 
-    /// The effects of an event, in the order in which they are carried out; empty if it has none. It is pure: the same
-    /// event has the same effects, in the same order, whenever it is handled.
+    /// The effects of an event, in the order in which they are carried out; empty if it has none. It is pure: an event
+    /// has the same effects in the same order each time that it is handled.
     fn plan(event: &Self::Reads) -> Vec<Self::Effect>;
 
     /// Whether it reads an event. Streams of other contexts may have types of the same names.
@@ -60,23 +60,23 @@ pub trait Reactor: Sized + Send + Sync + 'static {
 
     /// Carries out one effect.
     ///
-    /// # Errors
-    /// It did not happen, or nobody knows whether it did.
+    /// # Errors It did not happen, or may have happened.
     fn run(
         &self,
         effect: &Self::Effect,
         delivery: &Delivery<'_>,
     ) -> impl Future<Output = Result<(), Failed>>;
 
-    /// What it plans, as cases ([`crate::kit`]). The checks of a stack run them, and refuse a reactor without cases.
+    /// The effects that it plans, as cases ([`crate::kit`]). The checks of a stack run them, and refuse a reactor
+    /// without cases.
     #[must_use]
     fn cases() -> Vec<ReactorCase<Self::Effect>> {
         Vec::new()
     }
 }
 
-/// With which event a reactor begins. There is no default: a mail for each event of ten years can't be taken back, and
-/// an event that was passed over is easily overlooked.
+/// The event with which a reactor begins. There is no default: mails for ten years of events can't be taken back, and a
+/// skipped event is easily overlooked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starts {
     /// With the first event that is indexed after its function has run for the first time.
@@ -85,7 +85,7 @@ pub enum Starts {
     Beginning,
 }
 
-/// What becomes of an effect that may have happened.
+/// How an effect that may have happened is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InDoubt {
     /// It is carried out again under the same [`Delivery::key`]. The receiver knows the key, so it takes effect once.
@@ -102,11 +102,10 @@ pub enum Failed {
     ForNow(String),
     /// It did not happen, and never will: the receiver has refused it. Its lane is parked at once.
     ForGood(String),
-    /// It did not happen, and nobody of the stack can help it, such as a mail to an address that a person has mistyped. The
-    /// log notes it, and the lane goes on.
+    /// It did not happen, and nobody who runs the stack can change that, as with a mistyped mail address. The log notes
+    /// it, and the lane goes on.
     Undeliverable(String),
-    /// It may have happened: the receiver has got the request and has not answered. What follows says
-    /// [`Reactor::IN_DOUBT`].
+    /// It may have happened: the receiver got the request and did not answer. [`Reactor::IN_DOUBT`] says what follows.
     Unknown(String),
 }
 
@@ -177,7 +176,7 @@ impl<'e> Delivery<'e> {
         self.event
     }
 
-    /// Whether an operator has sent the reactor back over the event. No effect should depend on it.
+    /// Whether an operator has sent the reactor back to before the event. No effect should depend on it.
     #[must_use]
     pub fn is_replay(&self) -> bool {
         self.is_replay

@@ -1,19 +1,19 @@
 //! One run of a reactor: new events, and lanes that waited.
 //!
-//! A run has a lease, and only the run with the lease changes which lanes are parked and moves the checkpoint. It reads
-//! the events after the checkpoint in batches. Each lane has one worker, which handles the lane's events one after
-//! another; the checkpoint moves when all events of the batch are done, or their lanes wait or are parked. After a crash
-//! the next run reads the batch again, and the receipts say what is done.
+//! Only the run with the lease parks lanes, frees them and moves the checkpoint. It reads the events after the
+//! checkpoint in batches. Each lane has one worker, which handles the lane's events one after another; the checkpoint
+//! moves when all events of the batch are done, or their lanes wait or are parked. After a crash the next run reads the
+//! batch again, and the receipts say what is done.
 //!
-//! A lane whose event fails waits for its next try, or is parked: one item has the place of that event. The events that
-//! come later stay where they are: in the index. When the lane is tried again, they are read from there, up to the
-//! checkpoint. From there on the lane goes with the others, because the run that has caught up is the one that goes on.
-//! A lane whose event lies after the checkpoint, since its run broke off, stays parked until the checkpoint has passed it.
-//! However much there is to catch up with, new events come first and have half of the time.
+//! A lane whose event fails waits for its next try, or is parked: one item has the place of that event. Later events
+//! stay in the index, and are read from there, up to the checkpoint, when the lane is tried again. From then on the
+//! lane goes with the others. If a run broke off, a lane's event may lie after the checkpoint; then the lane stays
+//! parked until the checkpoint has passed the event. New events come first and have half of the time, however much
+//! there is to catch up with.
 //!
-//! A run that does not give its lease back has not ended by itself: its process was killed, or an effect has ended it. The
-//! next run is **careful** until it has handled one batch. It handles one event at a time, and notes each before. If that
-//! run does not end by itself either, the event that it has noted is the cause: its lane is parked, and the others go on.
+//! A run that has not given its lease back did not end normally: its process was killed, or an effect ended it. The
+//! next run is **careful** until it has handled one batch: it handles one event at a time, and notes each before. If
+//! that run does not end normally either, the noted event is the cause: its lane is parked, and the others go on.
 use std::cell::{Cell, RefCell};
 use std::future::ready;
 use std::time::Duration;
@@ -32,11 +32,10 @@ use crate::lanes::{EFFECT_TIME_MAX, Ended, Lanes, RanLanes, Run, WAITING_LANES_M
 const LEASE_RESERVE: Duration = Duration::from_secs(5);
 
 impl<H: Handler> Lanes<H> {
-    /// Handles what waits and what is new, until nothing is left or the time is over. No effect begins after `time`; one
-    /// that has begun may take [`EFFECT_TIME_MAX`]. Any number of runs may begin at once: one has the lease.
+    /// Handles waiting lanes and new events, until nothing is left or the time is over. No effect begins after `time`;
+    /// one that has begun may take [`EFFECT_TIME_MAX`]. Any number of runs may begin at once: one has the lease.
     ///
-    /// # Errors
-    /// A table can't be read or written, or another run has taken over. What was done is done.
+    /// # Errors A table can't be read or written, or another run has taken over. Effects that were carried out stay.
     pub async fn run(&self, time: Duration) -> Result<RanLanes, ReactorError> {
         let name = self.handler.name();
         let end = sleep(time).deadline();
@@ -70,7 +69,7 @@ impl<H: Handler> Lanes<H> {
             let ended = self.round(&run).await?;
             let mut is_free = self.table.release(name, &run.lease).await?;
             while !is_free && run.is_over() {
-                // The next run hears the notification.
+                // The next run sees the notification.
                 is_free = self.table.release(name, &run.lease).await?;
             }
             if is_free {
@@ -85,7 +84,7 @@ impl<H: Handler> Lanes<H> {
         }
     }
 
-    /// What there is to say if there is nothing to do: no new event, and no lane whose time has come. It needs no lease.
+    /// The result if there is nothing to do: no new event, and no lane whose time has come. This needs no lease.
     async fn idle(&self, standing: &ReactorStanding) -> Result<Option<RanLanes>, ReactorError> {
         let Some(checkpoint) = standing.checkpoint else { return Ok(None) };
         match self.index.read(checkpoint, Until::Present).next().await {
@@ -101,8 +100,8 @@ impl<H: Handler> Lanes<H> {
         Ok((!has_due).then_some(idle))
     }
 
-    /// Where a reactor begins that has never run. The lease notes it, so a run that fails afterwards passes over
-    /// nothing.
+    /// The place where a reactor begins that has never run. The lease notes it, so a run that fails afterwards skips no
+    /// event.
     async fn first(&self, standing: &ReactorStanding) -> Result<Checkpoint, ReactorError> {
         if let Some(checkpoint) = standing.checkpoint {
             return Ok(checkpoint);
@@ -134,7 +133,7 @@ impl<H: Handler> Lanes<H> {
             run.share();
             let careful = run.careful.get();
             self.follow(run).await?;
-            // None of the lanes that waited was handled yet.
+            // No waiting lane was handled yet.
             run.careful.set(careful);
             run.until.set(run.end);
             self.catch_up(run).await?;
@@ -142,7 +141,7 @@ impl<H: Handler> Lanes<H> {
         self.follow(run).await
     }
 
-    /// Handles the events after the checkpoint, but those of lanes that wait.
+    /// Handles the events after the checkpoint, except in lanes that wait.
     async fn follow(&self, run: &Run) -> Result<Ended, ReactorError> {
         let mut feed = self.index.read(run.at.get(), Until::Present);
         loop {

@@ -26,8 +26,8 @@ pub struct ReactorTable {
     pub(crate) alone: Arc<Mutex<()>>,
 }
 
-/// The lease of a run, or of an operator for one write. Each write of the reactor's item raises its number, under the
-/// condition that nothing else has raised it. So a send of such a write that comes late or twice changes nothing.
+/// The lease of a run, or of an operator for one write. Each write of the reactor's item raises the number, under the
+/// condition that nobody else has raised it. So a late or second send of a write changes nothing.
 #[derive(Debug)]
 pub(crate) struct Lease {
     number: Cell<u64>,
@@ -95,8 +95,8 @@ impl ReactorTable {
     }
 
     /// Takes the lease up to a time. A reactor that has never run begins at `first`. `standing` is as it was read;
-    /// returns it as it was before the lease was taken. If another run has the lease, the item notes that it was
-    /// notified. That run then looks once more before it ends.
+    /// returns it as it was before the lease was taken. If another run has the lease, a notification is noted on the
+    /// item, and that run looks once more before it ends.
     pub(crate) async fn take(
         &self,
         reactor: &str,
@@ -126,7 +126,7 @@ impl ReactorTable {
                 standing = found;
                 continue;
             }
-            let ring = self.change(
+            let notify = self.change(
                 reader_key(reactor),
                 "SET #notified = :notified",
                 "#until >= :now AND #owner = :owner",
@@ -136,16 +136,16 @@ impl ReactorTable {
                     (":owner", text(found.owner.unwrap_or_default())),
                 ],
             );
-            if held(self.send(&ring).await, "notifying")? {
+            if held(self.send(&notify).await, "notifying")? {
                 return Ok(None);
             }
-            // It was given back meanwhile.
+            // The lease was given back meanwhile.
             standing = self.standing(reactor).await?;
         }
     }
 
-    /// Writes the reactor's item for who has the lease, and raises the number. Returns what was found if the number is
-    /// another one, or if `also` does not hold.
+    /// Writes the reactor's item for the holder of the lease, and raises the number. If the number is another one, or
+    /// `also` does not hold, returns the item that was found.
     async fn step(
         &self,
         reactor: &str,
@@ -198,7 +198,7 @@ impl ReactorTable {
         moved.map_err(|_| overtaken(reactor))
     }
 
-    /// Notes which event the run with this lease handles next, by the place after it.
+    /// Notes the event that the run with this lease handles next, by the place after it.
     pub(crate) async fn note_trying(
         &self,
         reactor: &str,
@@ -211,7 +211,7 @@ impl ReactorTable {
         noted.map_err(|_| overtaken(reactor))
     }
 
-    /// Gives the lease back; false if it was notified since it was taken, and then the run keeps it.
+    /// Gives the lease back. Returns false if a notification came since it was taken; then the run keeps it.
     pub(crate) async fn release(&self, reactor: &str, lease: &Lease) -> Result<bool, ReactorError> {
         let (give, quiet) = (" REMOVE #until, #trying", "attribute_not_exists(#notified)");
         let given = self.step(reactor, lease, give, quiet, vec![], "giving the lease back").await?;
@@ -280,8 +280,8 @@ impl ReactorTable {
         put.build().expect("table and item are set")
     }
 
-    /// Sends a reactor back, for an operator. What is done stays done, because the receipts say so. With `again` they
-    /// count for nothing, and each effect gets a key of its own. A run that is under way stops.
+    /// Sends a reactor back, for an operator. Effects with receipts are not repeated. With `again` receipts do not
+    /// count, and each effect gets a new key. A run that is under way stops.
     ///
     /// # Errors
     /// [`ReactorError::HasParked`]; a request that fails for good or too often.
@@ -347,7 +347,7 @@ impl ReactorTable {
     }
 }
 
-/// The names in expressions, each of which is that of an attribute after a `#`.
+/// The names in expressions: each is an attribute after a `#`.
 pub(crate) fn names(expressions: &[&str]) -> HashMap<String, String> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric();
     let parts = expressions.iter().flat_map(|text| text.split('#').skip(1));

@@ -21,13 +21,13 @@ const BATCH_ENTRIES_MAX: usize = 1_000;
 /// The most bytes of a cause in an item.
 const CAUSE_BYTES_MAX: usize = 2_048;
 
-/// An entry of the index; if it can't be decoded, what is known of it and why.
+/// An entry of the index; if it can't be decoded, its known part and the reason.
 pub(crate) struct Cut {
     pub(crate) entry: Entry,
     unread: Option<String>,
 }
 
-/// Consecutive events, those that are handled.
+/// Consecutive events of the handler.
 pub(crate) struct Batch {
     pub(crate) entries: Vec<Cut>,
     /// After the last entry that was read.
@@ -37,7 +37,7 @@ pub(crate) struct Batch {
 }
 
 impl<H: Handler> Lanes<H> {
-    /// The next events that are handled and wanted.
+    /// The next events of the handler that are wanted.
     pub(crate) async fn cut(
         &self,
         feed: &mut BoxStream<'static, Result<Entry, FeedError>>,
@@ -135,7 +135,7 @@ impl<H: Handler> Lanes<H> {
         let parks = self.handler.in_doubt() == InDoubt::Park;
         let is_meant = |of: &ParkedLane| of.place == *checkpoint && of.asked == Some(Unpark::Retry);
         let asking = parked.filter(is_meant).and_then(|of| of.asking);
-        // A person who has asked for an effect in doubt has not asked for it twice.
+        // One request of a person allows one try of an effect in doubt.
         if receipt.open && parks && (asking.is_none() || asking == receipt.asking) {
             let why = format!(
                 "effect {} may have happened: its run ended before it had an answer",
@@ -256,7 +256,7 @@ impl<H: Handler> Lanes<H> {
             return Ok(());
         }
         let read = self.table.receipts(self.handler.name(), &unknown).await?;
-        // What a later run has done is not for this one to go on with: it may have been sent back to do all again.
+        // This run must not go on from the receipts of a later run, which may have been sent back to do all again.
         if read.iter().any(|receipt| receipt.lease > run.lease.number()) {
             return Err(overtaken(self.handler.name()));
         }
@@ -264,7 +264,7 @@ impl<H: Handler> Lanes<H> {
         Ok(())
     }
 
-    /// The receipt of a lane. One from before the reactor was sent back to do all again counts for nothing.
+    /// The receipt of a lane. It does not count if the reactor was sent back since to do all again.
     pub(crate) fn receipt(&self, run: &Run, lane: &BoundaryId) -> Receipt {
         let receipt = run.receipts.borrow().get(lane).cloned().unwrap_or_default();
         match receipt.again < run.again {

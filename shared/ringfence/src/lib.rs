@@ -151,11 +151,7 @@
 //! # use serde::{Deserialize, Serialize};
 //! # ringfence::id_type!(OrderId, "names an order");
 //! # #[derive(Clone, Debug, PartialEq, Event)]
-//! # pub struct OrderPlaced {
-//! #     #[tag(partition)]
-//! #     pub order_id: OrderId,
-//! #     pub lines: u32,
-//! # }
+//! # pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
 //! use ringfence::view::{View, kit::given};
 //!
 //! pub struct Orders;
@@ -198,11 +194,7 @@
 //! # use serde::{Deserialize, Serialize};
 //! # ringfence::id_type!(OrderId, "names an order");
 //! # #[derive(Clone, Debug, PartialEq, Event)]
-//! # pub struct OrderPlaced {
-//! #     #[tag(partition)]
-//! #     pub order_id: OrderId,
-//! #     pub lines: u32,
-//! # }
+//! # pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
 //! # #[derive(Reads)]
 //! # pub enum Consumed {
 //! #     OrderPlaced { order_id: OrderId },
@@ -243,11 +235,88 @@
 //! }
 //! ```
 //!
-//! # A due, and a stack
+//! # A due
 //!
-//! A [`Due`] says when the command of its slice is sent. Like a view, it folds events into rows: its four functions say
-//! which rows an event touches, how a row changes, when it is due, and which command is sent then. A
-//! [`stack`](mod@stack) lists contexts:
+//! A [`Due`] says when the command of its slice is sent. Like a view, it folds events into rows. Here each row is the
+//! time until which a room is held:
+//!
+//! ```
+//! # use std::error::Error;
+//! # use ringfence::prelude::*;
+//! # ringfence::id_type!(RoomId, "names a room");
+//! # const HELD_MS: u64 = 15 * 60 * 1_000;
+//! # #[derive(Clone, Debug, PartialEq, Event)]
+//! # pub struct RoomHeld { #[tag(partition)] pub room_id: RoomId }
+//! # #[derive(Clone, Debug, PartialEq, Event)]
+//! # pub struct RoomFreed { #[tag(partition)] pub room_id: RoomId }
+//! # #[derive(Clone, Debug, PartialEq, Command)]
+//! # pub struct FreeRoom { #[tag(partition)] pub room_id: RoomId }
+//! # #[derive(Reads)]
+//! # pub enum Consumed { RoomHeld { room_id: RoomId, #[time] at_ms: u64 }, RoomFreed { room_id: RoomId } }
+//! # #[derive(Default)] pub struct Room { until_ms: Option<u64> }
+//! # impl State for Room {
+//! #     type Reads = Consumed;
+//! #     fn evolve(self, event: Consumed) -> Self { Self { until_ms: FreeRoom::evolve(None, "", &event) } }
+//! # }
+//! # impl Slice for FreeRoom {
+//! #     const NAME: &'static str = "free-room";
+//! #     type Context = Hotel;
+//! #     type State = Room; type Writes = RoomFreed;
+//! #     type Rejection = Never;
+//! #     fn decide(&self, room: &Room, context: &CommandContext) -> Result<Vec<RoomFreed>, Never> {
+//! #         let is_over = room.until_ms.is_some_and(|until_ms| until_ms <= context.now_ms);
+//! #         Ok(is_over.then(|| RoomFreed { room_id: self.room_id.clone() }).into_iter().collect())
+//! #     }
+//! #     fn cases() -> Vec<Case<Self>> {
+//! #         let held = given(events![RoomHeld { room_id: id("r1") }]).wait(HELD_MS);
+//! #         vec![held.when(FreeRoom { room_id: id("r1") }).then([RoomFreed { room_id: id("r1") }])]
+//! #     }
+//! # }
+//! impl Due for FreeRoom {
+//!     type Reads = Consumed;
+//!     type Row = u64;
+//!
+//!     fn rows(event: &Consumed) -> Vec<String> {
+//!         let (Consumed::RoomHeld { room_id, .. } | Consumed::RoomFreed { room_id }) = event;
+//!         vec![room_id.to_string()]
+//!     }
+//!
+//!     fn evolve(_: Option<u64>, _: &str, event: &Consumed) -> Option<u64> {
+//!         match event {
+//!             Consumed::RoomHeld { at_ms, .. } => Some(at_ms + HELD_MS),
+//!             Consumed::RoomFreed { .. } => None,
+//!         }
+//!     }
+//!
+//!     fn due_ms(until_ms: &u64) -> Option<u64> {
+//!         Some(*until_ms)
+//!     }
+//!
+//!     fn command(id: &str, _: &u64) -> Result<Self, Box<dyn Error + Send + Sync>> {
+//!         Ok(Self { room_id: id.parse()? })
+//!     }
+//!
+//!     fn due_cases() -> Vec<DueCase<Self>> {
+//!         let held = || events![RoomHeld { room_id: id("r1") }];
+//!         vec![
+//!             given(held()).wait(HELD_MS - 1).then_none_due(),
+//!             given(held()).wait(HELD_MS).then_due([FreeRoom { room_id: id("r1") }]),
+//!         ]
+//!     }
+//! }
+//!
+//! ringfence::context! {
+//!     pub Hotel, "hotel" on Dcb;
+//!     event RoomHeld;
+//!     slice FreeRoom;
+//!     due FreeRoom;
+//! }
+//! # ringfence::stack::check_cases_in_memory::<Hotel>();
+//! ```
+//!
+//! # A stack
+//!
+//! A [`stack`](mod@stack) lists contexts:
 //!
 //! ```ignore
 //! ringfence::stack! {

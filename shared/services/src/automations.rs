@@ -1,8 +1,8 @@
 //! react-in-order: carries out the commands of automations that have an order.
 //!
-//! These are slices that react to events lane by lane. One function feeds all of them from the index, as a reactor is fed
-//! ([`Lanes`]). It carries out their commands itself, each under the key of its reaction, as the slice's own function does.
-//! So an effect happens once without a receipt, and whichever way an event comes.
+//! These are slices that react to events lane by lane. One function feeds all of them from the index, as a reactor is
+//! fed ([`Lanes`]). It carries out their commands itself, each under the key of its reaction, as the slice's own
+//! function does. So an effect happens once, without a receipt, even if an event comes by the bus too.
 
 mod automation;
 
@@ -24,7 +24,7 @@ pub struct ReactInOrder(Vec<Lanes<Automation>>);
 
 /// The names of the tables of the logs, of the index and of the views.
 pub struct Tables {
-    /// Each log's, by the variable that names it.
+    /// The table of each log, by the variable that names it.
     logs: Vec<(&'static str, String)>,
     index: String,
     views: String,
@@ -53,7 +53,7 @@ impl Service for ReactInOrder {
         Ok(Self(lanes(&ordered, &client, &tables.logs, &index, &table)?))
     }
 
-    /// One that fails does not stop the others.
+    /// An automation that fails does not stop the others.
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let ran = join_all(self.0.iter().map(|lanes| lanes.answer(call.time))).await;
         ran.into_iter().find(Result::is_err).unwrap_or(Ok(Value::Null))

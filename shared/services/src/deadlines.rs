@@ -1,8 +1,8 @@
-//! Deadlines: the commands of a stack whose time has come are sent.
+//! Deadlines: sends the commands of a stack whose time has come.
 //!
-//! What is due follows from events ([`Due`](ringfence_core::Due)), and project-views keeps it as rows. The function
+//! Deadlines follow from events ([`Due`](ringfence_core::Due)), and project-views keeps them as rows. The function
 //! fire-deadlines lists the rows whose time has come once a minute, and carries out their commands in its own process.
-//! Nobody has to cancel anything: a row that is old leads to a command whose decision finds nothing to do.
+//! Nothing has to be cancelled: an old row leads to a command whose decision finds nothing to do.
 
 mod fire_deadlines;
 mod list;

@@ -1,4 +1,4 @@
-//! The functions that serve a whole stack. Each module is one of them, with what it needs.
+//! The functions that serve a whole stack, one or two in each module.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One program with every function of a stack, for the stack on one machine. Each process of it is one function.
 //!
-//! On AWS each function has a program of its own, so that it contains the code of no other one. To link all of these
-//! takes a minute and gigabytes, which nobody needs who wants to see the stack work.
+//! On AWS each function has its own program, without the code of the others. Linking all of these takes a minute and
+//! gigabytes, too much to see the stack work on one machine.
 //!
 //! Architecture invariant: it runs a function in the same way as the function's own program. The checks of a stack
 //! compare the text of those programs with the list of the stack.
@@ -21,7 +21,7 @@ use ringfence_reactors::Reactor;
 use ringfence_stack::{Function, MemberList, Members, Stack, Visitor};
 use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 
-/// Is the function of this name in the stack `M`, until its process ends. `None` if the stack has no such function.
+/// Runs the function of this name in the stack `M`, until the process ends. `None` if the stack has no such function.
 ///
 /// In a workspace with several stacks, the functions that serve a whole stack have its name in front.
 #[must_use]

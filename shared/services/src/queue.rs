@@ -1,12 +1,13 @@
 //! Commands by a queue: a caller does not wait for the decision, and asks for the answer later.
 //!
-//! The function run-commands takes commands over HTTP, checks them as the slice's own function does, and puts them into an
-//! SQS FIFO queue. It is also what the queue invokes: it carries out the commands in its own process, in the order of
-//! their groups. A rejection is an answer, and not a failure. What has no answer is tried again, and holds back the later
-//! commands of its group. What has none after [`TRIES_MAX`] tries is given up, and kept as a dead letter.
+//! The function run-commands takes commands over HTTP, checks them as the slice's own function does, and puts them into
+//! an SQS FIFO queue. The queue invokes the same function, which carries out the commands in its own process, in the
+//! order of their groups. A rejection is an answer, and not a failure. A command without an answer is tried again, and
+//! holds back the later commands of its group. After [`TRIES_MAX`] tries it is given up, and kept as a dead letter.
 //!
-//! What became of a command is one item in the table of the views ([`CommandAnswers`]), which DynamoDB deletes after
-//! fifteen days. The events of the log make the command take effect once; the item makes its answer stay the same.
+//! The state and the answer of a command are one item in the view table ([`CommandAnswers`]), which DynamoDB deletes
+//! after fifteen days. The events in the log make the command take effect once; the item makes its answer stay the
+//! same.
 
 mod answers;
 mod ask;

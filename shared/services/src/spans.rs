@@ -2,7 +2,7 @@
 //!
 //! The line of a command, or of a run that handles a batch, is a span already: it has ids, a time and a duration. So no
 //! function has a tracer, a connection or a permission for it. A subscription of the log group brings the lines here.
-//! [`TraceSpan`] is what OTLP has of a span, whether it was read from a line or made of events.
+//! [`TraceSpan`] is a span of OTLP, read from a line or made of events.
 
 mod batch;
 mod forward;

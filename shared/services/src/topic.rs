@@ -1,11 +1,11 @@
 //! publish-events: sends new events from the logs' streams to the EventTopic.
 //!
-//! The bus delivers each entry at least once, in any order. Consumers deduplicate by an entry's `id` and
-//! order the entries of a partition by their `slot`. A record that can never be published goes to the
-//! dead-letter queue with the cause, and counts as done, so that it does not hold up the others. If records
-//! may succeed later, the lowest of their sequence numbers is reported, and Lambda delivers again from there.
+//! The bus delivers each entry at least once, in any order. Consumers deduplicate by an entry's `id` and order the
+//! entries of a partition by their `slot`. A record that can never be published goes to the dead-letter queue with the
+//! cause. It counts as done, so it does not hold up the others. If records may succeed later, the function reports
+//! their lowest sequence number, and Lambda delivers again from there.
 //!
-//! notify-readers: tells the reactors by the same bus that the index has grown.
+//! notify-readers: notifies the reactors over the same bus that the index has grown.
 
 mod aws;
 mod entry;

@@ -1,4 +1,4 @@
-//! Batches: how many events go into one transaction, and what becomes of the rows.
+//! Batches: how many events go into one transaction, and how they change the rows.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,9 +12,9 @@ use crate::view::Definition;
 
 /// Actions in one transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// Rows in one transaction, besides the checkpoint and the count of parked rows. An event that touches
-/// more rows changes them in several transactions. Each but the last keeps the id of its last row beside
-/// the checkpoint, so that the event counts once in each row wherever it breaks off.
+/// Rows in one transaction, besides the checkpoint and the count of parked rows. An event that touches more rows
+/// changes them in several transactions. Each transaction but the last keeps the id of its last row beside the
+/// checkpoint, so that the event counts once in each row, even if the run breaks off between them.
 pub const ROWS_MAX: usize = ACTIONS_MAX - 2;
 /// Events in one transaction that touch rows.
 pub const EVENTS_MAX: usize = 200;
@@ -23,8 +23,8 @@ pub const EVENTS_MAX: usize = 200;
 pub const HELD_BYTES_MAX: usize = 8_000_000;
 /// Bytes of rows in one transaction: DynamoDB's 4 MB, less the rest of the items.
 pub const BATCH_BYTES_MAX: usize = 3_500_000;
-/// After this many events that touch nothing the checkpoint is still written, so that they are not read
-/// again after a crash.
+/// After this many events that touch no row, the checkpoint is written all the same. So they are not all read again
+/// after a crash.
 const ENTRIES_MAX: usize = 1_000;
 
 /// An entry of the index and the rows that it touches.
@@ -34,16 +34,16 @@ pub(crate) struct Touched {
     /// If it touches rows.
     event: Option<Current<'static>>,
     rows: BTreeSet<String>,
-    /// The rows whose own id can't be a key, and why.
+    /// Rows whose id can't be a key, with the reason.
     unnamed: BTreeMap<String, RowError>,
-    /// Why the event can't be read, so that nobody knows which rows it touches.
+    /// Why the event can't be read. Then it is not known which rows it touches.
     unread: Option<Parked>,
     /// The memory for the event's data, if it touches rows.
     held: usize,
 }
 
 impl Touched {
-    /// What an entry touches, or one that can't be decoded.
+    /// The rows that an entry touches, also if it can't be decoded.
     pub(crate) fn new(
         view: &Definition,
         catalogs: &Catalogs,
@@ -67,7 +67,7 @@ impl Touched {
         }
         let event = match catalogs.current(event) {
             Ok(event) => event,
-            // Its shape is known elsewhere, so the view waits for the deploy.
+            // A newer program knows the shape, so the view waits for the deploy.
             Err(CurrentError::Newer(newer)) => {
                 return Err(ViewError::NewerVersion { view: view.name, newer });
             }
@@ -152,8 +152,8 @@ pub(crate) struct Folded {
     pub(crate) cut: Cut,
     /// How far the view comes.
     pub(crate) to: Reached,
-    /// The checkpoint that its rows show then. If an event takes several transactions, they show it before
-    /// the view's checkpoint does.
+    /// The checkpoint that the rows show then. If an event takes several transactions, its rows show it before the
+    /// view's checkpoint does.
     pub(crate) as_of: Checkpoint,
     pub(crate) writes: Vec<Write>,
 }

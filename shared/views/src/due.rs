@@ -52,11 +52,11 @@ pub struct DueNote {
     pub tries: u32,
     /// Before this time it is not sent again, in milliseconds since 1970.
     pub next_ms: u64,
-    /// What came of it, for the people who run the stack.
+    /// The result of the last try, for the people who run the stack.
     pub why: String,
 }
 
-/// What is due now, for people.
+/// The rows that are due now, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DueStanding {
     /// How many rows are due, of the first hundred of each shard.
@@ -193,7 +193,7 @@ impl DueReader {
         }
     }
 
-    /// What is due up to a time, in milliseconds since 1970.
+    /// The rows that are due up to a time, in milliseconds since 1970.
     ///
     /// # Errors
     /// The view table can't be read.
@@ -284,7 +284,8 @@ fn unchanged(was: Option<&DueNote>) -> (&'static str, HashMap<String, String>, O
     ("#cause = :cause AND #next = :next", names.into(), Some(values.into()))
 }
 
-/// A note that has changed since it was read is newer, or is the same request that was sent before. So it stays.
+/// A note that has changed since it was read is newer, or was written by an earlier send of the same request. So it
+/// stays.
 fn unless_changed(written: Result<(), GaveUp>) -> Result<(), GaveUp> {
     match written {
         Err(GaveUp { failure: Failure::Condition(_), .. }) => Ok(()),

@@ -1,4 +1,4 @@
-//! Why a view does not go on, or can't be read.
+//! Errors of projectors and readers of views.
 
 use ringfence_aws::GaveUp;
 use ringfence_core::NewerVersion;
@@ -6,10 +6,10 @@ use ringfence_feed::FeedError;
 
 use crate::generation::Generation;
 
-/// Why a view does not go on. Nothing of the event or the batch in question is written.
+/// Why a view does not go on. No part of the event or batch is written.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    /// So many events are parked that the mistake is the view's.
+    /// Too many events are parked, so the view itself must be wrong.
     #[error(
         "view {view}: {limit} events are parked, the limit, and event {event} can't be read either; mend the view and \
          deploy it, then `ringfence parked retry {view}`, or `ringfence parked skip-event`: {cause}"
@@ -21,7 +21,7 @@ pub enum ViewError {
         limit: u64,
         /// The id of the next one.
         event: String,
-        /// Why that one can't be read.
+        /// Why it can't be read.
         cause: String,
     },
     /// An event of a type that the view reads does not have the shape of the type.
@@ -44,7 +44,7 @@ pub enum ViewError {
         newer: NewerVersion,
     },
     /// An item of the view table does not have the layout of this crate.
-    #[error("item {id:?} of {view} was written by something else")]
+    #[error("item {id:?} of {view} was written by another program")]
     Item {
         /// The item's partition key.
         view: String,
@@ -64,8 +64,8 @@ pub enum ViewError {
         /// The generation that is being built now.
         next: Generation,
     },
-    /// Rows keep changing although the checkpoint does not move: something else writes them.
-    #[error("view {view}: gave up after {attempts} attempts; something else changes its rows")]
+    /// Rows keep changing although the checkpoint does not move: another program writes them.
+    #[error("view {view}: gave up after {attempts} attempts; another program changes its rows")]
     Contention {
         /// The view.
         view: &'static str,

@@ -39,7 +39,7 @@ enum State {
     Row(Option<Value>),
     /// An event could not be folded.
     Failed(RowError),
-    /// It was parked before. Its events are left for a retry, which folds it from the first event on.
+    /// It was parked before. A retry folds it from the first event on.
     Parked,
 }
 
@@ -70,7 +70,7 @@ impl Folding {
         Self { state: State::Failed(error.clone()), newest: event.id() }
     }
 
-    /// What becomes of the row.
+    /// How the row is to be written.
     pub(crate) fn end(self, id: &str) -> Becomes {
         let stored = match self.state {
             State::Row(None) => return Becomes::Nothing,

@@ -97,7 +97,7 @@ impl GivenEvents {
         assert_same(format!("the rows of {}", V::NAME), &expected.collect::<Value>(), &found);
     }
 
-    /// Of the rows of the view, the principal of this text sees exactly those with these ids; panics otherwise.
+    /// This principal sees exactly the rows of the view with these ids; panics otherwise.
     #[track_caller]
     pub fn then_visible<V: View>(
         self,
@@ -117,7 +117,7 @@ impl GivenEvents {
     #[track_caller]
     fn rows<V: View>(self) -> Value {
         let mut found = Value::Object(Default::default());
-        // A fact has the newest shape of its type, and no catalog knows another one.
+        // A fact has the newest shape of its type, so no catalog is needed.
         let catalogs = Catalogs::default();
         for event in self.events {
             // A row is read back before each event, as a stored one is.

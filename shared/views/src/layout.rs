@@ -5,8 +5,8 @@ use ringfence_aws::{IndexLayout, TableLayout, number_key, text_key};
 use crate::due::DUE;
 use crate::row::{DUE_AT, DUE_IN, EXPIRES_AT, ID, VIEW};
 
-/// The table of all views, of the checkpoints of readers, of what reactors have done and of what became of queued commands.
-/// It has no stream, so that a system at rest does not wake itself.
+/// The table of all views, the checkpoints of readers, the receipts of reactors, and the answers of queued commands. It
+/// has no stream, so that a system at rest does not wake itself.
 #[must_use]
 pub fn table_layout() -> TableLayout {
     let due = IndexLayout {

@@ -1,20 +1,20 @@
 //! Read models: rows folded from the index.
 //!
-//! A [`View`] is pure: it says which rows an event touches, and what becomes of each. The [`Projector`]
-//! reads the index from the view's checkpoint, folds, and writes rows and checkpoint in one
-//! transaction. So every event has its effect once, whatever is repeated and however many projectors
-//! run. A [`ViewReader`] serves the rows, and can wait until they show an event.
+//! A [`View`] is pure: it says which rows an event touches, and how each row changes. The [`Projector`] reads the index
+//! from the view's checkpoint, folds, and writes rows and checkpoint in one transaction. So every event has its effect
+//! once, even if events are repeated and several projectors run. A [`ViewReader`] serves the rows, and can wait until
+//! they show an event.
 //!
 //! [`fold`] folds events into rows in memory, for programs that have events and no tables.
 //!
-//! A row that can't be written is parked: the view goes on with the others, and the row is folded again
-//! when an operator asks for it. So is an event that can't be read.
+//! A row that can't be written is parked: the view goes on with the others, and the row is folded again when an
+//! operator asks for it. An event that can't be read is parked in the same way.
 //!
 //! The rows of a view belong to a generation. A rebuild folds a new one from the first event on
 //! while the old one is served and kept current, and then changes over in one transaction.
 //!
-//! A [`Due`](ringfence_core::Due) is folded as a view is. The rows that have a time are in an index of the table, from which a
-//! [`DueReader`] lists those whose time has come.
+//! A [`Due`](ringfence_core::Due) is folded as a view is. Rows with a time are in an index of the table, from which a
+//! [`DueReader`] lists the rows that are due.
 //!
 //! Architecture invariant: only the modules `row`, `registry` and `due` name the attributes of the view
 //! table's items; checkpoints are the feed's.

@@ -15,9 +15,9 @@ pub const LIST_DEFAULT: u16 = 25;
 pub struct ListPage {
     /// The beginning of their ids.
     pub prefix: String,
-    /// The least that follows the prefix.
+    /// The least string that follows the prefix.
     pub from: Option<String>,
-    /// The greatest that follows the prefix; not less than `from`.
+    /// The greatest string that follows the prefix; not less than `from`.
     pub to: Option<String>,
     /// The order of their ids.
     pub order: Order,
@@ -38,7 +38,7 @@ pub enum Order {
 }
 
 impl ListPage {
-    /// Whether the list can have a row with this id, on whichever page.
+    /// Whether the list can have a row with this id, on any page.
     pub(crate) fn holds(&self, id: &str) -> bool {
         id.strip_prefix(&*self.prefix).is_some_and(|rest| {
             self.from.as_deref().is_none_or(|from| from <= rest)

@@ -20,7 +20,7 @@ use crate::{Definition, Generation, ViewError};
 pub(crate) const PASS_ROWS_MAX: usize = 100;
 
 /// How many entries a pass reads between two reports of its progress.
-const TOLD_ENTRIES: u64 = 1_000;
+const REPORT_ENTRIES: u64 = 1_000;
 
 /// The id of a parked row or of a parked event, its state, and why it is parked.
 type ParkedRow = (String, Was, Parked);
@@ -30,11 +30,11 @@ type ParkedRow = (String, Was, Parked);
 pub struct Retried {
     /// How many rows are shown again.
     pub shown: u64,
-    /// The ids of those that still can't be written, each with the reason.
+    /// The ids of rows that still can't be written, each with the reason.
     pub left: Vec<(String, Parked)>,
     /// How many events the rows show now.
     pub events: u64,
-    /// Those that still can't be read.
+    /// Events that still can't be read.
     pub events_left: Vec<Parked>,
 }
 
@@ -65,13 +65,13 @@ impl Projector {
     pub async fn retry(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
     ) -> Result<Retried, ViewError> {
         let mut retried = Retried::default();
         let Some(registered) = self.table.registered(view.name, true).await? else {
             return Ok(retried);
         };
-        self.retry_events(view, registered.live, told, &mut retried).await?;
+        self.retry_events(view, registered.live, report, &mut retried).await?;
         let rows = partition(view.name, registered.live);
         let mut after = None;
         loop {
@@ -79,18 +79,18 @@ impl Projector {
             let Some((last, ..)) = parked.last() else { return Ok(retried) };
             after = Some(last.clone());
             let parked = parked.into_iter().map(|(id, ..)| id).collect();
-            self.pass(view, registered.live, parked, true, told, &mut retried).await?;
+            self.pass(view, registered.live, parked, true, report, &mut retried).await?;
         }
     }
 
-    /// Folds some rows up to the view's checkpoint, and writes them: those that are still parked, or all of them.
+    /// Folds some rows up to the view's checkpoint, and writes them: only rows that are still parked, or all.
     pub(crate) async fn pass(
         &self,
         view: &Definition,
         live: Generation,
         ids: BTreeSet<String>,
         parked_only: bool,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let reader = partition(view.name, live);
@@ -102,16 +102,16 @@ impl Projector {
             let reached = self.checkpoints.reached(&reader).await?;
             let to = reached.checkpoint.unwrap_or_default();
             if to == retired() {
-                // Another generation is served now, with rows of its own.
+                // Another generation is served now, with other rows.
                 return Ok(());
             }
             if reached.part.is_some() {
-                // An event is being written in several transactions. One of them may already have passed
-                // by a parked row of the event, so the row's turn comes when the event is done.
+                // An event is being written in several transactions. One of them may have skipped a parked row of the
+                // event already, so this row waits until the event is done.
                 again(&mut attempts, view).await?;
                 continue;
             }
-            self.fold_parked(view, &mut rows, at, to, told).await?;
+            self.fold_parked(view, &mut rows, at, to, report).await?;
             at = to;
             while let Some((id, row)) = rows.first_key_value() {
                 let stored = self.table.item(&reader, id, true).await?.map(decode).transpose()?;
@@ -160,7 +160,7 @@ impl Projector {
         rows: &mut BTreeMap<String, Folding>,
         from: Checkpoint,
         to: Checkpoint,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
     ) -> Result<(), ViewError> {
         if from >= to {
             return Ok(());
@@ -179,8 +179,8 @@ impl Projector {
                 }
             }
             read += 1;
-            if read.is_multiple_of(TOLD_ENTRIES) {
-                told(checkpoint);
+            if read.is_multiple_of(REPORT_ENTRIES) {
+                report(checkpoint);
             }
             if checkpoint == to {
                 break;
@@ -199,8 +199,7 @@ async fn again(attempts: &mut Attempts, view: &Definition) -> Result<(), ViewErr
 }
 
 impl ViewTable {
-    /// The parked items under a partition key, in the order of their ids: those after the id `after`, at most
-    /// `most` of them.
+    /// At most `most` parked items under a partition key, in the order of their ids, after the id `after`.
     pub(crate) async fn parked(
         &self,
         view: &str,

@@ -14,8 +14,8 @@ use crate::batch::{Batch, Cut, Folded, HELD_BYTES_MAX, Touched};
 use crate::row::{Becomes, Stored, ViewTable, Write, partition};
 use crate::{Definition, Generation, Parked, Registered, ViewError};
 
-/// The checkpoint of a generation that is no longer served. It is after every event and never moves, so a
-/// projector that does not know of the change writes nothing more.
+/// The checkpoint of a generation that is no longer served. It lies after every event and never moves, so a projector
+/// that has not noticed the change writes nothing more.
 pub(crate) fn retired() -> Checkpoint {
     Checkpoint::try_from(i64::MAX).expect("it is not negative")
 }
@@ -27,12 +27,12 @@ pub struct Projector {
     pub(crate) index: Index,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) table: ViewTable,
-    /// What makes the events current.
+    /// The catalogs that upcast the events.
     pub(crate) catalogs: Catalogs,
     pub(crate) clock: Clock,
 }
 
-/// What a run has done.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ran {
     /// The checkpoint that it has reached; `None` if no event is applied yet.
@@ -49,7 +49,7 @@ pub struct Ran {
     pub overtaken: u64,
     /// How many rows were parked.
     pub parked: u64,
-    /// The first of them, by their ids.
+    /// Some of them, in the order of their ids.
     pub examples: Vec<(String, Parked)>,
     /// The events that were parked.
     pub unread: Vec<Parked>,
@@ -57,11 +57,11 @@ pub struct Ran {
     pub links: Links,
 }
 
-/// One generation of a view, and what is called after each batch.
+/// One generation of a view, and the function that is called after each batch.
 pub(crate) struct Work<'a> {
     pub(crate) view: &'a Definition,
     pub(crate) generation: Generation,
-    pub(crate) told: &'a (dyn Fn(&Ran) + Send + Sync),
+    pub(crate) report: &'a (dyn Fn(&Ran) + Send + Sync),
 }
 
 /// The most parked rows that a run names.
@@ -86,7 +86,7 @@ impl Projector {
         Self { index, checkpoints, table: ViewTable(Table::new(client, name)), catalogs, clock }
     }
 
-    /// The cost of rows and registry, without checkpoints and index.
+    /// The cost of rows and generations, without checkpoints and index.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.table.0.meter()
@@ -129,9 +129,8 @@ impl Projector {
         }
     }
 
-    /// Applies new events to a generation, until none is left or the time is over. If it stops at any
-    /// moment, it has applied whole batches. A row that can't be written is parked, and so is an event that can't
-    /// be read.
+    /// Applies new events to a generation, until no event is left or the time is over. Wherever it stops, only whole
+    /// batches are applied. A row that can't be written is parked, and so is an event that can't be read.
     ///
     /// # Errors
     /// An event is of a newer version, too many are parked, or a table does not answer. The events before that are
@@ -143,8 +142,8 @@ impl Projector {
         time: Duration,
         ran: &mut Ran,
     ) -> Result<(), ViewError> {
-        let work = Work { view, generation, told: &|_| {} };
-        // Whether a request that is cut off took effect shows in the checkpoint.
+        let work = Work { view, generation, report: &|_| {} };
+        // A request that is cut off may have taken effect: the checkpoint shows it.
         tokio::time::timeout(time, self.follow(&work, ran)).await.unwrap_or(Ok(()))
     }
 
@@ -260,7 +259,7 @@ impl Projector {
             }
             ran.checkpoint = batch.from.checkpoint;
             ran.batches += 1;
-            (work.told)(ran);
+            (work.report)(ran);
         }
         Ok(true)
     }

@@ -1,8 +1,7 @@
 //! project-views: folds new events into the rows of all views.
 //!
-//! The index's stream is a notification: whatever it brings, each view reads the index from its own
-//! checkpoint. A view that fails does not stop the others. But the invocation then fails as a whole, so
-//! that the notification notifies again.
+//! The index's stream only notifies: each view reads the index from its own checkpoint. A view that fails does not stop
+//! the others. But then the invocation fails as a whole, so that Lambda delivers the notification again.
 
 mod round;
 
@@ -18,9 +17,9 @@ use serde_json::Value;
 use crate::project::Projector;
 use crate::view::Definition;
 
-pub use round::{Round, ring};
+pub use round::{Round, run_views};
 
-/// What it folds: the views of a stack, with the catalogs of the events that they read.
+/// The views of a stack, with the catalogs of the events that they read.
 pub struct Folded {
     /// The views.
     pub views: Vec<Definition>,
@@ -62,7 +61,7 @@ impl Service for ProjectViews {
 
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let (projector, clock) = (&self.projector, &self.clock);
-        let round = ring(projector, &self.views, call.time, clock, &call.request_id).await;
+        let round = run_views(projector, &self.views, call.time, clock, &call.request_id).await;
         for line in round.lines {
             println!("{line}");
         }

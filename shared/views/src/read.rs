@@ -13,8 +13,8 @@ use crate::registry::FIRST;
 use crate::row::{Content, ID, Stored, ViewTable, decode, failed, key, partition};
 use crate::{Definition, Generation, Registered, ViewError};
 
-/// An answer waits for an event at most this many slots after the last one of its partition in the index. A command
-/// appends fewer, and the index takes about as many of one partition in the longest wait.
+/// An answer waits only for an event at most this many slots after the last indexed one of its partition. A command
+/// appends fewer events, and in the longest wait about as many of one partition are indexed.
 pub const WAIT_SLOTS_MAX: u64 = 1_000;
 /// The most looks of an answer that waits; each takes two strong reads, or three of a view that is being built.
 pub const LOOKS_MAX: u32 = 24;
@@ -48,10 +48,10 @@ pub struct Wait {
 pub struct Shown {
     /// The row's id.
     pub id: String,
-    /// The row, or that it is parked.
+    /// The row, or why it is parked.
     pub content: Content,
-    /// The checkpoint after the last event or batch that touched it, or a later one that it shows too. It never goes
-    /// back, even if another generation is served.
+    /// The checkpoint after the last event or batch that touched it, or a later one up to which it is also current. It
+    /// never goes back, even if another generation is served.
     pub as_of: Checkpoint,
 }
 
@@ -62,8 +62,8 @@ pub struct Listed {
     pub rows: Vec<Shown>,
     /// The id after which the next page goes on, if there may be one.
     pub next: Option<String>,
-    /// The view had come at least to this checkpoint before the rows were read strongly. `None` for a list
-    /// that does not wait for an event: its rows may be of any time.
+    /// The view had come at least to this checkpoint before the rows were read strongly. `None` if the list did not
+    /// wait for an event: then its rows may be stale.
     pub as_of: Option<Checkpoint>,
 }
 
@@ -89,7 +89,7 @@ pub enum ViewRead<T> {
         /// The view's checkpoint; `None` if it was not read.
         at: Option<Checkpoint>,
     },
-    /// The event is more than [`WAIT_SLOTS_MAX`] slots ahead of the index, so there was no wait.
+    /// The event is more than [`WAIT_SLOTS_MAX`] slots ahead of the index, so the reader did not wait.
     Ahead {
         /// The last slot of the partition in the index; `None` if there is none.
         last: Option<u64>,
@@ -131,7 +131,8 @@ impl From<Registered> for Live {
 }
 
 impl Live {
-    /// The row as readers see it. Another generation may have folded it in a larger batch, as of a later checkpoint.
+    /// The row as readers see it, with a checkpoint that does not go back: another generation may have folded it in a
+    /// larger batch.
     fn show(self, row: Shown) -> Shown {
         Shown { as_of: row.as_of.max(self.since), ..row }
     }
@@ -191,8 +192,8 @@ impl ViewReader {
             let older = |until| found.as_ref().is_none_or(|found| found.as_of < until);
             let mut served = found.is_some();
             if waited.as_ref().is_some_and(|waited| older(waited.until)) {
-                // Perhaps the event does not touch the row. Or the row is not visible yet, though the
-                // checkpoint of its transaction is. Read in one transaction, both are of one moment.
+                // Either the event does not touch the row, or the row is not visible yet though the checkpoint of its
+                // transaction is. One transaction reads both as of one moment.
                 let keys = [key(&rows, id), Checkpoints::key(&rows)];
                 let [row, checkpoint] = self.table.snapshot(keys).await?;
                 let at = checkpoint.as_ref().map(Checkpoints::decode).transpose()?;
@@ -246,8 +247,7 @@ impl ViewReader {
         }
     }
 
-    /// The generation that is served, once it shows the event of the wait. It looks a last time when the
-    /// time is over.
+    /// The generation that is served, once it shows the event of the wait. The last look is when the time is over.
     async fn served(&self, view: &str, wait: Option<&Wait>) -> Result<ViewRead<Served>, ViewError> {
         if self.view(view).is_none() {
             return Ok(ViewRead::UnknownView);
@@ -306,8 +306,8 @@ impl ViewReader {
         }
     }
 
-    /// The generation that is served instead of `live`, whose rows may be deleted; `None` if `live` still
-    /// is. A row that was not found is missing for sure only if the generation was still served after the look.
+    /// The generation that is served instead of `live`, whose rows may be deleted; `None` if `live` is still served. A
+    /// row that was not found is certainly missing only if the generation was still served after the look.
     async fn still_served(&self, view: &str, live: Live) -> Result<Option<Live>, ViewError> {
         let registered = self.table.registered(view, true).await?;
         let now = registered.map(Live::from);

@@ -19,23 +19,23 @@ pub enum Step {
 }
 
 impl Projector {
-    /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it
-    /// as soon as it has caught up, and then deletes the old one's rows. If it is ended at any moment, it
-    /// goes on from there when it is called again. Writes and reads of the view go on meanwhile.
+    /// Folds a new generation of the view from the first event on, beside the one that is served. Serves it as soon as
+    /// it has caught up, and then deletes the old one's rows. After an interruption the next call goes on from there.
+    /// Writes and reads of the view go on meanwhile.
     ///
     /// # Errors
     /// As [`Projector::run`], and [`ViewError::GivenUp`]; the old generation is still served.
     pub async fn rebuild(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<Generation, ViewError> {
         let mut begun = None;
         loop {
             let registered = self.register(view).await?;
             match registered {
                 Registered { live, building, retiring: Some(old), .. } => {
-                    self.delete(view, old, told).await?;
+                    self.delete(view, old, report).await?;
                     if building.is_none() {
                         // The rows are of this rebuild, or of an earlier one that ended here.
                         return Ok(live);
@@ -52,13 +52,13 @@ impl Projector {
                     }
                     let built = |ran: &Ran| {
                         if let Some(checkpoint) = ran.checkpoint {
-                            told(Step::Built(next, checkpoint));
+                            report(Step::Built(next, checkpoint));
                         }
                     };
-                    let work = Work { view, generation: next, told: &built };
+                    let work = Work { view, generation: next, report: &built };
                     self.follow(&work, &mut Ran::default()).await?;
                     if self.flip(view, live, next).await? {
-                        told(Step::Flipped(next));
+                        report(Step::Flipped(next));
                     }
                 }
             }
@@ -68,16 +68,15 @@ impl Projector {
     /// Gives up the generation that is being built, if there is one, so that the next
     /// [`Projector::rebuild`] begins with the first event. That rebuild deletes its rows.
     ///
-    /// # Errors
-    /// A table can't be read or written. Whether the generation is given up is then not known.
+    /// # Errors A table can't be read or written. The generation may be given up or not.
     pub async fn abandon(
         &self,
         view: &Definition,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
         while let Registered { building: Some(half), retiring, .. } = self.register(view).await? {
             if let Some(old) = retiring {
-                self.delete(view, old, told).await?;
+                self.delete(view, old, report).await?;
                 continue;
             }
             let reader = partition(view.name, half);
@@ -106,7 +105,7 @@ impl Projector {
         let (old, new) = (partition(view.name, live), partition(view.name, next));
         let served = self.checkpoints.reached(&old).await?;
         let built = self.checkpoints.reached(&new).await?.checkpoint;
-        // Rows that show a part of the next event show more than their checkpoint says.
+        // A part of the next event's rows is written, so they show more than the checkpoint says.
         if built < served.checkpoint || (built == served.checkpoint && served.part.is_some()) {
             return Ok(false);
         }
@@ -124,7 +123,7 @@ impl Projector {
         &self,
         view: &Definition,
         old: Generation,
-        told: &(dyn Fn(Step) + Send + Sync),
+        report: &(dyn Fn(Step) + Send + Sync),
     ) -> Result<(), ViewError> {
         while self.table.delete_some(&events_of(view.name, old)).await? > 0 {}
         let rows = partition(view.name, old);
@@ -134,7 +133,7 @@ impl Projector {
                 0 => break,
                 some => deleted += some,
             }
-            told(Step::Deleted(old, deleted));
+            report(Step::Deleted(old, deleted));
         }
         self.table.retired(view.name, old).await
     }

@@ -26,7 +26,7 @@ pub struct Registered {
     pub since: Checkpoint,
     /// How many rows of the live generation are parked.
     pub parked: u64,
-    /// How many events are parked for it.
+    /// How many events are parked for the live generation.
     pub parked_events: u64,
 }
 
@@ -172,8 +172,8 @@ impl ViewTable {
         Ok(self.change(update).await?.is_some())
     }
 
-    /// The action that serves the generation `next`, which has reached the checkpoint `since`, in place of `live`, whose
-    /// rows can then go.
+    /// The action that serves `next` in place of `live`, whose rows can then go. `next` has reached the checkpoint
+    /// `since`.
     pub(crate) fn flip(
         &self,
         view: &str,
@@ -198,7 +198,7 @@ impl ViewTable {
         TransactWriteItem::builder().update(update).build()
     }
 
-    /// The action that begins the generation after `half`, which is given up and whose rows can go.
+    /// The action that gives up the generation `half`, whose rows can then go, and begins the next one.
     pub(crate) fn begin_after(&self, view: &str, half: Generation) -> TransactWriteItem {
         let update = update(self, view, "SET #building = :next, #retiring = :half")
             .condition_expression("#building = :half AND attribute_not_exists(#retiring)")

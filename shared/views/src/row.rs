@@ -32,7 +32,7 @@ const RETRIED: &str = "retried";
 pub const AS_OF: &str = "as_of";
 /// The key of the index of rows that have a time: their generation, and the number of the shard.
 pub const DUE_IN: &str = "dueIn";
-/// When DynamoDB deletes an item, in seconds since 1970. No row has it; what became of a queued command does.
+/// When DynamoDB deletes an item, in seconds since 1970. Rows lack it; answers of queued commands have it.
 pub const EXPIRES_AT: &str = "expiresAt";
 /// The time of a row, in milliseconds since 1970.
 pub const DUE_AT: &str = "dueAt";
@@ -52,8 +52,7 @@ pub enum Content {
     Parked(Parked),
 }
 
-/// What stands in the place of a row that could not be written, or of an event that could not be read, until it is
-/// folded again.
+/// Replaces a row that could not be written, or an event that could not be read, until it is folded again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parked {
     /// The id of the event that could not be folded.
@@ -62,15 +61,15 @@ pub struct Parked {
     pub cause: String,
 }
 
-/// A row, or what is in its place, as it is stored.
+/// A row as it is stored, or the reason why it is parked.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stored {
     pub(crate) was: Was,
     pub(crate) content: Content,
 }
 
-/// Which state of a row was read. A retry writes a row as of a checkpoint that the row may have had before, so the
-/// checkpoint alone does not tell the two states.
+/// Which state of a row was read. A retry may write a row with the checkpoint that it had before, so the checkpoint
+/// alone does not tell the two states apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Was {
     pub(crate) as_of: Checkpoint,
@@ -78,7 +77,7 @@ pub(crate) struct Was {
     pub(crate) retried: Option<String>,
 }
 
-/// What becomes of a row.
+/// How a row is to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Becomes {
     /// It is replaced by this.
@@ -91,7 +90,7 @@ pub(crate) enum Becomes {
     AsItWas,
 }
 
-/// What becomes of a row, and the state of it that was read.
+/// How a row is to be written, and its state as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Write {
     pub(crate) id: String,

@@ -1,7 +1,7 @@
 //! Events that a view can't read: they are parked, and folded or skipped when an operator asks for it.
 //!
-//! Nobody knows which rows such an event touches, so the view goes on without it. A retry by a view that can read
-//! it folds each of its rows from the first event on.
+//! It is not known which rows such an event touches, so the view goes on without it. Once the view can read it, a retry
+//! folds each of its rows from the first event on.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::project::{Projector, Ran, Work};
 use crate::row::{Becomes, PARKED, Parked, Was, Write, key, of_parked, partition};
 use crate::{Definition, Generation, ViewError};
 
-/// The most events that are parked for a generation. A view that can't read so many has a mistake of its own, and
-/// stops at the next one, so that its rows do not miss more.
+/// The most events that are parked for a generation. If there are so many, the view itself is wrong. It stops at the
+/// next one, so that its rows do not miss more.
 pub const PARKED_EVENTS_MAX: u64 = 100;
 
 /// Why an operator has skipped an event.
@@ -74,7 +74,7 @@ impl Projector {
         ran.batches += 1;
         ran.checkpoint = Some(at);
         ran.unread.extend((!is_skipped).then(|| unread.clone()));
-        (work.told)(ran);
+        (work.report)(ran);
         Ok(true)
     }
 
@@ -98,7 +98,7 @@ impl Projector {
         &self,
         view: &Definition,
         live: Generation,
-        told: &(dyn Fn(Checkpoint) + Send + Sync),
+        report: &(dyn Fn(Checkpoint) + Send + Sync),
         retried: &mut Retried,
     ) -> Result<(), ViewError> {
         let events = self.table.parked(&events_of(view.name, live), None, usize::MAX).await?;
@@ -122,7 +122,7 @@ impl Projector {
             if some.is_empty() {
                 break;
             }
-            self.pass(view, live, some, false, told, retried).await?;
+            self.pass(view, live, some, false, report, retried).await?;
         }
         for was in read {
             if self.unpark(view, live, was, None).await? {

@@ -1,4 +1,4 @@
-//! What a view is: the rows that an event touches, and each row after the event.
+//! A view: the rows that an event touches, and each row after the event.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,12 +19,12 @@ pub trait View {
     /// The contexts of the streams whose events it reads, besides those of the DCB log. They are named
     /// because other streams may have types of the same names: no catalog knows all types of streams.
     const STREAMS: &'static [&'static str] = &[];
-    /// A caller who has a token needs one of these scopes to read the view over HTTP. Without any, it needs none. Neither
-    /// do callers who sign with IAM.
+    /// A caller who has a token needs one of these scopes to read the view over HTTP. If the list is empty, every token
+    /// will do. Callers who sign with IAM need no scope.
     const SCOPES: &'static [&'static str] = &[];
     /// Which rows a caller of the HTTP API sees; without a rule, all. A row that it does not see is missing from its
-    /// lists, and is not found. A direct invoke of query-views, the console and the command line are for operators, who
-    /// see all rows. So does everybody on an API without an authorizer, which knows nobody.
+    /// lists, and is not found. Operators see all rows: by direct invokes of query-views, in the console and on the
+    /// command line. So does everybody on an API without an authorizer.
     const VISIBLE: Option<RowRule<Self::Row>> = None;
     /// The events that it reads.
     type Reads: Reads;
@@ -81,11 +81,11 @@ pub struct Definition {
     pub types: &'static [&'static str],
     /// The contexts of the streams that it reads.
     pub streams: &'static [&'static str],
-    /// Over how many keys of the index the rows that have a time are spread; `None` if the rows are not those of a due.
+    /// Over how many keys of the index a due's rows are spread; `None` for a view.
     pub shards: Option<u32>,
     /// The scopes of which a token needs one.
     pub scopes: &'static [&'static str],
-    /// Whether it has a rule which rows a caller sees.
+    /// Whether a rule says which rows a caller sees.
     pub has_rule: bool,
     touch: Touch,
     evolve: Evolve,
@@ -112,7 +112,7 @@ impl Definition {
             },
             sees: |principal, id, row| {
                 V::VISIBLE.is_none_or(|is_visible| {
-                    // A parked row, or one of an older shape, can't be judged, so it is kept from callers.
+                    // The rule can't judge a parked row or one of an older shape, so callers don't see it.
                     let row = row.and_then(|row| V::Row::deserialize(row).ok());
                     row.is_some_and(|row| is_visible(id, &row, principal))
                 })
@@ -120,7 +120,7 @@ impl Definition {
         }
     }
 
-    /// What is due of `D`, as a view: its rows are those of [`DueRow`], under the name of the slice.
+    /// The due `D` as a view of [`DueRow`]s, under the name of its slice.
     #[must_use]
     pub fn of_due<D: Due>() -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Definition {
         (self.sees)(principal, id, row)
     }
 
-    /// The rows that an event touches which the view reads.
+    /// The rows that an event of the view touches.
     ///
     /// # Errors
     /// The payload does not have the shape of the type.

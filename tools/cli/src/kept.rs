@@ -7,7 +7,7 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::types::{Message, QueueAttributeName as Attribute};
 use futures::{StreamExt, stream};
 
-use crate::letter::{DeadLetter, To, Work};
+use crate::dead_letter::{DeadLetter, To, Work};
 use crate::service::{Answer, S3, Service, encoded, texts};
 
 /// Most messages of one call: the limit of SQS.
@@ -51,13 +51,14 @@ pub struct Kept {
     /// As it was kept.
     pub body: String,
     /// The work that it asks for; an error if it can't be understood.
-    pub letter: Result<DeadLetter>,
+    pub dead_letter: Result<DeadLetter>,
 }
 
 impl Kept {
     /// The event that it sends to the bus again and the function that failed on it, with the number of its tries.
     pub fn repeats(&self) -> Option<((String, Option<String>), u64)> {
-        let Ok(DeadLetter { whose, work: Work::Repeat(entry), history, .. }) = &self.letter else {
+        let Ok(DeadLetter { whose, work: Work::Repeat(entry), history, .. }) = &self.dead_letter
+        else {
             return None;
         };
         Some(((entry.id.clone(), whose.function.clone()), history.tries))
@@ -255,9 +256,9 @@ async fn receive_messages(
         let attributes = message.message_attributes.unwrap_or_default().into_iter();
         let attributes = attributes.filter_map(|(name, value)| Some((name, value.string_value?)));
         let body = message.body.unwrap_or_default();
-        let letter = DeadLetter::of_message(&body, &attributes.collect());
+        let dead_letter = DeadLetter::of_message(&body, &attributes.collect());
         let handle = message.receipt_handle.unwrap_or_default();
-        Kept { name: message.message_id.unwrap_or_default(), handle, body, letter }
+        Kept { name: message.message_id.unwrap_or_default(), handle, body, dead_letter }
     };
     Ok(received.messages.unwrap_or_default().into_iter().map(kept).collect())
 }
@@ -273,13 +274,13 @@ async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Opti
         }
         answer => answer.and_then(Answer::accepted),
     };
-    let (body, letter) = match (text, to) {
+    let (body, dead_letter) = match (text, to) {
         (Err(error), _) => (String::new(), Err(error.context("the object can't be read"))),
         (Ok(body), Some(to)) => {
-            let letter = DeadLetter::of_object(&body, to);
-            (body, letter)
+            let dead_letter = DeadLetter::of_object(&body, to);
+            (body, dead_letter)
         }
         (Ok(body), None) => (body, Err(anyhow!("the next event brings what it holds: delete it"))),
     };
-    Some(Kept { name: key.clone(), handle: key, body, letter })
+    Some(Kept { name: key.clone(), handle: key, body, dead_letter })
 }

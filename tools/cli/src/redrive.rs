@@ -9,8 +9,8 @@ use ringfence_aws::client_of;
 use serde_json::{Value, json};
 
 use crate::Lists;
+use crate::dead_letter::To;
 use crate::kept::{DeadLetterBox, Receive};
-use crate::letter::To;
 use crate::machine::sdk_config;
 use crate::out::{Output, serialize_as, write_line};
 use crate::progress;

@@ -39,7 +39,7 @@ A replay keeps its checkpoint under the reader `replay.<name>`. After an interru
 from there, and at most 100 events are sent twice. What was refused before is named by the first command, and not
 again. A name whose checkpoint is not between `--from` and `--until`
 is refused, because another replay has used it. `ringfence checkpoint set replay.<name> start` begins the replay
-anew.
+again.
 
 Example:
   ringfence replay bus --name new-search --type ProductAdded --from 0 --rate 200")]

@@ -22,12 +22,12 @@ use crate::tables::{IndexTable, ViewTable};
 #[command(after_help = "\
 The new generation is folded from the first event on, with the views of this build, so deploy the changed view
 first. After an interruption the same command goes on with the rows that were built by then. If the fold has
-changed since, begin with `--anew`, while no other rebuild is under way. The generation that is served stays
+changed since, begin with `--from-start`, while no other rebuild is under way. The generation that is served stays
 current until the new one has caught up with it. Then its rows are deleted.
 
 Examples:
   ringfence replay view product-demand
-  ringfence replay view product-demand --anew")]
+  ringfence replay view product-demand --from-start")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     index: IndexTable,
@@ -35,9 +35,9 @@ pub(crate) struct Arguments {
     views: ViewTable,
     /// The view.
     view: String,
-    /// Gives up the rows of an unfinished rebuild, and begins with the first event.
+    /// Deletes the rows of an unfinished rebuild, and begins with the first event.
     #[arg(long)]
-    anew: bool,
+    from_start: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -75,13 +75,13 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds a view; with `anew` it first gives up the rows of an unfinished rebuild. It says in words how far it is
+/// Rebuilds a view; with `from_start` it first deletes the rows of an unfinished rebuild. It says in words how far it is
 /// on its way to `end`, the end of the index.
 pub async fn run(
     projector: &Projector,
     end: Checkpoint,
     view: &Definition,
-    anew: bool,
+    from_start: bool,
     told: &(dyn Fn(String) + Send + Sync),
 ) -> Result<Rebuilt> {
     let name = view.name;
@@ -98,15 +98,15 @@ pub async fn run(
             told(format!("{name} generation {generation}: {rows} old rows deleted"));
         }
     };
-    if anew {
+    if from_start {
         projector.abandon(view, &told).await?;
     }
     let rebuild = || async {
         let rebuilt = projector.rebuild(view, &told).await;
-        rebuilt.context("to go on from there, rebuild the view again without --anew")
+        rebuilt.context("to go on from there, rebuild the view again without --from-start")
     };
     let mut live = rebuild().await?;
-    if anew && !flipped.load(Relaxed) {
+    if from_start && !flipped.load(Relaxed) {
         // This only finished an earlier rebuild.
         live = rebuild().await?;
     }
@@ -116,14 +116,14 @@ pub async fn run(
 }
 
 pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
-    let Arguments { index, views, view, anew, output } = arguments;
+    let Arguments { index, views, view, from_start, output } = arguments;
     let view = definition(view, lists)?;
     let client = dynamo_client().await?;
     let index = index.index(client.clone()).await?;
     let end = index.end().await?;
     let catalogs = lists.stack.catalogs.clone();
     let projector = Projector::new(client, index, &views.view_table, catalogs, Clock::system());
-    let rebuilt = run(&projector, end, &view, *anew, &|told| progress::show(told)).await?;
+    let rebuilt = run(&projector, end, &view, *from_start, &|told| progress::show(told)).await?;
     let Rebuilt { view, parked, .. } = &rebuilt;
     let status = output.end(&rebuilt, *parked == 0);
     if *parked > 0 {

@@ -15,8 +15,8 @@ use ringfence_services::queue::queue_command;
 use ringfence_services::topic::{Topic, TopicEntry, TopicEntryError};
 use serde_json::Value;
 
+use crate::dead_letter::{DeadLetter, History, Stored, Whose, Work};
 use crate::kept::{DeadLetterBox, Kept};
-use crate::letter::{DeadLetter, History, Stored, Whose, Work};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
 
@@ -51,8 +51,8 @@ pub enum Fate {
 }
 
 /// Says what a dead letter is, and leaves it where it is.
-pub fn look(letter: Result<DeadLetter>, name: String) -> Tried {
-    match letter {
+pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
+    match dead_letter {
         Ok(DeadLetter { whose, history, cause, .. }) => {
             Tried { name, whose, history, kept: cause, fate: Fate::Left }
         }
@@ -86,12 +86,12 @@ pub async fn each(
                 |(it, tries): &(_, u64)| sent.get(it).is_some_and(|before| tries > before);
             let tried = match does {
                 Some(_) if repeat.as_ref().is_some_and(is_back) => {
-                    let again = look(kept.letter, kept.name);
+                    let again = look(kept.dead_letter, kept.name);
                     let why = "this run has sent it to the bus, and it has failed again".to_owned();
                     Tried { fate: Fate::Stays(why), ..again }
                 }
                 Some(does) => does.redrive(store, kept).await,
-                None => look(kept.letter, kept.name),
+                None => look(kept.dead_letter, kept.name),
             };
             match (&tried.fate, repeat) {
                 (Fate::Done, _) => {}
@@ -152,9 +152,9 @@ impl Does {
 
     /// Does the work of a dead letter and deletes the dead letter.
     pub async fn redrive(&self, store: &DeadLetterBox, kept: Kept) -> Tried {
-        let Kept { name, handle, letter, .. } = kept;
-        let DeadLetter { whose, history, cause, work } = match letter {
-            Ok(letter) => letter,
+        let Kept { name, handle, dead_letter, .. } = kept;
+        let DeadLetter { whose, history, cause, work } = match dead_letter {
+            Ok(dead_letter) => dead_letter,
             unreadable => return look(unreadable, name),
         };
         let is_sent = matches!(work, Work::Repeat(_) | Work::Queue(_));

@@ -12,10 +12,10 @@ use ringfence_core::{rfc3339, visible};
 use ringfence_feed::Reader;
 use ringfence_views::{Registered, ViewStanding};
 
+use crate::dead_letters;
 use crate::due;
 use crate::frame::{self, Cost, Problem, boundary_url, given, slice_url, url};
 use crate::lanes;
-use crate::letters;
 use crate::part::{Part, Standing};
 use crate::site::Site;
 use crate::views::{Reached, UNNAMED};
@@ -76,7 +76,7 @@ pub(crate) async fn page(
         readers(&site, &asked),
         lanes::all(&site),
         due::all(&site),
-        letters::all(&site),
+        dead_letters::all(&site),
         figures(&site, time),
     )
     .await;

@@ -8,6 +8,7 @@
 mod boundary;
 mod command;
 mod contract;
+mod dead_letters;
 mod due;
 mod event;
 mod events;
@@ -20,7 +21,6 @@ mod health;
 mod job;
 mod jobs;
 mod lanes;
-mod letters;
 mod own;
 mod part;
 mod site;
@@ -161,8 +161,8 @@ fn router(site: Site, guard: Guard) -> Router {
         .route("/lanes", get(lanes::page))
         .route("/lanes/{reactor}", post(lanes::ask))
         .route("/health", get(health::page))
-        .route("/health/{kind}/{store}/letter", get(letters::whole))
-        .route("/health/{kind}/{store}/redrive", post(letters::redrive))
+        .route("/health/{kind}/{store}/dead-letter", get(dead_letters::whole))
+        .route("/health/{kind}/{store}/redrive", post(dead_letters::redrive))
         .route("/jobs/{number}", get(jobs::page))
         .merge(own_pages(site.own));
     if site.trouble.is_some() {

@@ -239,7 +239,7 @@ fn rebuild_form(path: &str) -> Markup {
     html! {
         form.filter method="post" action={ (path) "/rebuild" } {
             button { "Rebuild" }
-            label.choice { input type="checkbox" name="anew" value="yes"; "Give up the rows of an unfinished rebuild" }
+            label.choice { input type="checkbox" name="from-start" value="yes"; "From the start: delete the rows of an unfinished rebuild" }
         }
         p.note {
             "A rebuild folds all rows from the first event on, with the view of this build. The old rows are served \
@@ -359,10 +359,10 @@ pub(crate) async fn rebuild(
     let index = site.index();
     let end = index.end().await?;
     let projector = site.projector(index).ok_or_else(unnamed)?;
-    let anew = given(&form, "anew") == Some("yes");
+    let from_start = given(&form, "from-start") == Some("yes");
     let from = ("/views", view_url(view.name));
     let url = site.jobs.start(format!("Rebuild of {}", view.name), from, async move |job| {
-        let rebuilt = view::run(&projector, end, &view, anew, &|told| job.say(told)).await?;
+        let rebuilt = view::run(&projector, end, &view, from_start, &|told| job.say(told)).await?;
         Ok(html! {
             p role="status" { (rebuilt) "." }
             @if rebuilt.parked > 0 {

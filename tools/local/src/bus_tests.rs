@@ -154,7 +154,7 @@ async fn undelivered_event_goes_to_the_rules_queue() {
 }
 
 /// The dead letter that is in `queue` after nine failures.
-async fn letter(error: fn() -> InvokeError, queue: &str) -> Message {
+async fn dead_letter(error: fn() -> InvokeError, queue: &str) -> Message {
     let setup = start(9, error);
     setup.bus.put(entry("OrderPlaced")).expect("taken");
     finish(&setup).await;
@@ -162,10 +162,10 @@ async fn letter(error: fn() -> InvokeError, queue: &str) -> Message {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_names_its_function_and_an_undelivered_one_its_rule() {
+async fn a_dead_letter_names_its_function_and_an_undelivered_one_its_rule() {
     let here = format!("{REGION}:{ACCOUNT}");
     let function = format!("arn:aws:lambda:{here}:function:on-order");
-    let Message { attributes, .. } = letter(undelivered, "undelivered").await;
+    let Message { attributes, .. } = dead_letter(undelivered, "undelivered").await;
     let named: Vec<_> = attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
     let expected = [
         ("ERROR_CODE", "NO_RESOURCE"),
@@ -174,7 +174,7 @@ async fn a_letter_names_its_function_and_an_undelivered_one_its_rule() {
         ("TARGET_ARN", &*function),
     ];
     assert_eq!(named, expected);
-    let Message { body, attributes, .. } = letter(failed, "failed").await;
+    let Message { body, attributes, .. } = dead_letter(failed, "failed").await;
     let record: Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(record["requestContext"]["functionArn"], format!("{function}:$LATEST"));
     assert!(attributes.is_empty(), "{attributes:?}");

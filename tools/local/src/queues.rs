@@ -163,8 +163,8 @@ impl Queue {
 
     /// The messages that were received too often leave the queue.
     fn given_up(&mut self, now: Instant) -> Vec<Message> {
-        let Some(letters) = &self.resource.dead_letters else { return Vec::new() };
-        let max = letters.received_max;
+        let Some(dead_letters) = &self.resource.dead_letters else { return Vec::new() };
+        let max = dead_letters.received_max;
         let is_over = |waiting: &mut Waiting| waiting.received >= max && !waiting.is_hidden(now);
         self.waiting.extract_if(.., is_over).map(|waiting| waiting.message).collect()
     }
@@ -282,12 +282,15 @@ impl Queues {
     ) -> Result<Vec<Received>, UnknownQueue> {
         let now = Instant::now();
         let given_up = self.on(queue, |of| {
-            let letters = of.resource.dead_letters.as_ref().map(|letters| letters.queue.clone());
-            letters.map(|letters| (letters, of.given_up(now)))
+            let dead_letters =
+                of.resource.dead_letters.as_ref().map(|dead_letters| dead_letters.queue.clone());
+            dead_letters.map(|dead_letters| (dead_letters, of.given_up(now)))
         })?;
-        if let Some((letters, messages)) = given_up.filter(|(_, messages)| !messages.is_empty()) {
+        if let Some((dead_letters, messages)) =
+            given_up.filter(|(_, messages)| !messages.is_empty())
+        {
             let messages = messages.into_iter().map(Waiting::new);
-            self.change(&letters, |to| to.waiting.extend(messages))?;
+            self.change(&dead_letters, |to| to.waiting.extend(messages))?;
         }
         self.on(queue, |of| {
             let visibility = visibility.unwrap_or(of.resource.visibility);

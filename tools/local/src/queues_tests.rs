@@ -27,11 +27,11 @@ async fn a_received_message_is_hidden_until_it_is_deleted_or_its_time_is_over() 
 /// A FIFO queue and its dead-letter queue, which gets what was received twice.
 fn in_order() -> Queues {
     let fifo = |name: &str| QueueResource { is_fifo: true, ..QueueResource::named(name.into()) };
-    let letters = RedriveTarget { queue: "arn:aws:sqs:x:0:dead".to_owned(), received_max: 2 };
+    let dead_letters = RedriveTarget { queue: "arn:aws:sqs:x:0:dead".to_owned(), received_max: 2 };
     let orders = QueueResource {
         deduplicates_by_group: true,
         visibility: Duration::from_secs(60),
-        dead_letters: Some(letters),
+        dead_letters: Some(dead_letters),
         ..fifo("orders")
     };
     Queues::of_template(&[orders, fifo("dead")])

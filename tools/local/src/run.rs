@@ -279,7 +279,7 @@ async fn follow(stack: &RunningStack) {
     let mut topic = stack.watch();
     loop {
         match topic.recv().await {
-            // A bell is no event of a log, and would be shown after each.
+            // A notification is not an event of a log, and would be shown after each.
             Ok(Notice::Event(event)) if event["detail"]["id"].is_null() => {}
             Ok(Notice::Event(event)) => {
                 let kind = event["detail-type"].as_str().unwrap_or_default();

@@ -304,7 +304,7 @@ impl<'a> Walker<'a> {
             Notice::Event(event) => {
                 let (kind, detail) = (&event["detail-type"], &event["detail"]);
                 let kind = kind.as_str().context("an event without a type")?;
-                // A bell is no event of a log.
+                // A notification is not an event of a log.
                 let Some(id) = detail["id"].as_str() else { return Ok(()) };
                 if self.seen.insert(id.to_owned()) {
                     println!("  topic: {kind} {}", detail["data"]);

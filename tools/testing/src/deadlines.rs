@@ -210,6 +210,6 @@ async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
     let projector =
         Projector::new(client(), index, "ViewTable", Default::default(), dynamo.clock.clone());
     let dues = [Definition::of_due::<Remind>()];
-    let round = project_views::ring(&projector, &dues, LONG, &dynamo.clock, "r-1").await;
+    let round = project_views::run_views(&projector, &dues, LONG, &dynamo.clock, "r-1").await;
     assert_eq!(round.unfinished, Vec::<String>::new());
 }

@@ -205,7 +205,8 @@ impl World {
     /// A round of project-views.
     async fn project(&self) {
         let views = [Definition::of::<Notes>()];
-        let round = project_views::ring(&self.projector(), &views, LONG, &self.clock, "r-1").await;
+        let round =
+            project_views::run_views(&self.projector(), &views, LONG, &self.clock, "r-1").await;
         assert_eq!(round.unfinished, Vec::<String>::new());
     }
 }

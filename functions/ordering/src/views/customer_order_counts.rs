@@ -35,7 +35,7 @@ pub struct Counts {
 
 impl View for CustomerOrderCounts {
     const NAME: &'static str = "customer-order-counts";
-    /// As of the view `orders`.
+    /// The rule of the view `orders`.
     const VISIBLE: Option<RowRule<Counts>> = Some(|customer, _, principal| {
         principal.kind != PrincipalKind::Jwt || principal.is_person(&customer)
     });
@@ -54,7 +54,7 @@ impl View for CustomerOrderCounts {
         let at = rfc3339(*at_ms);
         Some(match row {
             None => Counts { orders: 1, last_at: at },
-            // Each order has a partition of its own, so a later one may be indexed first.
+            // Each order is in another partition, so a later one may be indexed first.
             Some(row) => Counts { orders: row.orders + 1, last_at: at.max(row.last_at) },
         })
     }

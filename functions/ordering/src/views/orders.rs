@@ -18,7 +18,7 @@ pub enum Consumed {
         order_id: OrderId,
         customer_id: CustomerId,
         product_ids: Vec<ProductId>,
-        /// Has only the products for which the order has a quantity.
+        /// Only products of which the order has a quantity.
         #[serde(default)]
         quantities: BTreeMap<ProductId, NonZeroU32>,
         #[time]
@@ -185,7 +185,7 @@ fn a_row_shows_the_lines_and_the_status_of_an_order() {
         },
         ProductsOrdered { order_id: id("o3"), lines: vec![priced] },
         OrderSubmitted { order_id: id("o4"), customer_id: id("c1"), submission_id: id("s1") },
-        // The id of an order that is the first customer's.
+        // The id of the first customer's order.
         OrderSubmitted { order_id: id("o1"), customer_id: id("c2"), submission_id: id("s2") },
     ])
     .then::<Orders>([
@@ -225,7 +225,7 @@ fn a_customer_sees_its_own_orders_and_programs_see_all() {
         quantities: BTreeMap::new(),
     };
     let facts = || {
-        // Nobody knows whose order the last one is.
+        // The last order has no known customer.
         let nameless = ProductsOrdered { order_id: id("o3"), lines: vec![] };
         given(events![placed("o1", "ada"), placed("o2", "eve"), nameless])
     };

@@ -1,8 +1,7 @@
-//! `cargo demo`: says how long a first build takes, builds the programs of the stack, and starts the walk.
-//! `cargo demo <folder>` does it for another stack of the workspace. The names of its programs begin with that of its
-//! folder.
+//! `cargo demo`: says how long a first build takes, builds the programs of the stack, and starts the walk. `cargo demo
+//! <folder>` does it for another stack of the workspace. The names of its programs begin with the folder's name.
 //!
-//! It has no dependencies, because it says so before the first one is compiled.
+//! It has no dependencies, so it runs before the first one is compiled.
 
 use std::{
     env, fs,
@@ -14,9 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a first build takes on one processor, in seconds.
+/// The time of a first build on one processor, in seconds.
 const PROCESSOR_SECONDS: usize = 350;
-/// What it takes at least, because libraries wait for each other.
+/// The least time of a first build, because libraries wait for each other.
 const SECONDS_MIN: usize = 120;
 /// The pause between two lines about the progress, where there is no terminal.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -37,7 +36,7 @@ pub fn demo() -> ExitCode {
 
 /// Becomes the program of the stack, so that a signal that ends this process ends the stack. Returns only if that fails.
 fn walk(stack: &Path, root: &Path) -> io::Error {
-    // The stack is that of the folder, and not that of the package of this program.
+    // The stack of the folder is meant, and not the one of this program's package.
     Command::new(stack).arg("demo").current_dir(root).env_remove("CARGO_MANIFEST_DIR").exec()
 }
 
@@ -71,7 +70,7 @@ fn build() -> io::Result<Option<(PathBuf, PathBuf)>> {
         }
     }
     build.current_dir(&root).arg("build");
-    // The command line is for what a person does next.
+    // The command line is for the person's next steps.
     for program in ["ringfence-local", "ringfence"].map(own) {
         build.args(["--bin", &program]);
     }
@@ -87,7 +86,8 @@ fn announcement(processors: usize) -> String {
     )
 }
 
-/// Runs cargo. On a terminal it shows its own progress; elsewhere it is made to, and a line says so now and then.
+/// Runs cargo. On a terminal cargo shows its progress itself; elsewhere it is made to, and a line tells of it now and
+/// then.
 fn run(mut cargo: Command) -> io::Result<bool> {
     if io::stderr().is_terminal() {
         return Ok(cargo.status()?.success());
@@ -101,7 +101,7 @@ fn run(mut cargo: Command) -> io::Result<bool> {
     Ok(cargo.wait()?.success())
 }
 
-/// Passes on what cargo says, without the name of each library; of its progress, a line after each pause.
+/// Passes on cargo's output, without the name of each library, and with a line about the progress after each pause.
 fn follow(shown: impl Read, mut to: impl Write) -> io::Result<()> {
     let mut next = Instant::now();
     let mut line = Vec::new();
@@ -131,7 +131,7 @@ fn say(line: &str, next: &mut Instant, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// What cargo's bar says: how many of how many are built, and what is being built.
+/// The text of cargo's bar: how many of how many are built, and what is being built.
 fn progress(text: &str) -> Option<String> {
     let (bar, what) = text.trim_start().strip_prefix("Building [")?.split_once(": ")?;
     let (_, count) = bar.split_once("] ")?;
@@ -145,7 +145,7 @@ mod tests {
 
     use super::*;
 
-    /// This program is started once more, with this test alone, and walks. In place of a stack it has `yes`, which says
+    /// This program is started once more, with this test alone, and walks. Its stack is the program `yes`, which prints
     /// `demo` until it ends.
     #[test]
     fn the_stack_ends_with_the_process_that_has_started_it() {

@@ -1,8 +1,8 @@
 //! AddDependency: makes a feature wait for one more feature.
 //!
-//! Two agents that each add a dependency could close a circle together. So the boundary is everything that the new
-//! dependency leads to. A query follows from the command alone, so the command names these features. If it lacks one,
-//! it is rejected.
+//! Two agents that each add a dependency could close a circle together. So the boundary has all features to which the
+//! new dependency leads. A query follows from the command alone, so the command names these features, and is rejected
+//! if one is missing.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub struct AddDependency {
     #[serde(default)]
     pub agent: AgentId,
     pub on: FeatureRef,
-    /// `on`, what it waits for, what that waits for, and so on.
+    /// `on`, the features that it waits for, the features that these wait for, and so on.
     #[tag(key = "feature", cross_partition)]
     pub reachable: List<FeatureRef, REACHABLE_MAX>,
 }

@@ -1,9 +1,9 @@
 //! ClaimEdge: gives an agent the sole right to work on an edge.
 //!
 //! The boundary is the edge, where claims and work constrain each other, the feature, and the features that it waits
-//! for. A query follows from the command alone; therefore the command names the latter, and the decision checks
-//! them. If an agent does not get the edge, an event says so, once for each claim that bars the agent. The event is in
-//! a partition of the agent's own, so repeated attempts do not conflict with the holder.
+//! for. A query follows from the command alone; therefore the command names the features to wait for, and the decision
+//! checks them. If an agent does not get the edge, an event says so, once for each claim that bars the agent. The event
+//! is in a partition for this agent, so repeated attempts do not conflict with the holder.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub struct ClaimEdge {
     pub after: List<FeatureRef, DEPENDENCIES_MAX>,
 }
 
-/// What an agent was answered when it did not get the edge.
+/// The rejections of an agent that did not get the edge.
 #[derive(Reads)]
 pub enum Attempt {
     ClaimRejected { epoch: u64 },
@@ -169,7 +169,7 @@ impl Slice for ClaimEdge {
             }
         }
 
-        fn told(agent: &str, lease_until_ms: u64) -> Claimed {
+        fn kept_away(agent: &str, lease_until_ms: u64) -> Claimed {
             Claimed::Rejected(ClaimRejected {
                 edge: id(DESIGN_CODE),
                 agent: id(agent),
@@ -183,7 +183,7 @@ impl Slice for ClaimEdge {
         /// Events of one moment have times that differ by a millisecond each. A wait makes the time of a claim exact.
         const MINUTE_MS: u64 = 60_000;
 
-        /// When a lease is over that began a minute after the case.
+        /// When a lease ends that began a minute after the case.
         const UNTIL: u64 = BEGIN_MS + MINUTE_MS + LEASE_MS;
 
         /// Nobody holds the edge.
@@ -211,13 +211,13 @@ impl Slice for ClaimEdge {
                     .wait(MINUTE_MS)
                     .and(events![started("ada", "c1", 1), claim_expired("ada", "c1", 1)])
                     .when(claim("bob", "c2"))
-                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("bob", UNTIL)]),
+                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [kept_away("bob", UNTIL)]),
                 // The agent itself can't go on under it either.
                 given(ready_under(signal_only()))
                     .wait(MINUTE_MS)
                     .and(events![started("ada", "c1", 1), claim_expired("ada", "c1", 1)])
                     .when(claim("ada", "c2"))
-                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("ada", UNTIL)]),
+                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [kept_away("ada", UNTIL)]),
                 given(ready_under(signal_only()))
                     .and(events![
                         started("ada", "c1", 1),
@@ -270,7 +270,7 @@ impl Slice for ClaimEdge {
                 by_ada().when(claim("ada", "c1")).then_nothing(),
                 by_ada()
                     .when(claim("bob", "c2"))
-                    .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
+                    .then_rejected_leaving(held_until(UNTIL), [kept_away("bob", UNTIL)]),
                 // The rejection is recorded once for each claim and agent.
                 by_ada()
                     .and(events![ClaimRejected {
@@ -294,7 +294,7 @@ impl Slice for ClaimEdge {
                         lease_until_ms: Some(UNTIL),
                     }])
                     .when(claim("bob", "c2"))
-                    .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
+                    .then_rejected_leaving(held_until(UNTIL), [kept_away("bob", UNTIL)]),
                 // The id of another's claim, of the same agent under another caller, and of a claim that is over.
                 by_ada()
                     .when(claim("bob", "c1"))
@@ -310,12 +310,12 @@ impl Slice for ClaimEdge {
                 // Its own holder gets no second claim either.
                 by_ada()
                     .when(claim("ada", "c2"))
-                    .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [told("ada", UNTIL)]),
+                    .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [kept_away("ada", UNTIL)]),
                 // An agent of the same name under another caller is another one.
                 by_ada()
                     .when(claim("ada", "c2"))
                     .by("direct:key-1")
-                    .then_rejected_leaving(held_until(UNTIL), [told("ada", UNTIL)]),
+                    .then_rejected_leaving(held_until(UNTIL), [kept_away("ada", UNTIL)]),
                 by_ada()
                     .and(events![converged(DESIGN_CODE, "c1")])
                     .when(claim("bob", "c2"))
@@ -336,7 +336,7 @@ impl Slice for ClaimEdge {
                 by_ada()
                     .wait(late)
                     .when(claim("bob", "c2"))
-                    .then_rejected_leaving(held_until(UNTIL), [told("bob", UNTIL)]),
+                    .then_rejected_leaving(held_until(UNTIL), [kept_away("bob", UNTIL)]),
                 by_ada()
                     .wait(late + 1)
                     .when(claim("bob", "c2"))
@@ -348,14 +348,14 @@ impl Slice for ClaimEdge {
                     .and(events![started("ada", "c1", 1)])
                     .wait(late + 1)
                     .when(claim("bob", "c2"))
-                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [told("bob", UNTIL)]),
+                    .then_rejected_leaving(held_as(Hold::Over, UNTIL), [kept_away("bob", UNTIL)]),
                 // Its own holder can go on, however late.
                 given(ready_under(Rules { on_expiry: OnExpiry::SignalOnly, ..multi().rules() }))
                     .wait(MINUTE_MS)
                     .and(events![started("ada", "c1", 1)])
                     .wait(late + 1)
                     .when(claim("ada", "c2"))
-                    .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [told("ada", UNTIL)]),
+                    .then_rejected_leaving(held_as(Hold::Yours, UNTIL), [kept_away("ada", UNTIL)]),
                 // After a review the lease starts again.
                 in_review()
                     .wait(REVIEW_MS / 2)
@@ -364,7 +364,7 @@ impl Slice for ClaimEdge {
                     .when(claim("bob", "c2"))
                     .then_rejected_leaving(
                         held_until(until_review + REVIEW_MS / 2),
-                        [told("bob", until_review + REVIEW_MS / 2)],
+                        [kept_away("bob", until_review + REVIEW_MS / 2)],
                     ),
                 // A person who takes longer than seven days does not hold the edge for ever.
                 in_review().wait(REVIEW_MS + late + 1).when(claim("bob", "c2")).then([
@@ -380,7 +380,7 @@ impl Slice for ClaimEdge {
                         granted("bob", "c2", 2),
                     ]),
             ];
-            // Whatever the holder does shows that it is at work.
+            // Every act of the holder shows that it is at work.
             for work in [
                 events![iterated("c1", 1, 2)],
                 events![renewed("ada", "c1")],
@@ -393,7 +393,7 @@ impl Slice for ClaimEdge {
                     worked()
                         .wait(late)
                         .when(claim("bob", "c2"))
-                        .then_rejected_leaving(held_until(until), [told("bob", until)]),
+                        .then_rejected_leaving(held_until(until), [kept_away("bob", until)]),
                 );
                 cases.push(
                     worked()

@@ -1,7 +1,8 @@
 //! CompleteIteration: reports one attempt at an edge.
 //!
-//! The boundary is the edge alone, so the most frequent command is one conditional put. A command that names no claim may
-//! have to begin the work, as in single mode. Then the feature and what that waits for are in the boundary as well.
+//! The boundary is the edge alone, so the most frequent command is one conditional put. A command without a claim may
+//! have to begin the work, as in single mode. Then the boundary also has the feature and the features that it waits
+//! for.
 
 use ringfence::{List, Text, prelude::*};
 
@@ -36,7 +37,7 @@ pub struct CompleteIteration {
     pub checks: List<Check, 200>,
     /// What the agent found in its sources; empty if nothing.
     pub source_findings: List<Text<4_000>, 20>,
-    /// Where the way of working was not enough; empty if nowhere.
+    /// Where the way of working fell short; empty if nowhere.
     pub process_gaps: List<Text<4_000>, 20>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
@@ -176,7 +177,7 @@ impl Slice for CompleteIteration {
                 .and(events![claim_expired("ada", "c1", 1), started("bob", "c2", 2)])
                 .when(complete("c1", 1, 0))
                 .then_rejected(stale("c1")),
-            // A claim is its agent's, even if others know the id.
+            // Only a claim's agent works under it, even if others know the id.
             by_ada()
                 .when(CompleteIteration { agent: id("bob"), ..complete("c1", 1, 0) })
                 .then_rejected(not_yours("ada")),

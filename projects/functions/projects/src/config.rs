@@ -28,7 +28,7 @@ pub const PRIMARY: &str = "primary";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
-    /// The agent `primary` alone: leases have no end, and nobody's role is asked for.
+    /// The agent `primary` alone: leases have no end, and roles do not count.
     #[default]
     Single,
     /// Many agents.
@@ -48,7 +48,7 @@ impl Mode {
     }
 }
 
-/// What becomes of a claim whose lease is over.
+/// What happens to a claim whose lease is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum OnExpiry {
@@ -59,13 +59,13 @@ pub enum OnExpiry {
     SignalOnly,
 }
 
-/// What an edge needs besides a converged iteration.
+/// The condition of an edge besides a converged iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Gate {
     #[default]
     None,
-    /// A person has approved exactly what is converged.
+    /// A person has approved exactly the state that converges.
     Human,
 }
 
@@ -94,7 +94,7 @@ pub enum Otherwise {
     Reject,
 }
 
-/// What a role may converge.
+/// The edges that a role may converge.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Authority {
@@ -104,7 +104,7 @@ pub struct Authority {
     pub otherwise: Otherwise,
 }
 
-/// What a project can leave to some of its callers.
+/// Acts that a project can reserve for some callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Act {
@@ -114,7 +114,7 @@ pub enum Act {
     Release,
 }
 
-/// The roles that may do an act, besides `human`. Every caller may do an act that has none of them.
+/// The roles that may do an act, besides `human`. Without roles, every caller may do it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Reserved {
@@ -143,7 +143,7 @@ impl Reserved {
     }
 }
 
-/// What a feature copies of the configuration when it is created: claims and work on it need no look at the
+/// The part of the configuration that a feature copies when it is created, so that claims and work do not read the
 /// project.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -175,17 +175,17 @@ pub struct Config {
     pub lease_ms: u64,
     #[serde(default)]
     pub on_expiry: OnExpiry,
-    /// How many iterations in succession, with as many failed checks each, show that work is stuck.
+    /// How many iterations in succession with the same number of failed checks show that work is stuck.
     #[serde(default = "stuck_after")]
     pub stuck_after: u32,
     pub edges: List<EdgeRule, EDGES_MAX>,
     /// The role of each caller, by principal.
     #[serde(default)]
     pub roles: BTreeMap<String, RoleName>,
-    /// What each role may converge.
+    /// The edges that each role may converge.
     #[serde(default)]
     pub authority: BTreeMap<RoleName, Authority>,
-    /// What only some roles may do.
+    /// The acts that only some roles may do.
     #[serde(default, skip_serializing_if = "is_default")]
     pub reserved: Reserved,
 }
@@ -203,7 +203,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 impl Config {
-    /// What features copy.
+    /// The rules that features copy.
     #[must_use]
     pub fn rules(&self) -> Rules {
         Rules {
@@ -215,13 +215,13 @@ impl Config {
         }
     }
 
-    /// Whether `who` may do everything. In single mode nobody's role is asked for.
+    /// Whether `who` may do everything. In single mode everybody may.
     #[must_use]
     pub fn is_human(&self, who: &str) -> bool {
         self.mode == Mode::Single || self.roles.get(who).is_some_and(is_human)
     }
 
-    /// What is to happen when `who` converges the edge, and in which role; `None` if nothing stands against it.
+    /// The consequence if `who` may not converge the edge, and the role; `None` if it may.
     #[must_use]
     pub fn bars(&self, who: &str, edge: &EdgeName) -> Option<(Option<RoleName>, Otherwise)> {
         if self.is_human(who) {
@@ -250,7 +250,7 @@ impl Config {
         }
     }
 
-    /// Checks what no type can.
+    /// Checks the rules that no type expresses.
     ///
     /// # Errors
     /// [`Rejection::BadConfig`] names the field and what it may be.
@@ -317,7 +317,8 @@ impl Config {
         Ok(())
     }
 
-    /// An edge of a cycle, if there is one: what is left when edges are taken away whose predecessors are gone.
+    /// An edge of a cycle, if there is one: an edge that is left after edges without predecessors were removed again
+    /// and again.
     fn cycle(&self) -> Option<&EdgeName> {
         let mut left: Vec<&EdgeRule> = self.edges.iter().collect();
         loop {

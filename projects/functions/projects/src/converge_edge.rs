@@ -1,7 +1,7 @@
 //! ConvergeEdge: ends the work on an edge.
 //!
-//! Only this slice asks what a role may converge. The project says what follows if the role may not: a rejection, an
-//! escalation to a person, or only a note.
+//! Only this slice checks the caller's role. If the role may not converge the edge, the project says what follows: a
+//! rejection, an escalation to a person, or only a note.
 
 use ringfence::{List, prelude::*};
 
@@ -39,7 +39,7 @@ pub enum Ended {
 }
 
 impl ConvergeEdge {
-    /// Whether a converged edge is what the command was to bring about.
+    /// Whether the edge has converged by this command.
     fn has_ended(&self, edge: &Edge, mode: Mode) -> bool {
         match &self.claim {
             Some(claim) => edge.latest().is_some_and(|latest| latest.id == *claim),
@@ -47,7 +47,7 @@ impl ConvergeEdge {
         }
     }
 
-    /// That a role which may not converge the edge has tried to.
+    /// The event of a try by a role that may not converge the edge.
     fn note(
         &self,
         claim: ClaimId,
@@ -326,7 +326,7 @@ impl Slice for ConvergeEdge {
                 worked().when(standard()).then_rejected(required(1)),
                 worked().and(events![reviewed(1)]).when(standard()).then_rejected(required(1)),
                 worked().and(events![approved()]).when(standard()).then([done()]),
-                // What was approved has changed.
+                // The approved state has changed.
                 worked()
                     .and(events![approved(), iterated("c1", 2, 0)])
                     .when(standard())
@@ -413,7 +413,7 @@ impl Slice for ConvergeEdge {
                             ..barred(Otherwise::Reject)
                         })],
                     ),
-                // The caller's role counts, and not that of the agent that the command names.
+                // The role of the caller counts, and not the role of the agent that the command names.
                 given(worked_in(multi())).when(standard()).by("direct:carl").then_rejected_leaving(
                     not(Some("guest"), None),
                     [note(Some("guest"), Otherwise::Reject)],
@@ -477,7 +477,7 @@ impl Slice for ConvergeEdge {
                     .when(ConvergeEdge { agent: id("ada"), ..standard() })
                     .then_rejected(Rejection::ClaimMissing),
                 given(worked_in(multi())).when(standard()).then_rejected(Rejection::AgentMissing),
-                // A claim is its agent's, also where nobody's role is asked for.
+                // Only a claim's agent works under it, also in single mode.
                 worked()
                     .when(ConvergeEdge { agent: id("ada"), ..standard() })
                     .then_rejected(not_yours()),
@@ -488,7 +488,7 @@ impl Slice for ConvergeEdge {
                         ..converge(Convergence::QuestionAnswered)
                     })
                     .then_rejected(not_yours()),
-                // A feature whose project has changed to multi mode keeps its holder, whose role is asked for now.
+                // A feature whose project has changed to multi mode keeps its holder, whose role counts now.
                 given(ready_in(multi()))
                     .and(events![held(), iterated("c1", 1, 0)])
                     .when(standard())
@@ -500,7 +500,7 @@ impl Slice for ConvergeEdge {
             ]
         }
 
-        /// What ends is a question, or time.
+        /// A question or a time box ends.
         fn of_questions() -> Vec<Case<ConvergeEdge>> {
             let question = |kind, time_box_ms| {
                 let feature = FeatureCreated { kind, time_box_ms, ..created(AUTH) };

@@ -64,7 +64,7 @@ pub struct Edge {
     stuck: bool,
     pending: Option<Pending>,
     reviews: BTreeMap<Reviewed, ReviewDecision>,
-    /// What followed when a role that may not converge tried to, for each claim and iteration.
+    /// The consequence of a try by a role that may not converge, for each claim and iteration.
     barred: BTreeMap<(ClaimId, u32), Otherwise>,
     /// For each child: whether the edge waits for it, and whether it is folded back.
     spawns: BTreeMap<FeatureRef, (bool, bool)>,
@@ -87,7 +87,7 @@ impl State for Edges {
 }
 
 impl Edges {
-    /// The edge. If no event of it was read, it is one on which nothing has happened.
+    /// The edge. If no event of it was read, nothing has happened on it.
     #[must_use]
     pub fn edge(&self, edge: &EdgeRef) -> &Edge {
         static NEW: Edge = Edge::NEW;
@@ -111,7 +111,7 @@ impl Edge {
         converged: false,
     };
 
-    /// Follows an event, but for what it does to the lease.
+    /// Follows an event, apart from the lease.
     fn follow(&mut self, event: EdgeEvent) {
         match event {
             EdgeEvent::EdgeStarted { claim, agent, principal, epoch, run, stuck_after, .. } => {
@@ -174,7 +174,7 @@ impl Edge {
         }
     }
 
-    // What decisions ask.
+    // Questions of decisions.
 
     #[must_use]
     pub fn run(&self) -> u32 {
@@ -238,8 +238,8 @@ impl Edge {
         self.current().is_some() && self.lease.is_overdue(now_ms)
     }
 
-    /// The current claim, if it has this id, and this agent and its caller have made it. The id of a claim without an end
-    /// need not be named.
+    /// The current claim, if it has this id, and this agent and its caller have made it. A claim without an end need
+    /// not be named.
     ///
     /// # Errors
     /// [`Rejection::AgentMissing`], [`Rejection::ClaimMissing`], [`Rejection::StaleClaim`],
@@ -293,7 +293,7 @@ impl Edge {
         }
     }
 
-    /// What followed when this claim tried to converge this iteration before, in a role that may not.
+    /// The consequence of this claim's earlier try to converge this iteration, in a role that may not.
     #[must_use]
     pub fn barred(&self, claim: &ClaimId, iteration: u32) -> Option<Otherwise> {
         self.barred.get(&(claim.clone(), iteration)).copied()
@@ -325,7 +325,7 @@ impl Edge {
         delta > 0 && same >= stuck_after && !(self.stuck && same > 1)
     }
 
-    /// What a review has to name now: the run, its last iteration, and the artefact. The iteration is 0 if there is
+    /// The names that a review needs now: the run, its last iteration, and the artefact. The iteration is 0 if there is
     /// none.
     #[must_use]
     pub fn reviewed(&self) -> Reviewed {
@@ -333,7 +333,7 @@ impl Edge {
         (self.run, self.last_iteration(), sha256)
     }
 
-    /// What a person decided of it.
+    /// The person's decision about it.
     #[must_use]
     pub fn review_of(&self, reviewed: &Reviewed) -> Option<ReviewDecision> {
         self.reviews.get(reviewed).copied()
@@ -360,7 +360,7 @@ impl Claim {
     }
 }
 
-/// That the edge is done, under this claim of this epoch.
+/// The event that the edge is done, under this claim of this epoch.
 #[must_use]
 pub fn ended(
     of: &EdgeRef,

@@ -1,7 +1,7 @@
 //! The events.
 //!
-//! A tag says where an event lies: an edge is one partition, in which claim, work and end constrain each other.
-//! Only what ends an edge, or opens it again, is filed under the feature too.
+//! A tag says where an event is stored: an edge is one partition, in which claim, work and end constrain each other.
+//! Only events that end an edge or open it again are filed under the feature too.
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub struct FeatureCreated {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<FeatureRef>,
     pub rules: Rules,
-    /// Of the configuration that the rules come from: 1, and one more after each change.
+    /// The version of the configuration with the rules: 1, and one more after each change.
     pub version: u64,
     /// The feature at whose edge it was born.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,7 +102,7 @@ pub struct EdgeStarted {
     /// How long the claim lasts after its holder's latest event, in milliseconds; in single mode it has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease_ms: Option<u64>,
-    /// How many iterations in succession, with as many failed checks each, show that work is stuck.
+    /// How many iterations in succession with the same number of failed checks show that work is stuck.
     pub stuck_after: u32,
 }
 
@@ -243,7 +243,7 @@ pub struct SpawnCreated {
     pub intent: Option<IntentId>,
 }
 
-/// What came of a child is taken in at its edge.
+/// The result of a child is folded back at its edge.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct SpawnFoldedBack {
     #[tag(key = "edge", partition)]
@@ -287,8 +287,8 @@ pub struct EdgeReopened {
     pub reopens_feature: bool,
 }
 
-/// An agent did not get an edge, because another one holds it. It is in a partition of the loser's own, so it
-/// does not conflict with the holder.
+/// An agent did not get an edge, because another one holds it. It is in a partition for the loser, so it does not
+/// conflict with the holder.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "attempt", partition, value = format!("{edge}/{agent}"))]
 pub struct ClaimRejected {
@@ -320,10 +320,10 @@ pub struct GapsValidated {
     /// `gaps-` and the hash of the set of gaps that was found.
     pub intent: IntentId,
     pub agent: AgentId,
-    /// The state of the project that was compared: any text that names it.
+    /// The state of the project that was compared: any string that names it.
     pub as_of: String,
     pub counts: GapCounts,
-    /// How far each requirement is met that was named.
+    /// How far each named requirement is met.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub requirements: BTreeMap<ReqKey, Met>,
 }

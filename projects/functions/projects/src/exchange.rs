@@ -1,9 +1,9 @@
 //! The segments of an export: the lines of one project, as files whose names say what is in them.
 //!
-//! A segment is `<project>/<last>-<first>-<sha256>.jsonl`: the checkpoints of its last and its first line, with 19 digits,
-//! and the hash of its bytes. Nothing else says what an export has. So two exporters at once, or one that begins again, can
-//! only write what is there already, in the same segments or in others that overlap them. A reader lists what sorts
-//! after its last line, and passes over the lines that it has.
+//! A segment is `<project>/<last>-<first>-<sha256>.jsonl`: the checkpoints of its last and its first line, with 19
+//! digits, and the hash of its bytes. There is no list of segments. So if two exporters run at once, or one begins
+//! again, they only write the same lines again, in the same segments or in overlapping ones. A reader lists the
+//! segments that sort after its last line, and skips lines that it has.
 
 use std::collections::BTreeMap;
 
@@ -22,19 +22,19 @@ pub struct Segment {
     pub text: String,
 }
 
-/// What a segment holds.
+/// The contents of a segment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SegmentName {
     /// The checkpoint of the last line.
     pub last: i64,
-    /// That of the first line.
+    /// The checkpoint of the first line.
     pub first: i64,
-    /// Of the bytes.
+    /// The hash of the bytes.
     pub sha256: Sha256,
 }
 
 impl SegmentName {
-    /// The name in the project's folder; `None` if it is not one of a segment.
+    /// The name in the project's folder; `None` if it is not the name of a segment.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let mut parts = name.strip_suffix(END)?.splitn(3, '-');
@@ -43,13 +43,13 @@ impl SegmentName {
         Some(Self { last, first, sha256: parts.next()?.parse().ok()? })
     }
 
-    /// Whether the bytes are those that the name says.
+    /// Whether the bytes have the hash in the name.
     #[must_use]
     pub fn is_of(&self, text: &str) -> bool {
         Sha256::of(text) == self.sha256
     }
 
-    /// What sorts before all segments with a line after this checkpoint, and not before the others.
+    /// A name that sorts before all segments with a line after this checkpoint, and after the others.
     #[must_use]
     pub fn after(checkpoint: i64) -> String {
         format!("{checkpoint:019}~")
@@ -62,7 +62,7 @@ impl std::fmt::Display for SegmentName {
     }
 }
 
-/// The segments of entries that follow each other in the index: one for each project that they are of.
+/// The segments of consecutive entries of the index: one for each project.
 #[derive(Default)]
 pub struct Segments {
     of: BTreeMap<ProjectId, Open>,

@@ -1,8 +1,8 @@
 //! ExpireClaim: writes down that a lease is over.
 //!
-//! It is due when the lease of a claim ends, or, while a person has to look, a lease after the last day for that. No
-//! decision needs it, because claim-edge looks at the lease itself. The event is for people and views, and it ends a claim
-//! that nobody else wants.
+//! It is due when the lease of a claim ends. While a person has to look, it is due a lease after the last day for that.
+//! No decision needs it, because claim-edge looks at the lease itself. The event is for people and views, and it ends a
+//! claim that nobody else wants.
 
 use ringfence::prelude::*;
 use ringfence::view::View;
@@ -22,7 +22,7 @@ pub struct ExpireClaim {
     /// The agent that noticed the expiry. The event names the agent whose claim it was.
     #[serde(default)]
     pub agent: AgentId,
-    /// Of the claim that looks overdue.
+    /// The epoch of the claim that looks overdue.
     pub epoch: u64,
 }
 
@@ -77,7 +77,7 @@ impl Slice for ExpireClaim {
     }
 }
 
-/// The rows know what those of project-claims know.
+/// The rows have the same data as in project-claims.
 impl Due for ExpireClaim {
     type Reads = EdgeEvent;
     type Row = Holding;

@@ -1,8 +1,8 @@
 //! export-projects: copies the events of each project from the index into a bucket, once a minute.
 //!
-//! A program that copies a project can then read the project's folder alone, and not the events of the whole stack. The
-//! object `cursor.json` says how far the index was read. It is written after the segments, so a run that breaks off loses
-//! nothing, and the next one writes the same segments again.
+//! A program that copies a project then needs only the project's folder, and not the events of the whole stack. The
+//! object `cursor.json` says how far the index was read. It is written after the segments, so a run that breaks off
+//! loses nothing, and the next one writes the same segments again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use serde_json::{Value, json};
 use crate::ProjectId;
 use crate::exchange::{Segment, Segments};
 
-/// The segments are written after this many entries of the index, although perhaps none of them is of a project.
+/// The segments are written after this many entries of the index, even if no entry is of a project.
 const ROUND_ENTRIES: usize = 5_000;
 /// How many bytes of lines are held before their segments are written. The last line may add to them.
 const ROUND_BYTES: usize = 8 * 1_024 * 1_024;
-/// Where it is said how far the index was read.
+/// The object that says how far the index was read.
 const CURSOR: &str = "cursor.json";
 /// The time for a request to the bucket and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(20);
 /// The longest answer, in bytes: the cursor, or an error.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How much of an error's text is repeated, in characters.
+/// The longest part of an error that is repeated, in characters.
 const REFUSAL_CHARS_MAX: usize = 300;
 
 /// The function.
@@ -114,7 +114,7 @@ impl Service for ExportProjects {
 impl Function for ExportProjects {}
 
 impl ExportProjects {
-    /// Exports what is new, until nothing is left or the time is over. Says how many lines and segments there were.
+    /// Exports new entries, until no entry is left or the time is over. Returns how many lines and segments there were.
     async fn export(&self, end_ms: u64) -> Result<(usize, usize), ExportError> {
         let (mut lines, mut written) = (0, 0);
         let behind = self.bucket.cursor().await?;
@@ -134,7 +134,7 @@ impl ExportProjects {
     }
 }
 
-/// What is written at once.
+/// The segments that are written at once.
 #[derive(Debug, PartialEq)]
 pub struct Round {
     /// The lines of each project.

@@ -62,7 +62,7 @@ pub fn multi() -> Config {
     }
 }
 
-/// The same, where only coders may do what a project can reserve.
+/// The same, with the acts that a project can reserve left to coders.
 #[must_use]
 pub fn reserved() -> Config {
     let coder = || Some([id("coder")].into());
@@ -155,7 +155,7 @@ pub fn released(agent: &str, claim: &str) -> EdgeReleased {
     }
 }
 
-/// The schedule has seen that a lease was over that began with the case.
+/// The schedule has recorded the end of a lease that began with the case.
 #[must_use]
 pub fn claim_expired(agent: &str, claim: &str, epoch: u64) -> ClaimExpired {
     ClaimExpired {

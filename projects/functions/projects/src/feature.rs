@@ -46,7 +46,7 @@ pub enum FeatureEvent {
 pub struct Feature {
     pub kind: Kind,
     pub rules: Rules,
-    /// Of the configuration that the rules are from.
+    /// The version of the configuration with the rules.
     pub version: u64,
     /// The features that must be done first.
     pub dependencies: BTreeSet<FeatureRef>,

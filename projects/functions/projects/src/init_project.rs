@@ -63,7 +63,7 @@ impl Slice for InitProject {
         vec![
             given([]).when(init(multi())).then([initialized(multi())]),
             given([]).when(init(single())).then([initialized(single())]),
-            // What an import does not know says nothing of the project.
+            // Lines that an import does not know do not begin a project.
             given(events![ForeignRecorded {
                 project: id("shop"),
                 line: "4f9a/1".to_owned(),

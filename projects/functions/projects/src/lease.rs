@@ -1,7 +1,7 @@
 //! The lease of a claim: how long an edge stays with a silent holder.
 //!
-//! Decisions and views follow the events of an edge by these rules. All times are in milliseconds since 1970, and
-//! all of them are times of events: a lease is over when a reader's own clock says so.
+//! Decisions and views follow the events of an edge by these rules. All times are in milliseconds since 1970, and are
+//! times of events. A lease is over when a reader's clock says so.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! A line of `events.jsonl`: an event, as one JSON object with sorted keys.
 //!
-//! The last key is `sum`, 16 hexadecimal digits of the SHA-256 of the bytes before it, so each damaged byte is found.
+//! The last key is `sum`: 16 hexadecimal digits of the SHA-256 of the bytes before it. So each damaged byte is found.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub struct Line {
     /// In a local project, how many lines of the same append follow. Absent in a copy, whose lines stand alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<u64>,
-    /// The version of its type that the payload has; absent from one of version 1.
+    /// The version of the payload; absent for version 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schema: Option<u32>,
     pub tags: Vec<Tag>,
@@ -76,7 +76,7 @@ impl Place {
 #[error("{0} has no place or no time: `ringfence project reconstruct`")]
 pub struct NoPlace(String);
 
-/// What an event is about, by the names of its payload.
+/// The subject of an event, by the names in its payload.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
     pub project: Option<ProjectId>,
@@ -85,7 +85,7 @@ pub struct About {
 }
 
 impl About {
-    /// What a payload is about, be it of an event or of a command.
+    /// The subject of a payload of an event or of a command.
     #[must_use]
     pub fn of(data: &Value) -> Self {
         let text = |field: &str| data.get(field).and_then(Value::as_str);
@@ -113,7 +113,7 @@ pub fn named(data: &Value) -> BTreeSet<FeatureRef> {
 }
 
 impl Line {
-    /// The line of an entry of the index; `None` if it is of no project.
+    /// The line of an entry of the index; `None` if it does not belong to a project.
     #[must_use]
     pub fn of(entry: Entry) -> Option<Self> {
         let Entry { checkpoint, event } = entry;
@@ -154,8 +154,7 @@ impl Line {
 
     /// The event, as the log has it.
     ///
-    /// # Errors
-    /// The id or the time can't be read, which is so in no line of the index.
+    /// # Errors The id or the time can't be read. This does not happen with lines of the index.
     pub fn event(&self) -> Result<SequencedEvent, NoPlace> {
         let place = self.event_id.rsplit_once('/');
         let place = place.and_then(|(partition, slot)| Some((partition, slot.parse().ok()?)));

@@ -1,6 +1,6 @@
-//! What can be worked on now, and how a project stands: pure functions over rows of project-features.
+//! The edges that can be worked on now, and the state of a project: pure functions over rows of project-features.
 //!
-//! Rows may be older than the log. An edge that is not ready any more costs its claimer a rejection, no more.
+//! Rows may be older than the log. If an edge is no longer ready, its claimer gets a rejection, and that is all.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub type FeatureRows = BTreeMap<String, FeatureRow>;
 #[serde(rename_all = "camelCase")]
 pub struct Ready {
     pub edge: EdgeRef,
-    /// What the command that claims it names in `after`.
+    /// The features for `after` of the command that claims it.
     pub after: Vec<FeatureRef>,
     pub title: String,
     pub kind: Kind,
@@ -61,9 +61,9 @@ pub fn ready(features: &FeatureRows, now_ms: u64) -> Vec<Ready> {
     ready
 }
 
-/// The same edges, in the order in which an agent tries to claim them. Where many agents work, they look at the same
-/// edges at once, and each that is not the first at an edge costs a rejection. So among edges that are equally urgent each
-/// agent has an order of its own, which follows from its name.
+/// The same edges, in the order in which an agent tries to claim them. Many agents look at the same edges at once, and
+/// each that is not the first at an edge costs a rejection. So each agent tries equally urgent edges in another order,
+/// which follows from its name.
 #[must_use]
 pub fn ready_for(agent: &AgentId, features: &FeatureRows, now_ms: u64) -> Vec<Ready> {
     let is_multi = |edge: &Ready| {
@@ -89,7 +89,7 @@ fn urgency(edge: &Ready) -> (u64, usize, Reverse<i32>) {
 #[must_use]
 pub fn status(exists: bool, features: &FeatureRows, now_ms: u64) -> ProjectState {
     let known = || features.values().filter(|feature| feature.definition.is_some());
-    // Nothing more can happen on an edge that the rules of its feature do not have any more.
+    // Nothing more can happen on an edge that its feature's rules no longer have.
     let edges = || {
         known().flat_map(|feature| {
             let rules = feature.definition.as_ref().map(|definition| &definition.rules);

@@ -1,8 +1,8 @@
 //! ready-work: says what agents can work on in a project.
 //!
-//! `GET /projects/{project}/ready?limit=` answers `{status, items}`: how the project stands, and the edges that can
-//! be claimed, those to be taken first at the head. It reads all features of the project from the view
-//! project-features, a hundred at a time, so a project with a thousand features of two kilobytes costs 250 read units.
+//! `GET /projects/{project}/ready?limit=` answers `{status, items}`: the state of the project, and the edges that can
+//! be claimed, the most urgent first. It reads all features of the project from the view project-features, a hundred at
+//! a time, so a project with a thousand features of two kilobytes costs 250 read units.
 
 use std::time::Duration;
 
@@ -101,7 +101,7 @@ fn ask(payload: Value) -> Result<(ProjectId, usize), Problem> {
         limit = match (&*name, value.parse().ok()) {
             ("limit", Some(number)) if (1..=LIST_MAX.into()).contains(&number) => number,
             ("limit", _) => {
-                let most = format!("must be a whole number from 1 to {LIST_MAX}, is {value:?}");
+                let most = format!("must be an integer from 1 to {LIST_MAX}, is {value:?}");
                 return Err(Problem::malformed("limit", most));
             }
             _ => return Err(Problem::malformed(&name, "is unknown; the list takes limit")),
@@ -158,8 +158,7 @@ pub async fn standing(
     Ok(Ok((exists, features)))
 }
 
-/// Whether a project has begun, by its row. A row is parked in the place of one that there was or was to be, so there
-/// are events of the project.
+/// Whether a project has begun, by its row. A parked row shows that there are events of the project.
 fn has_begun(content: Content) -> bool {
     match content {
         Content::Parked(_) => true,
@@ -167,7 +166,7 @@ fn has_begun(content: Content) -> bool {
     }
 }
 
-/// The row, unless it is parked or of another version of the view: what depends on it is not ready then.
+/// The row, unless it is parked or of another version of the view. Then edges that depend on it are not ready.
 fn row<R: serde::de::DeserializeOwned>(content: Content) -> Option<R> {
     match content {
         Content::Row(row) => serde_json::from_value(row).ok(),
@@ -192,7 +191,7 @@ fn a_refusal_names_the_field_and_its_limit() {
     assert_eq!(ask(request("shop", Value::Null)).map(|(_, limit)| limit), Ok(25));
     assert_eq!(ask(request("shop", json!({ "limit": "100" }))).map(|(_, limit)| limit), Ok(100));
     for limit in ["0", "101", "1,2", "many", ""] {
-        let expected = format!("limit: must be a whole number from 1 to 100, is \"{limit}\"");
+        let expected = format!("limit: must be an integer from 1 to 100, is \"{limit}\"");
         refused("shop", json!({ "limit": limit }), &expected);
     }
     refused("shop", json!({ "prefix": "x" }), "prefix: is unknown; the list takes limit");

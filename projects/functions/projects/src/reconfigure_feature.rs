@@ -1,7 +1,7 @@
 //! ReconfigureFeature: gives a feature the newest rules of its project.
 //!
-//! New rules can make a feature done, or undone, without an event of an edge. An edge that they lack keeps its claim,
-//! which can be worked under and released, but it does not converge any more.
+//! New rules can make a feature done, or undone, without an event of an edge. An edge that they lack keeps its claim.
+//! Its holder can work and release the edge, but the edge no longer converges.
 
 use ringfence::prelude::*;
 

@@ -58,7 +58,7 @@ impl Slice for ReconfigureProject {
                 .when(to(shorter()))
                 .by("direct:ada")
                 .then_rejected(Rejection::NotAllowed),
-            // Nobody's role is asked for in single mode.
+            // Roles do not count in single mode.
             given(events![initialized(single())])
                 .when(to(multi()))
                 .by("direct:ada")

@@ -1,7 +1,7 @@
 //! RecordReview: records what a person says of an iteration.
 //!
-//! A review names what was looked at: run, iteration and the hash of the artefact. So nobody approves what has
-//! changed meanwhile. An approval ends the edge if nothing else stands against it.
+//! A review names run, iteration and the hash of the artefact. So a state that has changed meanwhile is not approved.
+//! An approval ends the edge if nothing else stands against it.
 
 use ringfence::{Text, prelude::*};
 
@@ -21,7 +21,7 @@ pub struct RecordReview {
     pub agent: AgentId,
     pub run: u32,
     pub iteration: u32,
-    /// Of the iteration's artefact, if it has one.
+    /// The hash of the iteration's artefact, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Sha256>,
     pub decision: ReviewDecision,
@@ -53,7 +53,7 @@ impl Slice for RecordReview {
         let reviewer = who(context, &agent);
         project.of_human(&of.feature.project, &agent, context)?;
         let reviewed = (run, iteration, sha256.clone());
-        // Somebody may ask again for what was decided.
+        // A decided review may be requested again.
         if edge.review_of(&reviewed).is_some() && !edge.awaits_review() {
             return Err(Rejection::AlreadyDecided);
         }
@@ -159,7 +159,7 @@ impl Slice for RecordReview {
                 .and(events![converged(DESIGN_CODE, "c1"), reopened(2)])
                 .when(approve(1))
                 .then_rejected(Rejection::stale_review((2, 0, None))),
-            // The holder asks again for what was decided, and so does a role that may not converge.
+            // The holder, and a role that may not converge, request a decided review again.
             worked(1)
                 .and(events![review_requested(1), reviewed(1), review_requested(1)])
                 .when(object(1))

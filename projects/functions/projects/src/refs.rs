@@ -1,4 +1,4 @@
-//! What a project consists of, by name: features, edges, and the files and releases that come of them.
+//! The names of a project's parts: features, edges, files and releases.
 //!
 //! A reference names the whole path, so projects that share tables never meet: `shop/REQ-F-AUTH-001` is a
 //! feature, `shop/REQ-F-AUTH-001/design_code` an edge of it. No name holds a `/`.
@@ -19,7 +19,7 @@ id_type!(ReqKey, "names a requirement that work answers to");
 id_type!(IntentId, "names something that is missing in a project");
 
 impl Default for AgentId {
-    /// The agent of a command that names none: the only one of a project in single mode.
+    /// The agent of a command without one: `primary`, of single mode.
     fn default() -> Self {
         PRIMARY.parse().expect("it is a name")
     }
@@ -41,12 +41,12 @@ impl IntentId {
     }
 }
 
-/// Why a text is not a name, with what one looks like.
+/// Why a string is not a name, with an example of one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be {0}")]
 pub struct NameError(&'static str);
 
-/// A type that is written as one text: its `Display`, its `FromStr`, and a check of parts of the text.
+/// A type that is written as one string: its `Display`, its `FromStr`, and a check of the string's parts.
 macro_rules! text_type {
     ($name:ident, $what:literal) => {
         impl TryFrom<String> for $name {
@@ -214,7 +214,7 @@ impl Sha256 {
         is_valid.then(|| Id::try_from(text.to_owned()).ok().map(Self)).flatten()
     }
 
-    /// The hash of a text.
+    /// The hash of a string.
     #[must_use]
     pub fn of(text: &str) -> Self {
         let hash = Hasher::digest(text);

@@ -1,7 +1,6 @@
 //! Why a command is rejected.
 //!
-//! Each slice checks in the order that its page names, and the first check that fails answers. What must exist is
-//! asked for first.
+//! The first check of a slice that fails gives the answer. Each slice first checks that the named things exist.
 
 use ringfence::rfc3339;
 use serde::Serialize;
@@ -37,7 +36,7 @@ pub enum Rejection {
 
     #[error("feature {feature} exists")]
     FeatureExists { feature: FeatureRef },
-    #[error("the feature depends on itself or on what does not exist: {}", list(.features))]
+    #[error("the feature depends on itself or on unknown features: {}", list(.features))]
     UnknownDependency { features: Vec<FeatureRef> },
     #[error("a feature has at most {limit} dependencies")]
     TooManyDependencies { limit: usize },
@@ -135,7 +134,7 @@ pub enum Rejection {
     TooDeep { limit: u32 },
     #[error("the time box of a child may have at most the {limit_ms} ms of its parent's")]
     TimeBoxTooLong { limit_ms: u64 },
-    #[error("a child is of its parent's project {project}")]
+    #[error("a child must be in its parent's project {project}")]
     OtherProject { project: ProjectId },
     #[error("{child} was not born at this edge")]
     UnknownSpawn { child: FeatureRef },
@@ -152,7 +151,7 @@ pub enum Rejection {
     NotDone { features: Vec<FeatureRef> },
 }
 
-/// What keeps an edge from the agent that claims it.
+/// The claim that keeps an edge from an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
@@ -165,7 +164,7 @@ pub enum Hold {
 }
 
 impl Rejection {
-    /// What a person would look at is this now.
+    /// The review names another state than this one.
     pub(crate) fn stale_review((run, iteration, sha256): Reviewed) -> Self {
         Self::StaleReview { run, iteration, sha256 }
     }

@@ -1,7 +1,7 @@
 //! SpawnFeature: creates a feature at an edge whose work needs it, first or beside it.
 //!
-//! One append creates the child and files it at its parent's edge. So the edge knows each of its children. Of two
-//! children with one name the second is rejected.
+//! One append creates the child and files it at its parent's edge. So the edge knows each of its children. A second
+//! child with the same name is rejected.
 
 use ringfence::{Text, prelude::*};
 

@@ -16,11 +16,10 @@ pub(crate) struct Working {
     pub(crate) started: Option<EdgeStarted>,
 }
 
-/// The claim that a command of work names. If it names none, the one that `primary` holds, or in single mode a new one:
-/// then `features` and `after` are what [`check_free`] needs.
+/// The claim that a command of work names. If it names no claim, the claim of `primary` counts, or in single mode a new
+/// one. [`check_free`] gets `features` and `after` then.
 ///
-/// # Errors
-/// The caller may not work under the claim, or the edge has no claim and none can begin.
+/// # Errors The caller may not work under the claim, or the edge has no claim and no claim can begin.
 pub(crate) fn working(
     (features, edges): (&Features, &Edges),
     of: &EdgeRef,
@@ -47,18 +46,17 @@ pub(crate) fn working(
         return Err(held);
     }
     let epoch = edge.next_epoch();
-    // Nobody has chosen this id, unless a claim of before has it.
+    // This id is free, unless an earlier claim has it.
     let mut ids = (epoch..).map(|n| format!("{agent}-{n}").parse().expect("a name"));
     let claim = ids.find(|id| edge.claim(id).is_none()).expect("an edge has few claims");
     let started = started(of, agent, &claim, rules, edge, context);
     Ok(Working { claim, epoch, started: Some(started) })
 }
 
-/// Checks that work on an edge may begin if nobody holds it: what its feature waits for is done, and what comes before
-/// the edge.
+/// Checks that work on a free edge may begin: the features that its feature waits for are done, and the edges before
+/// it.
 ///
-/// # Errors
-/// The first thing that stands against it.
+/// # Errors The first reason against it.
 pub(crate) fn check_free(
     features: &Features,
     edge: &Edge,

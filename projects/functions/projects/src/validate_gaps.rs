@@ -26,10 +26,10 @@ pub struct ValidateGaps {
     pub gaps: Sha256,
     #[serde(default)]
     pub agent: AgentId,
-    /// The state of the project that was compared: any text that names it.
+    /// The state of the project that was compared: any string that names it.
     pub as_of: Text<200>,
     pub counts: GapCounts,
-    /// How far each of them is met. Those that are not named are only counted.
+    /// How far each requirement is met. Requirements without a name here are only counted.
     #[serde(default)]
     pub requirements: List<Requirement, REQUIREMENTS_MAX>,
 }

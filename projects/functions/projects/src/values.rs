@@ -1,4 +1,4 @@
-//! What events and commands say besides names.
+//! Values of events and commands, besides names.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Sha256;
 
-/// What a feature is for.
+/// The purpose of a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
@@ -55,7 +55,7 @@ pub struct Artifact {
     pub sha256: Sha256,
 }
 
-/// How it was noticed that a lease was over.
+/// How the end of a lease was noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DetectedBy {
@@ -65,7 +65,7 @@ pub enum DetectedBy {
     Sweep,
 }
 
-/// What a person says of an iteration.
+/// A person's decision about an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewDecision {
@@ -73,7 +73,7 @@ pub enum ReviewDecision {
     ChangesRequested,
 }
 
-/// What names the state of the work that a person looks at: the run, its last iteration, and the artefact.
+/// The state of the work that a person looks at: the run, its last iteration, and the artefact.
 pub type Reviewed = (u32, u32, Option<Sha256>);
 
 /// Why an edge is done.
@@ -87,7 +87,7 @@ pub enum Convergence {
     TimeBoxExpired,
 }
 
-/// What came of a child.
+/// The result of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SpawnOutcome {

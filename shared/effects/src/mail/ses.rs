@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::aws::{Aws, code};
 use crate::cause::without_addresses;
 
-/// Refusals of the mail. Others are about the account, its limits or its permissions, which somebody can change.
+/// Refusals of the mail itself. All others are about the account, its limits or its permissions, which can be changed.
 const FOR_GOOD: [&str; 2] = ["MessageRejected", "BadRequestException"];
 
 pub(super) struct Ses(Aws);

@@ -1,8 +1,8 @@
-//! Mail over SMTP. The protocol is lettre's. Each mail has a connection of its own, because a function sleeps between two
-//! mails, and servers close connections that sleep.
+//! Mail over SMTP. The protocol is lettre's. Each mail has its own connection, because a function sleeps between two
+//! mails, and servers close idle connections.
 //!
-//! lettre's client for tokio would have all other dependencies built with more features. So a mail is sent on a thread
-//! that may block. If the time is over, nobody waits for it any more, and it ends with its connection.
+//! lettre's client for tokio would need more features of other dependencies. So a mail is sent on a thread that may
+//! block. When the time is over, the function stops waiting for the thread, which ends with its connection.
 
 use std::error::Error;
 use std::time::Duration;
@@ -32,11 +32,11 @@ const SEND_TIME: Duration = Duration::from_secs(6);
 pub(super) struct Smtp {
     url: Secret,
     trust: Trust,
-    /// The server, and the URL that says so.
+    /// The server, and the URL that names it.
     server: Mutex<Option<(String, Server)>>,
 }
 
-/// Where mails go, as the URL says.
+/// The server that the URL names.
 #[derive(Clone)]
 struct Server {
     host: String,
@@ -49,7 +49,7 @@ struct Server {
 enum Security {
     /// TLS from the first byte.
     Tls(TlsParameters),
-    /// The connection is changed to TLS before anything is said.
+    /// The connection changes to TLS before anything else is sent.
     StartTls(TlsParameters),
     /// For a server of the same machine.
     Plain,
@@ -63,7 +63,7 @@ enum Security {
 )]
 struct UrlError;
 
-/// Whether the server's words have a status of the receiver's address (RFC 3463, 3.2).
+/// Whether the server's answer has a status about the receiver's address (RFC 3463, 3.2).
 fn is_of_address(said: &str) -> bool {
     let statuses = ["5.1.0", "5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10"];
     said.split_whitespace().any(|word| statuses.contains(&word))
@@ -169,7 +169,7 @@ impl Server {
     }
 }
 
-/// Does this on a thread of its own.
+/// Does this on another thread.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, result) = oneshot::channel();
     std::thread::spawn(move || {

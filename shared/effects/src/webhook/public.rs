@@ -1,5 +1,5 @@
-//! Which addresses are public. A URL that somebody else chose must not reach what only the stack can reach: its own
-//! machine, its network, the credentials at 169.254.169.254.
+//! Tells public addresses from others. A URL that another party chose must not reach the function's machine, its
+//! network, or the credentials at 169.254.169.254.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -33,7 +33,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The rest are those of RFC 6890 that are not global, multicast, and what is reserved.
+/// The others are the networks of RFC 6890 that are not global, multicast, and reserved ones.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !(a == 0
@@ -48,7 +48,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || (a == 198 && b & 0xfe == 18)) // measurements of networks
 }
 
-/// Of the global addresses, 2000::/3, not those that lead to an address of IPv4, and not those of documentation.
+/// The global addresses, 2000::/3, without those that lead to an address of IPv4 and those for documentation.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     match address.segments() {
         [0x2001, b, ..] if b < 0x200 || b == 0x0db8 => false,

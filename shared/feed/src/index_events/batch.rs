@@ -1,10 +1,10 @@
-//! What becomes of a batch of records.
+//! Handles a batch of records.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::BoxFuture;
 use ringfence_aws::{Item, Retry};
-use ringfence_lambda::{DeadLetters, Links, chain, letter, new_image, sequence_number};
+use ringfence_lambda::{DeadLetters, Links, chain, dead_letter, new_image, sequence_number};
 use ringfence_log::Sources;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ const UNPACKED_MAX: usize = 20;
 
 /// Indexes partitions.
 pub trait Indexing: Send + Sync {
-    /// Indexes partitions within `time`. Returns what became of each.
+    /// Indexes partitions within `time`. Returns the result of each.
     fn index(
         &self,
         notifications: Vec<Notification>,
@@ -38,7 +38,7 @@ impl Indexing for Indexer {
     }
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct IndexingReport {
     /// Partitions that have records in the batch.
@@ -55,13 +55,12 @@ pub struct IndexingReport {
     pub links: Links,
 }
 
-/// Indexes the partitions of these logs that the records of a batch name. A temporary failure is retried until
-/// `time` is over, so that an outage takes few deliveries: the mapping counts them, to end a crash
-/// loop.
+/// Indexes the partitions of these logs that the records of a batch name. A temporary failure is retried until `time`
+/// is over, so that an outage takes few deliveries. The mapping counts deliveries, to end a crash loop.
 pub async fn index(
     sources: &Sources,
     indexing: &impl Indexing,
-    letters: &impl DeadLetters,
+    dead_letters: &impl DeadLetters,
     records: &[Value],
     time: Duration,
 ) -> IndexingReport {
@@ -69,7 +68,7 @@ pub async fn index(
     let mut batch = Batch::new(sources, records);
     for rounds in 1.. {
         batch.index(indexing, retry.left().unwrap_or(time)).await;
-        batch.keep(letters, retry).await;
+        batch.keep(dead_letters, retry).await;
         let Some((_, cause)) = &batch.undone() else { break };
         tracing::warn!(cause, rounds, "trying again");
         if !retry.pause(rounds).await {
@@ -85,7 +84,7 @@ struct Batch<'r> {
     /// Partitions to index.
     due: BTreeMap<Partition, Due>,
     /// Dead letters to keep, each with the record that it is about and why it is not kept yet.
-    letters: Vec<(usize, Value, String)>,
+    dead_letters: Vec<(usize, Value, String)>,
     report: IndexingReport,
 }
 
@@ -93,7 +92,7 @@ struct Batch<'r> {
 struct Due {
     /// The first of its records, which has the lowest sequence number.
     record: usize,
-    /// Its events that the records show, by slot.
+    /// The events that the records show, by slot.
     events: BTreeMap<u64, Item>,
     /// Why it is not indexed.
     cause: String,
@@ -101,8 +100,8 @@ struct Due {
 
 impl<'r> Batch<'r> {
     fn new(sources: &Sources, records: &'r [Value]) -> Self {
-        let (due, letters) = (BTreeMap::<_, Due>::new(), Vec::new());
-        let mut batch = Self { records, due, letters, report: IndexingReport::default() };
+        let (due, dead_letters) = (BTreeMap::<_, Due>::new(), Vec::new());
+        let mut batch = Self { records, due, dead_letters, report: IndexingReport::default() };
         for (record, json) in records.iter().enumerate() {
             match notification(sources, json) {
                 Ok(None) => {}
@@ -110,7 +109,7 @@ impl<'r> Batch<'r> {
                     let due = Due { record, events: BTreeMap::new(), cause: String::new() };
                     batch.due.entry(partition).or_insert(due).events.extend(events);
                 }
-                Err(cause) => batch.bury(record, letter(json, &cause)),
+                Err(cause) => batch.bury(record, dead_letter(json, &cause)),
             }
         }
         batch.report.partitions = batch.due.len();
@@ -134,31 +133,32 @@ impl<'r> Batch<'r> {
                 }
                 Err(error) => {
                     let (log, id) = (partition.log, partition.id.as_str());
-                    let letter = json!({ "cause": chain(&error), "log": log, "partition": id });
-                    self.bury(due.record, letter);
+                    let dead_letter =
+                        json!({ "cause": chain(&error), "log": log, "partition": id });
+                    self.bury(due.record, dead_letter);
                 }
             }
         }
     }
 
-    fn bury(&mut self, record: usize, letter: Value) {
-        let (cause, partition) = (&letter["cause"], &letter["partition"]);
+    fn bury(&mut self, record: usize, dead_letter: Value) {
+        let (cause, partition) = (&dead_letter["cause"], &dead_letter["partition"]);
         tracing::error!(%cause, %partition, "dead letter");
-        self.letters.push((record, letter, OUT_OF_TIME.to_owned()));
+        self.dead_letters.push((record, dead_letter, OUT_OF_TIME.to_owned()));
     }
 
-    /// Keeps one dead letter after another. One that is not reached in time is not sent, and its reason stays.
-    async fn keep(&mut self, letters: &impl DeadLetters, retry: Retry) {
-        for (record, letter, reason) in std::mem::take(&mut self.letters) {
+    /// Keeps one dead letter after another. If the time is over before one is sent, it is left, with the reason.
+    async fn keep(&mut self, dead_letters: &impl DeadLetters, retry: Retry) {
+        for (record, dead_letter, reason) in std::mem::take(&mut self.dead_letters) {
             let time = retry.left().unwrap_or(Duration::MAX);
             if time.is_zero() {
-                self.letters.push((record, letter, reason));
+                self.dead_letters.push((record, dead_letter, reason));
                 continue;
             }
-            match timeout(time, letters.keep(letter.clone())).await {
+            match timeout(time, dead_letters.keep(dead_letter.clone())).await {
                 Ok(Ok(())) => self.report.dead_letters += 1,
-                Ok(Err(error)) => self.letters.push((record, letter, chain(&*error))),
-                Err(late) => self.letters.push((record, letter, chain(&late))),
+                Ok(Err(error)) => self.dead_letters.push((record, dead_letter, chain(&*error))),
+                Err(late) => self.dead_letters.push((record, dead_letter, chain(&late))),
             }
         }
     }
@@ -166,8 +166,9 @@ impl<'r> Batch<'r> {
     /// The first record that is not done, and why.
     fn undone(&self) -> Option<(usize, &str)> {
         let due = self.due.values().map(|due| (due.record, due.cause.as_str()));
-        let letters = self.letters.iter().map(|(record, _, cause)| (*record, cause.as_str()));
-        due.chain(letters).min()
+        let dead_letters =
+            self.dead_letters.iter().map(|(record, _, cause)| (*record, cause.as_str()));
+        due.chain(dead_letters).min()
     }
 
     fn report(self) -> IndexingReport {
@@ -178,7 +179,7 @@ impl<'r> Batch<'r> {
     }
 }
 
-/// The commands of events. Only so many events are unpacked as have links, or could have.
+/// The commands of events. It stops unpacking events when it has enough links.
 fn links<'i>(sources: &Sources, items: impl Iterator<Item = &'i Item>) -> Links {
     let mut links = Links::default();
     for event in items.take(UNPACKED_MAX).filter_map(|item| sources.event(item.clone()).ok()) {
@@ -190,7 +191,7 @@ fn links<'i>(sources: &Sources, items: impl Iterator<Item = &'i Item>) -> Links 
     links
 }
 
-/// The partition that has something new, with what is new; `None` for a record of anything but new events.
+/// The partition of a record, with its new events; `None` if the record shows no new event.
 fn notification(sources: &Sources, record: &Value) -> Result<Option<Notification>, String> {
     let image = new_image(record).map_err(|error| chain(&error))?;
     let Some(image) = image else { return Ok(None) };

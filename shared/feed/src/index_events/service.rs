@@ -21,7 +21,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct IndexEvents {
     sources: Sources,
     indexer: Indexer,
-    letters: DeadLetterQueue,
+    dead_letters: DeadLetterQueue,
     clock: Clock,
 }
 
@@ -54,7 +54,7 @@ impl Service for IndexEvents {
         let Config { logs, index, queue, epoch_entries } = config;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
-        let letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
+        let dead_letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
         let clock = Clock::system();
         let client = ringfence_aws::client_from_env()?;
         ringfence_aws::open(&client).await;
@@ -62,13 +62,14 @@ impl Service for IndexEvents {
             source.open(InTable::new(client.clone(), table, clock.clone()), catalog.clone())
         });
         let indexer = Indexer::new(logs, client.clone(), index).epoch_entries(epoch_entries);
-        Ok(Self { sources, indexer, letters, clock })
+        Ok(Self { sources, indexer, dead_letters, clock })
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {
         let began_ms = self.clock.now_ms();
         let records = records(&mut call.payload)?;
-        let report = index(&self.sources, &self.indexer, &self.letters, &records, call.time).await;
+        let report =
+            index(&self.sources, &self.indexer, &self.dead_letters, &records, call.time).await;
         let mut line = json!({
             "level": "INFO",
             "message": "batch",

@@ -9,7 +9,7 @@ use ringfence_feed::{Checkpoint, Index, Notification, Until};
 
 use crate::world::{EVENTS, INDEX, World, changed, partition, record, run, sources};
 
-/// What an index run costs: requests, read units of the log and of the index, write units.
+/// The cost of an index run: requests, read units of the log and of the index, write units.
 #[derive(Debug, PartialEq)]
 struct Cost {
     requests: u32,
@@ -45,10 +45,10 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
         let other = world.append(vec![event(97)]).await.remove(0);
         indexer.index([other.partition], Retry::default()).await;
     }
-    let mut bells: Vec<Notification> = Vec::new();
+    let mut notifications: Vec<Notification> = Vec::new();
     for thing in things {
         let event = world.append(vec![event(thing)]).await.remove(0);
-        bells.push(match with {
+        notifications.push(match with {
             With::End => event.partition.into(),
             With::EndAndRecords | With::Records => record(&world, &event).await,
         });
@@ -57,7 +57,7 @@ async fn cost(things: impl Iterator<Item = u64>, with: With) -> (Cost, World) {
         assert!((1_000..=1_024).contains(&item_bytes(event)), "{} bytes", item_bytes(event));
     }
     let before = [meter.snapshot(), indexer.meter().snapshot()];
-    let outcomes = indexer.index(bells, Retry::default()).await;
+    let outcomes = indexer.index(notifications, Retry::default()).await;
     assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
     let log = meter.snapshot().since(&before[0]);
     let index = indexer.meter().snapshot().since(&before[1]);
@@ -115,11 +115,11 @@ fn events_of_ninety_seven_partitions() {
 fn what_is_indexed_already_costs_its_progress() {
     run(5, async {
         let (_, world) = cost([1].into_iter(), With::EndAndRecords).await;
-        let bells = world.records(&partition(&event(1)).into()).await;
+        let notifications = world.records(&partition(&event(1)).into()).await;
         let (indexer, meter) = world.metered(world.client.clone(), INDEX);
-        indexer.index(bells.clone(), Retry::default()).await;
+        indexer.index(notifications.clone(), Retry::default()).await;
         let before = indexer.meter().snapshot();
-        indexer.index(bells, Retry::default()).await;
+        indexer.index(notifications, Retry::default()).await;
         let (log, index) = (meter.snapshot(), indexer.meter().snapshot());
         let index = index.since(&before);
         assert_eq!((log.reads, index.reads, index.writes), (0, 1, 0));
@@ -140,9 +140,9 @@ fn a_lost_race_for_one_event_costs_no_more_than_the_last_page_and_two_progresses
         }
         world.index_all(INDEX).await;
         let next = world.append(vec![event(0)]).await.remove(0);
-        let bell = record(&world, &next).await;
+        let notification = record(&world, &next).await;
         let before = indexer.meter().snapshot();
-        let outcomes = indexer.index([bell], Retry::default()).await;
+        let outcomes = indexer.index([notification], Retry::default()).await;
         assert!(outcomes.values().all(Result::is_ok), "{outcomes:?}");
         let index = indexer.meter().snapshot().since(&before);
         // Before the put the event's progress: 1. After it the last page: 8, that progress and the page's: 2. The page

@@ -35,7 +35,7 @@ async fn survive(seed: u64) {
         if random.chance(20) {
             notifications.extend(streams::any(&world, &mut random, things).await);
         }
-        // Each notification rings at least once, together with any others.
+        // Each notification is delivered at least once, together with any others.
         let due = notifications.iter().filter(|_| random.chance(80)).cloned().collect();
         let due = delivered(&world, &mut random, due).await;
         let at = 1 + random.below(REQUESTS);
@@ -62,17 +62,17 @@ async fn survive(seed: u64) {
 
 /// Notifications of the partitions: some with nothing else, some with whichever events are delivered together.
 async fn delivered(world: &World, random: &mut Random, due: Vec<Partition>) -> Vec<Notification> {
-    let mut bells = Vec::new();
+    let mut notifications = Vec::new();
     for partition in due {
         let percent = [0, 50, 100][usize::try_from(random.below(3)).unwrap_or(0)];
         if percent == 0 {
-            bells.push(partition.into());
+            notifications.push(partition.into());
         } else {
             let records = world.records(&partition).await.into_iter();
-            bells.extend(records.filter(|_| random.chance(percent)));
+            notifications.extend(records.filter(|_| random.chance(percent)));
         }
     }
-    bells
+    notifications
 }
 
 fn survive_all(worlds: impl Iterator<Item = u64>) {

@@ -58,7 +58,7 @@ fn an_indexer_goes_on_after_the_pages_that_others_have_put() {
     }
 }
 
-/// What it remembers is old by any number of pages and epochs. It finds the end in a few queries, and puts
+/// The remembered end is old by any number of pages and epochs. The indexer finds the end in a few queries, and puts
 /// nothing over a page.
 #[test]
 fn an_indexer_that_remembers_an_old_end_finds_the_new_one() {
@@ -90,7 +90,7 @@ fn an_indexer_that_remembers_an_old_end_finds_the_new_one() {
     }
 }
 
-/// The events are in the index, and nothing says of their partitions that they are.
+/// The events are in the index, but the progress of their partitions does not show it.
 #[test]
 fn a_page_that_was_not_settled_is_settled_before_the_next_one_is_put() {
     for lost in 0..3 {

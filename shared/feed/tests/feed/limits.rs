@@ -1,4 +1,4 @@
-//! The index takes everything that the log takes; otherwise a stored event might never be in it.
+//! The index takes every event that the log takes; otherwise a stored event might never be in it.
 
 use ringfence_aws::Retry;
 use ringfence_core::{

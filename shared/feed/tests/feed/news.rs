@@ -1,4 +1,4 @@
-//! What is new in a partition: the next events by their numbers, as records show them or as they are read.
+//! The new events of a partition, as records show them or as they are read.
 
 use std::time::Duration;
 
@@ -61,8 +61,8 @@ fn an_image_that_continues_what_is_indexed_is_taken_without_a_read() {
         let (indexer, wire) = warm(&world).await;
         for note in ["x", "y"] {
             let event = world.append(vec![changed(1, note), changed(1, note)]).await;
-            let bells = records(&world, &[&event[0], &event[1]]).await;
-            let outcomes = indexer.index(bells, Retry::default()).await;
+            let notifications = records(&world, &[&event[0], &event[1]]).await;
+            let outcomes = indexer.index(notifications, Retry::default()).await;
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&2), "{outcomes:?}");
             assert_eq!(asked(&wire), TAKEN);
         }
@@ -76,8 +76,9 @@ fn images_may_come_in_any_order() {
         let world = World::new();
         let (indexer, wire) = warm(&world).await;
         let events = world.append((0..3).map(|_| changed(1, "x")).collect()).await;
-        let bells = records(&world, &[&events[2], &events[0], &events[1], &events[0]]).await;
-        let outcomes = indexer.index(bells, Retry::default()).await;
+        let notifications =
+            records(&world, &[&events[2], &events[0], &events[1], &events[0]]).await;
+        let outcomes = indexer.index(notifications, Retry::default()).await;
         assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{outcomes:?}");
         assert_eq!(asked(&wire), TAKEN);
         world.check(INDEX).await;
@@ -93,16 +94,16 @@ fn an_image_over_a_gap_is_not_taken_but_the_partition_read() {
         // Slot 2 at the beginning, then slots 3 and 4 after 2.
         for (shown, indexed) in [(vec![1], 4), (vec![2, 3], 0)] {
             let shown: Vec<_> = shown.iter().map(|n: &usize| &events[*n]).collect();
-            let bells = records(&world, &shown).await;
-            let outcomes = indexer.index(bells, Retry::default()).await;
+            let notifications = records(&world, &shown).await;
+            let outcomes = indexer.index(notifications, Retry::default()).await;
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&indexed), "{outcomes:?}");
             let expected = if indexed > 0 { READ.to_vec() } else { vec!["BatchGetItem"] };
             assert_eq!(asked(&wire), expected);
         }
-        // What continues is taken, and what follows on a gap is read.
+        // Events that continue the progress are taken; after a gap the partition is read.
         let more = world.append((0..3).map(|_| changed(1, "y")).collect()).await;
-        let bells = records(&world, &[&more[0], &more[2]]).await;
-        let outcomes = indexer.index(bells, Retry::default()).await;
+        let notifications = records(&world, &[&more[0], &more[2]]).await;
+        let outcomes = indexer.index(notifications, Retry::default()).await;
         assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{outcomes:?}");
         assert_eq!(asked(&wire), READ);
         assert_eq!(world.check(INDEX).await.len(), 8);
@@ -136,8 +137,8 @@ fn a_torn_page_is_read_again() {
             let (indexer, wire) = warm(&world).await;
             let events = world.append((0..3).map(|_| changed(1, "x")).collect()).await;
             wire.inject("Query", 0, without(hidden));
-            let bells = records(&world, &[&events[2]]).await;
-            let outcomes = indexer.index(bells, Retry::default()).await;
+            let notifications = records(&world, &[&events[2]]).await;
+            let outcomes = indexer.index(notifications, Retry::default()).await;
             assert!(wire.is_spent());
             assert_eq!(outcomes[&of(1)].as_ref().ok(), Some(&3), "{hidden:?}: {outcomes:?}");
             let reads = asked(&wire).iter().filter(|operation| *operation == "Query").count();
@@ -173,9 +174,10 @@ fn an_event_that_stays_missing_is_named_and_nothing_after_it_is_indexed() {
         let item = world.client.delete_item().table_name(EVENTS);
         let item = item.set_key(Some(event_key(&events[1])));
         item.send().await.expect("someone deletes an event");
-        for bells in [vec![Notification::from(of(1))], records(&world, &[&events[2]]).await] {
+        for notifications in [vec![Notification::from(of(1))], records(&world, &[&events[2]]).await]
+        {
             let indexer = world.indexer(world.client.clone(), INDEX);
-            let outcomes = indexer.index(bells, Retry::default()).await;
+            let outcomes = indexer.index(notifications, Retry::default()).await;
             let error = outcomes[&of(1)].as_ref().expect_err("slot 2 is missing");
             let IndexError::Stream(cause) = error else { panic!("{error:?}") };
             assert!(matches!(**cause, StreamError::Gap { wanted: 2, found: 3, .. }), "{cause:?}");
@@ -213,10 +215,10 @@ fn an_event_that_can_not_be_decoded_holds_up_only_its_partition() {
         let update = update.update_expression("REMOVE tags");
         update.send().await.expect("someone breaks an event");
         let shown = records(&world, &[&events[0], &events[1]]).await;
-        for bells in [shown, vec![of(1).into()]] {
+        for notifications in [shown, vec![of(1).into()]] {
             let indexer = world.indexer(world.client.clone(), INDEX);
-            let bells = bells.into_iter().chain([of(2).into()]);
-            let outcomes = indexer.index(bells, Retry::default()).await;
+            let notifications = notifications.into_iter().chain([of(2).into()]);
+            let outcomes = indexer.index(notifications, Retry::default()).await;
             let error = outcomes[&of(1)].as_ref().expect_err("it can't be decoded");
             assert_eq!(error.to_string(), "event 2 of thingId:t1 can't be decoded");
             assert!(outcomes[&of(2)].is_ok(), "{outcomes:?}");

@@ -1,4 +1,4 @@
-//! Streams that lose their first events before, while and after several indexers see them for the first time.
+//! Streams whose first events are pruned before, while or after several indexers see them for the first time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ async fn indexed(world: &World) -> Vec<u64> {
     partitions.into_values().flatten().map(|event| event.slot).collect()
 }
 
-/// The index has no gap, and what counts as done is in it, or was lost before the stream's first entry.
+/// The index has no gap. An event that counts as done is in it, or was pruned before the stream's first entry.
 async fn check(world: &World, done: &[(Vec<u64>, Indexed)], seed: u64) {
     let slots = indexed(world).await;
     let first = slots.first().copied().unwrap_or_default();
@@ -69,9 +69,10 @@ async fn survive(seed: u64) {
         world.documents.prune(&name, upto, &envelope).await.expect("pruned");
     };
     let run = async |(indexer, shown): (Indexer, Vec<Notification>)| {
-        let slots = shown.iter().flat_map(|bell| bell.events.keys().copied()).collect();
-        let bells = if shown.is_empty() { vec![partition.clone().into()] } else { shown };
-        let outcome = indexer.index(bells, Retry::default()).await.remove(&partition);
+        let slots =
+            shown.iter().flat_map(|notification| notification.events.keys().copied()).collect();
+        let notifications = if shown.is_empty() { vec![partition.clone().into()] } else { shown };
+        let outcome = indexer.index(notifications, Retry::default()).await.remove(&partition);
         (slots, outcome.expect("an outcome"))
     };
     let (mut done, ()): (Vec<_>, _) = futures::join!(join_all(runs.into_iter().map(run)), prune);

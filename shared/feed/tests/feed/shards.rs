@@ -1,5 +1,5 @@
-//! What it costs that several indexers put their pages at one end: the same backlog for 1 and 4 of them, and in
-//! `cargo proof` for 8 and 16.
+//! The cost of several indexers that put their pages at one end: the same backlog for 1 and 4 of them, and in `cargo
+//! proof` for 8 and 16.
 //!
 //! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats exactly.
 
@@ -39,7 +39,7 @@ struct Cost {
     write: f64,
 }
 
-/// Indexes the backlog into a table of its own by as many indexers, each of a part of it.
+/// Indexes the backlog into a new table by as many indexers, each of a part of it.
 async fn cost(world: &World, backlog: &[Notification], shards: usize) -> Cost {
     let table = &format!("index-{shards}");
     world.add_index(table);
@@ -71,10 +71,11 @@ fn several_indexers_at_one_end_cost_little_more_than_one() {
         }
         let mut images = world.items(EVENTS).await;
         images.sort_by_key(|image| image["at"].as_n().expect("a time").clone());
-        let bells = images
+        let notifications = images
             .into_iter()
             .map(|image| Notification::of_image(&sources(), image).expect("an image"));
-        let backlog: Vec<_> = bells.map(|bell| bell.expect("an event")).collect();
+        let backlog: Vec<_> =
+            notifications.map(|notification| notification.expect("an event")).collect();
         // A little more than what docs/limits.md says. When each indexer read the progress of all partitions after a
         // refused page, and settled the last page itself, 16 of them took 7.6 and 2.2 units.
         let most = [(1, 1.01, 1.2), (4, 1.2, 1.5), (8, 1.3, 1.65), (16, 1.45, 1.9)];

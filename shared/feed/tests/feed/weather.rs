@@ -1,4 +1,4 @@
-//! What happens to the requests of an indexer.
+//! Faults of an indexer's requests.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

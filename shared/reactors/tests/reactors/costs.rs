@@ -1,4 +1,4 @@
-//! What reactors cost, in units of DynamoDB.
+//! The cost of reactors, in units of DynamoDB.
 
 use ringfence_reactors::BATCH_EVENTS_MAX;
 

@@ -48,7 +48,7 @@ async fn what_a_person_asks_for_late_does_not_take_the_place_of_something_newer(
     for fails_again in [false, true] {
         let world = World::new(2);
         let failures = vec![Failed::ForGood("no".to_owned()); 1 + usize::from(fails_again)];
-        world.far.fail("orderId:a/1", failures);
+        world.receiver.fail("orderId:a/1", failures);
         world.publish([asked("a", 1)]).await;
         world.run().await.unwrap();
         let [lane] = &world.parked().await[..] else { panic!("one lane is parked") };
@@ -78,11 +78,11 @@ async fn a_checkpoint_never_goes_back_and_no_run_overtakes_itself() {
     let events = (0..BATCH_EVENTS_MAX + 1).map(|n| asked(&format!("o{n}"), 1));
     world.publish(events).await;
     // The lease arrives once more while the first letters are under way, and the first move after the last one.
-    world.far.0.lock().unwrap().takes = LATE / 8;
+    world.receiver.0.lock().unwrap().takes = LATE / 8;
     world.wire.inject("UpdateItem", 0, Fault::Stray(LATE / 16));
     world.wire.inject("UpdateItem", 2, Fault::Stray(2 * LATE));
     let ran = world.bare::<false>().run(10 * LONG).await.unwrap();
-    let (at, sent) = (ran.checkpoint, world.far.count());
+    let (at, sent) = (ran.checkpoint, world.receiver.count());
     arrive(&world).await;
     assert_eq!((checkpoint(&world).await, sent), (at, BATCH_EVENTS_MAX + 1));
 }
@@ -94,11 +94,11 @@ async fn a_run_that_is_overtaken_moves_no_checkpoint_and_writes_no_receipt() {
         world.publish([asked("a", 1)]).await;
         world.bare::<RECEIPTS>().run(LONG).await.unwrap();
         world.publish([asked("a", 1), asked("a", 1)]).await;
-        world.far.0.lock().unwrap().takes = Duration::from_secs(10);
+        world.receiver.0.lock().unwrap().takes = Duration::from_secs(10);
         let ahead = Clock::running(world.clock.now_ms() + 300_000);
         let meanwhile = async {
             sleep(Duration::from_secs(1)).await;
-            world.far.0.lock().unwrap().takes = Duration::ZERO;
+            world.receiver.0.lock().unwrap().takes = Duration::ZERO;
             world.publish([asked("b", 1)]).await;
             let mut lanes = world.bare::<RECEIPTS>();
             lanes.table = world.table_at(&ahead);
@@ -109,7 +109,7 @@ async fn a_run_that_is_overtaken_moves_no_checkpoint_and_writes_no_receipt() {
         assert!(matches!(overtaken, Err(ReactorError::Overtaken { .. })), "{overtaken:?}");
         assert_eq!((ran.effects, checkpoint(&world).await), (3, ran.checkpoint));
         // The letter that was under way arrives twice under its key. With receipts no other one does.
-        assert_eq!(world.far.count(), if RECEIPTS { 5 } else { 6 });
+        assert_eq!(world.receiver.count(), if RECEIPTS { 5 } else { 6 });
     }
     check::<true>().await;
     check::<false>().await;

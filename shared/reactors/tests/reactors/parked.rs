@@ -26,13 +26,13 @@ async fn ask(world: &World, ask: &Unpark) {
 
 fn slots(world: &World, lane: &str) -> Vec<String> {
     let slot = |letter: String| letter.split('/').nth(1).unwrap().to_owned();
-    world.far.letters(lane).into_iter().map(slot).collect()
+    world.receiver.letters(lane).into_iter().map(slot).collect()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person() {
     let world = World::new(1);
-    world.far.fail("orderId:a/2", (0..5).map(|n| Failed::ForNow(format!("try {n}"))));
+    world.receiver.fail("orderId:a/2", (0..5).map(|n| Failed::ForNow(format!("try {n}"))));
     world.publish([asked("a", 1), asked("a", 1), asked("b", 1), asked("a", 1)]).await;
     for (tries, pause) in (1..).zip(PAUSES) {
         let ran = world.run().await.unwrap();
@@ -56,7 +56,7 @@ async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person(
     world.wait(PAUSES[3]);
     world.publish([asked("a", 1), asked("b", 1)]).await;
     assert_eq!(world.run().await.unwrap().effects, 1);
-    // What came meanwhile follows when it is retried.
+    // Later events follow when it is retried.
     ask(&world, &Unpark::Retry).await;
     let ran = world.run().await.unwrap();
     assert_eq!((ran.effects, ran.waiting, ran.parked), (3, 0, 0));
@@ -65,7 +65,7 @@ async fn a_lane_is_tried_again_after_growing_pauses_and_then_waits_for_a_person(
     assert_eq!(world.run().await.unwrap().effects, 1, "it goes with the others again");
 }
 
-/// The index is damaged: nobody can say what the event is but its place and its type.
+/// The index is damaged: only the event's place and type are known.
 #[tokio::test(start_paused = true)]
 async fn an_event_that_cannot_be_decoded_parks_its_lane_and_the_others_go_on() {
     let world = World::new(9);
@@ -98,8 +98,8 @@ async fn an_event_that_cannot_be_decoded_parks_its_lane_and_the_others_go_on() {
 #[tokio::test(start_paused = true)]
 async fn an_event_that_is_skipped_is_noted_and_a_later_one_can_fail_as_well() {
     let world = World::new(2);
-    world.far.fail("orderId:a/1", [Failed::ForGood("no such address".to_owned())]);
-    world.far.fail("orderId:a/3", [Failed::ForGood("refused".to_owned())]);
+    world.receiver.fail("orderId:a/1", [Failed::ForGood("no such address".to_owned())]);
+    world.receiver.fail("orderId:a/3", [Failed::ForGood("refused".to_owned())]);
     world.publish((0..4).map(|_| asked("a", 2))).await;
     assert_eq!(world.run().await.unwrap().parked, 1);
     ask(&world, &Unpark::Skip("the customer has moved".to_owned())).await;
@@ -117,7 +117,7 @@ async fn an_event_that_is_skipped_is_noted_and_a_later_one_can_fail_as_well() {
 #[tokio::test(start_paused = true)]
 async fn a_lane_goes_on_after_an_effect_that_nobody_can_help() {
     let world = World::new(8);
-    world.far.fail("orderId:a/1", [Failed::Undeliverable("no such address".to_owned())]);
+    world.receiver.fail("orderId:a/1", [Failed::Undeliverable("no such address".to_owned())]);
     world.publish([asked("a", 2), asked("a", 1)]).await;
     let ran = world.run().await.unwrap();
     assert_eq!((ran.effects, ran.waiting, ran.parked), (2, 0, 0));
@@ -130,13 +130,13 @@ async fn a_lane_goes_on_after_an_effect_that_nobody_can_help() {
 async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     let world = World::new(3);
     let unknown = || [Failed::Unknown("no answer".to_owned())];
-    world.far.fail("orderId:a/1", unknown());
+    world.receiver.fail("orderId:a/1", unknown());
     world.publish([asked("a", 1), asked("a", 1)]).await;
     assert_eq!(world.run().await.unwrap().waiting, 1);
     world.wait(PAUSES[0]);
     assert_eq!(world.run().await.unwrap().effects, 2);
     let world = World::new(3);
-    world.far.fail("orderId:a/1", unknown());
+    world.receiver.fail("orderId:a/1", unknown());
     world.publish([asked("a", 1), asked("a", 1)]).await;
     assert_eq!(world.run_parking().await.unwrap().parked, 1);
     world.wait(PAUSES[3]);
@@ -144,7 +144,7 @@ async fn what_may_have_happened_is_repeated_or_parked_as_the_reactor_says() {
     ask(&world, &Unpark::Retry).await;
     assert_eq!(world.run_parking().await.unwrap().effects, 2);
     // An effect that did not happen is not in doubt.
-    world.far.fail("orderId:a/3", [Failed::ForNow("busy".to_owned())]);
+    world.receiver.fail("orderId:a/3", [Failed::ForNow("busy".to_owned())]);
     world.publish([asked("a", 1)]).await;
     assert_eq!(world.run_parking().await.unwrap().waiting, 1);
     world.wait(PAUSES[0]);
@@ -166,13 +166,13 @@ async fn an_effect_in_doubt_happens_again_once_for_each_time_that_a_person_asks(
     for sent in 1..=2 {
         break_off_in_doubt(&world).await;
         let ran = world.run_parking().await.unwrap();
-        assert_eq!((ran.effects, ran.parked, world.far.count()), (0, 1, sent));
+        assert_eq!((ran.effects, ran.parked, world.receiver.count()), (0, 1, sent));
         let parked = world.parked().await;
         assert!(parked[0].cause.starts_with("effect 0 may have happened"), "{parked:?}");
         ask(&world, &Unpark::Retry).await;
     }
     let ran = world.run_parking().await.unwrap();
-    assert_eq!((ran.effects, ran.parked, world.far.count()), (2, 0, 4));
+    assert_eq!((ran.effects, ran.parked, world.receiver.count()), (2, 0, 4));
     assert_eq!(slots(&world, "orderId:a"), ["1", "2"]);
 }
 
@@ -201,7 +201,7 @@ async fn only_a_parked_lane_can_be_asked_for_and_no_reactor_that_has_one_is_sent
     let retry = async |event| world.table().ask(NAME, &lane(), event, &Unpark::Retry).await;
     let nobody = retry("orderId:a/1").await;
     assert!(matches!(nobody, Err(ReactorError::NotParked { .. })), "{nobody:?}");
-    world.far.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
+    world.receiver.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
     world.publish([asked("a", 1)]).await;
     world.run().await.unwrap();
     // A person who has read an old list means another event.
@@ -221,12 +221,12 @@ async fn what_is_asked_for_while_a_lane_is_retried_is_done_after_it() {
     let no = || [Failed::ForGood("no".to_owned())];
     for retried in [false, true] {
         let world = World::new(5);
-        world.far.fail("orderId:a/1", no().into_iter().chain(no()));
+        world.receiver.fail("orderId:a/1", no().into_iter().chain(no()));
         world.publish([asked("a", 1), asked("a", 1)]).await;
         assert_eq!(world.run().await.unwrap().parked, 1);
         ask(&world, &Unpark::Retry).await;
 
-        world.far.0.lock().unwrap().takes = Duration::from_secs(5);
+        world.receiver.0.lock().unwrap().takes = Duration::from_secs(5);
         let meanwhile = async {
             sleep(Duration::from_secs(1)).await;
             let skip = Unpark::Skip("it was sent by hand".to_owned());
@@ -243,7 +243,7 @@ async fn what_is_asked_for_while_a_lane_is_retried_is_done_after_it() {
 /// A run whose checkpoint can't be written, after which the lanes of `a` and of `b` are parked.
 async fn break_off<const RECEIPTS: bool>(world: &World) {
     for event in ["orderId:a/1", "orderId:b/1"] {
-        world.far.fail(event, [Failed::ForGood("no".to_owned())]);
+        world.receiver.fail(event, [Failed::ForGood("no".to_owned())]);
     }
     world.publish(["a", "b", "a", "b"].map(|order| asked(order, 1))).await;
     world.wire.inject("UpdateItem", 1, Fault::error("AccessDeniedException"));
@@ -271,14 +271,14 @@ async fn an_event_after_the_checkpoint_is_skipped_and_retried_like_any_other() {
     check::<false>(&skip).await;
     // New events take their share of the time before the checkpoint has passed the event.
     let world = World::new(6);
-    world.far.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
+    world.receiver.fail("orderId:a/1", [Failed::ForGood("no".to_owned())]);
     world.publish(["c", "c", "c", "a"].map(|order| asked(order, 1))).await;
     world.wire.inject("UpdateItem", 1, Fault::error("AccessDeniedException"));
     let lanes = world.bare::<false>();
     lanes.run(LONG).await.unwrap_err();
     world.wait(PAUSES[2]);
     ask(&world, &skip).await;
-    world.far.0.lock().unwrap().takes = Duration::from_secs(10);
+    world.receiver.0.lock().unwrap().takes = Duration::from_secs(10);
     for (parked, time) in [(1, LONG / 2), (0, LONG)] {
         lanes.run(time).await.unwrap();
         assert_eq!((world.parked().await.len(), slots(&world, "orderId:a")), (parked, vec![]));
@@ -289,7 +289,7 @@ async fn an_event_after_the_checkpoint_is_skipped_and_retried_like_any_other() {
 async fn an_event_that_ends_the_process_is_parked_and_the_other_lanes_go_on() {
     async fn check<const RECEIPTS: bool>() {
         let world = World::new(7);
-        let deadly = |event: &str| world.far.0.lock().unwrap().deadly = Some(event.to_owned());
+        let deadly = |event: &str| world.receiver.0.lock().unwrap().deadly = Some(event.to_owned());
         deadly("orderId:a/2");
         let orders = ["b", "a", "a", "a", "b", "c"];
         world.publish(orders.map(|order| asked(order, 1))).await;

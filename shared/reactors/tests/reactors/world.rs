@@ -1,4 +1,4 @@
-//! The tables, a log, an indexer, and a receiver that keeps what it is sent.
+//! The tables, a log, an indexer, and a receiver that keeps what arrives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -71,25 +71,25 @@ pub(crate) fn asked(order: &str, letters: u32) -> NewEvent {
     Asked { order_id: id(order), customer_id: id("c"), letters, text: String::new() }.into()
 }
 
-/// The receiver. It knows the keys of what it was sent, as one does to which a reactor may repeat itself.
+/// The receiver. It recognizes repeats by their keys.
 #[derive(Clone, Default)]
-pub(crate) struct FarSide(pub(crate) Arc<Mutex<Sent>>);
+pub(crate) struct Receiver(pub(crate) Arc<Mutex<Sent>>);
 
 #[derive(Default)]
 pub(crate) struct Sent {
     /// Every letter that has arrived, also again: its lane, its key, and the event with the number of the letter.
     pub(crate) all: Vec<(BoundaryId, String, String)>,
-    /// What the next letters of an event meet; `None` lets one arrive.
+    /// The failures of the next letters of an event; `None` lets one arrive.
     pub(crate) failures: BTreeMap<String, Vec<Option<Failed>>>,
     /// How long it takes to send a letter.
     pub(crate) takes: Duration,
     /// The event whose letters end the process.
     pub(crate) deadly: Option<String>,
-    /// Told when the process ends.
+    /// Is notified when the process ends.
     pub(crate) death: Arc<Notify>,
 }
 
-impl FarSide {
+impl Receiver {
     /// The letters of a lane in the order in which they arrived first.
     pub(crate) fn letters(&self, lane: &str) -> Vec<String> {
         let (sent, mut keys) = (self.0.lock().unwrap(), BTreeSet::new());
@@ -114,7 +114,7 @@ impl FarSide {
 }
 
 /// Sends letters; in doubt it asks a person if `PARKS`, and repeats itself otherwise.
-pub(crate) struct Post<const PARKS: bool>(pub(crate) FarSide);
+pub(crate) struct Post<const PARKS: bool>(pub(crate) Receiver);
 
 impl<const PARKS: bool> Reactor for Post<PARKS> {
     const NAME: &'static str = NAME;
@@ -129,7 +129,7 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     fn config(_: &mut Variables) {}
 
     async fn open((): ()) -> Result<Self, Box<dyn Error + Send + Sync>> {
-        Ok(Self(FarSide::default()))
+        Ok(Self(Receiver::default()))
     }
 
     fn plan(Consumed::Asked { letters }: &Consumed) -> Vec<u32> {
@@ -166,7 +166,7 @@ impl<const PARKS: bool> Reactor for Post<PARKS> {
     }
 }
 
-/// The reactor that repeats itself in doubt, which keeps receipts only if `RECEIPTS`.
+/// The reactor that repeats itself in doubt. It keeps receipts only if `RECEIPTS`.
 pub(crate) struct Bare<const RECEIPTS: bool>(Outside<Post<false>>, pub(crate) Starts);
 
 impl<const RECEIPTS: bool> Handler for Bare<RECEIPTS> {
@@ -214,7 +214,7 @@ pub(crate) struct World {
     pub(crate) log: DcbLog,
     pub(crate) indexer: Indexer,
     pub(crate) index: Index,
-    pub(crate) far: FarSide,
+    pub(crate) receiver: Receiver,
 }
 
 impl World {
@@ -232,11 +232,11 @@ impl World {
         let log = || DcbLog::new(client.clone(), "events", catalog(), clock.clone());
         let indexer = Indexer::new([log().into()], client.clone(), "index");
         let index = Index::new(client.clone(), "index", [ringfence_dcb_log::SOURCE]);
-        let far = FarSide::default();
-        Self { log: log(), wire, client: client.clone(), clock, indexer, index, far }
+        let receiver = Receiver::default();
+        Self { log: log(), wire, client: client.clone(), clock, indexer, index, receiver }
     }
 
-    /// Appends the events, each in a transaction of its own, and indexes them. Forgets the requests.
+    /// Appends the events, each in a transaction, and indexes them. Forgets the requests.
     pub(crate) async fn publish(
         &self,
         events: impl IntoIterator<Item = NewEvent>,
@@ -267,9 +267,9 @@ impl World {
         ReactorTable::new(self.client.clone(), "views", clock.clone())
     }
 
-    /// A function of the reactor, with a clock of its own.
+    /// A function of the reactor, with this clock.
     pub(crate) fn function<const PARKS: bool>(&self, clock: &Clock) -> Lanes<Outside<Post<PARKS>>> {
-        let handler = Outside::new(Post(self.far.clone())).unwrap();
+        let handler = Outside::new(Post(self.receiver.clone())).unwrap();
         Lanes { handler, index: self.index.clone(), table: self.table_at(clock) }
     }
 
@@ -281,7 +281,8 @@ impl World {
 
     /// A run whose process may end; then there is no answer.
     pub(crate) async fn run_that_may_die<const RECEIPTS: bool>(&self) -> Option<RanLanes> {
-        let (lanes, death) = (self.bare::<RECEIPTS>(), self.far.0.lock().unwrap().death.clone());
+        let (lanes, death) =
+            (self.bare::<RECEIPTS>(), self.receiver.0.lock().unwrap().death.clone());
         tokio::select! {
             biased;
             () = death.notified() => None,

@@ -1,4 +1,4 @@
-//! An ordered automation, as what handles the events of lanes.
+//! An ordered automation, as a handler of the events of lanes.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use ringfence_log::{Log, Sourced, Sources};
 use ringfence_reactors::{Delivery, Failed, Handler, InDoubt, Starts, WORKERS};
 use ringfence_stack::{MemberList, Members, Visitor};
 
-/// An automation that begins reacts to the events of so long before. If the EventTopic has delivered them to it before,
-/// their keys are known, and nothing happens twice.
+/// A new automation also reacts to the events of this time before its start. If the EventTopic has delivered some to
+/// it, their keys are known, and nothing happens twice.
 const OVERLAP: Duration = Duration::from_secs(3_600);
 
 /// The ordered automations of a stack.
@@ -37,7 +37,7 @@ pub struct OrderedSlice {
 }
 
 impl Ordered {
-    /// Those that the stack `M` lists.
+    /// The ordered automations that the stack `M` lists.
     #[must_use]
     pub fn of<M: Members>() -> Self {
         let mut ordered = Self::default();
@@ -67,7 +67,7 @@ impl Visitor for Ordered {
     }
 }
 
-/// A slice that is open, once for each worker: what one keeps and counts is of one command at a time.
+/// An open slice for each worker, because a slice keeps and counts for one command at a time.
 pub struct Automation {
     slice: OrderedSlice,
     functions: Vec<Hosted>,
@@ -135,7 +135,7 @@ impl Handler for Automation {
             let failed = reacted.await.err();
             failed.map_or(Ok(()), |failed| {
                 let cause = format!("{}: {}", failed.error_type, failed.error_message);
-                // What can't be read is not readable later either, unless another program reads it.
+                // An event that can't be read stays so until another program reads it.
                 Err(if failed.error_type == "malformed" {
                     Failed::ForGood(cause)
                 } else {

@@ -1,4 +1,4 @@
-//! fire-deadlines: sends what is due, once a minute.
+//! fire-deadlines: sends the commands that are due, once a minute.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::deadlines::list::Deadlines;
 use crate::deadlines::sweep::{Sweep, Swept};
 
-/// The function. It serves what is due in the stack.
+/// The function. It serves the dues of the stack.
 pub struct FireDeadlines {
     deadlines: Deadlines,
     client: Client,
@@ -25,11 +25,11 @@ pub struct FireDeadlines {
 
 impl Service for FireDeadlines {
     const NAME: &'static str = "fire-deadlines";
-    // The commands that are under way are cut off then. The rest is for the line of the log.
+    // Commands that are under way are cut off then. The rest of the time is for the line of the log.
     const ANSWER_TIME: Duration = Duration::from_secs(8);
     const TIME_DEFAULT: Duration = Duration::from_secs(50);
     type Of = Deadlines;
-    /// The tables of the logs, and that of the views.
+    /// The tables of the logs, and the view table.
     type Config = (BTreeMap<LogKind, String>, String);
 
     fn config(deadlines: &Deadlines, variables: &mut Variables) -> Self::Config {
@@ -41,7 +41,7 @@ impl Service for FireDeadlines {
     async fn open(deadlines: Deadlines, (tables, views): Self::Config) -> Result<Self, Error> {
         let client = ringfence_aws::client_from_env()?;
         let fire = Self { deadlines, client, tables, views, clock: Clock::system() };
-        // What can't be opened is said at the start.
+        // Fails at the start if a table can't be opened.
         fire.sweep()?;
         ringfence_aws::open(&fire.client).await;
         Ok(fire)
@@ -74,8 +74,7 @@ impl FireDeadlines {
 }
 
 impl Sweep {
-    /// A sweep of what is due. `tables` are those of the logs, and `views` that of the rows. The clock is also that of the
-    /// decisions.
+    /// A sweep. `tables`: the logs' tables; `views`: the view table. Decisions have this clock too.
     ///
     /// # Errors
     /// A slice can't be on its log.

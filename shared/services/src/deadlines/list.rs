@@ -1,4 +1,4 @@
-//! What is due in a stack, with the code that sends its commands.
+//! The dues of a stack, with the code that sends their commands.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) trait Fire {
 }
 
 impl Deadlines {
-    /// What is due in the stack that `M` lists.
+    /// The dues that the stack `M` lists.
     #[must_use]
     pub fn of<M: Members>() -> Self {
         let mut deadlines = Self::default();
@@ -55,7 +55,7 @@ impl Deadlines {
         deadlines
     }
 
-    /// Each on its log, whose writers have this clock.
+    /// Opens each on its log, whose writers have this clock.
     pub(crate) fn open(
         &self,
         tables: &BTreeMap<LogKind, String>,
@@ -80,7 +80,7 @@ impl Visitor for Deadlines {
             let unnamed = || format!("{} needs the table of its log, which is not named", D::NAME);
             let table = tables.get(&LogOf::<D>::KIND).ok_or_else(unnamed)?;
             let table = InTable::new(client.clone(), table, clock.clone());
-            // A decision that is kept would be of no use: a row comes once.
+            // No decision is kept, because a row comes once.
             let (on, _) = LogOf::<D>::open(table, 0)?;
             let of = Of { on, clock: clock.clone(), due: std::marker::PhantomData::<D> };
             Ok(Box::new(of))

@@ -1,9 +1,9 @@
 //! A sweep: sends each command whose time has come.
 //!
-//! A command that takes effect leaves its row to project-views, which removes it when the command's event arrives. A row
-//! whose command cleared nothing stays. The sweep notes it in an item of its own, since rows follow from events alone, and
-//! sends it again after a minute, after two more, after four, and so on, up to an hour. So the list of what is due is also
-//! the list of what failed, and no row holds up another one.
+//! A command that takes effect leaves its row to project-views, which removes it when the command's event arrives. A
+//! row whose command cleared nothing stays. The sweep notes it in another item, because rows follow from events alone,
+//! and sends the command again after a minute, after two more, after four, and so on, up to an hour. So failed commands
+//! stay in the list of due rows, and no row holds up another one.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,9 +21,9 @@ use tokio::time::{sleep, timeout};
 
 use crate::deadlines::list::Opened;
 
-/// Commands that are carried out at once. Each due always has room for one, so those of a slow one hold up no other due.
+/// Commands that are carried out at once. Each due always has room for one, so a slow due holds up no other.
 const COMMANDS_AT_ONCE: usize = 16;
-/// How far a due that looks ahead does: until the next sweep, in milliseconds.
+/// How far ahead a due looks that looks ahead: until the next sweep, in milliseconds.
 const AHEAD_MS: u64 = 60_000;
 /// The first pause after a command that cleared nothing, in milliseconds; each further one is twice as long.
 const PAUSE_MS: u64 = 60_000;
@@ -32,7 +32,7 @@ const PAUSE_MAX_MS: u64 = 60 * 60_000;
 /// How many failures a run names.
 const CAUSES_MAX: usize = 10;
 
-/// What a sweep uses.
+/// A sweep of the stack's dues.
 pub struct Sweep {
     pub(crate) reader: DueReader,
     pub(crate) clock: Clock,
@@ -41,22 +41,22 @@ pub struct Sweep {
     pub(crate) keeps_pauses: bool,
 }
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// How many commands took effect.
     pub fired: u64,
-    /// How many cleared nothing: rejected, without anything to change, or failed.
+    /// How many commands cleared nothing: they were rejected, had nothing to change, or failed.
     pub left: u64,
     /// How many rows were not tried, because their pause is not over.
     pub paused: u64,
     /// How late the earliest row is, in milliseconds.
     pub lag_ms: u64,
-    /// Why rows were left: the first of them.
+    /// Why rows were left: some causes.
     pub causes: Vec<String>,
     /// The tables that could not be read or written, with the causes.
     pub failures: Vec<String>,
-    /// Whether the time was over before the last row.
+    /// Whether the time ended before the last row.
     pub unfinished: bool,
 }
 
@@ -74,7 +74,7 @@ struct OfDue<'a> {
     swept: &'a RefCell<Swept>,
 }
 
-/// The room that a due has for its commands: its own, for one command, and what all dues share.
+/// The room that a due has for its commands: one place of its own, and the places that all dues share.
 struct Room<'a> {
     own: Semaphore,
     shared: &'a Semaphore,
@@ -96,14 +96,13 @@ impl<'a> Room<'a> {
 }
 
 impl Sweep {
-    /// The same, but it also sends what was sent before and cleared nothing, without a pause: a person asks for it, who may
-    /// have mended the cause.
+    /// The same, without pauses after commands that cleared nothing: it is for a person who may have mended the cause.
     #[must_use]
     pub fn without_pauses(self) -> Self {
         Self { keeps_pauses: false, ..self }
     }
 
-    /// Sends what is due, until this time is over.
+    /// Sends the commands that are due, until this time is over.
     pub async fn all(&self, time: Duration) -> Swept {
         let swept = &RefCell::new(Swept::default());
         let shared = &Semaphore::new(COMMANDS_AT_ONCE.saturating_sub(self.dues.len()));
@@ -115,7 +114,7 @@ impl Sweep {
                 swept.borrow_mut().failures.push(format!("{name}: {why}"));
             }
         });
-        // A command that is cut off has a key, so the next sweep finds what became of it.
+        // A command that is cut off has a key, so the next sweep finds its result.
         let is_over = timeout(time, join_all(dues)).await.is_err();
         let swept = swept.take();
         Swept { unfinished: swept.unfinished || is_over, ..swept }
@@ -199,8 +198,8 @@ impl OfDue<'_> {
         sent.try_collect().await
     }
 
-    /// Sends the command of a row when its time has come. It was tried so often before. The note on the row may be about an
-    /// earlier command.
+    /// Sends the command of a row when its time has come. `tries`: how often it was sent before. The note on the row
+    /// may be about an earlier command.
     async fn row(
         &self,
         id: &str,

@@ -1,5 +1,5 @@
-//! What became of commands: one item each in the table of the views, under `view` = `$Command-<command id>` and
-//! `id` = `ANSWER`.
+//! States and answers of commands: one item for each in the view table, under `view` = `$Command-<command id>` and `id`
+//! = `ANSWER`.
 //!
 //! | attribute | holds |
 //! |---|---|
@@ -23,25 +23,25 @@ use ringfence_views::attributes::{EXPIRES_AT, ID, VIEW};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-/// How long after its first failure a command counts as waiting, in milliseconds: 24 hours. Its tries take less than two
-/// hours. If it has no answer after this time, SQS may have given up its message, which nobody notes.
+/// How long after its first failure a command counts as waiting, in milliseconds: 24 hours. Its tries take less than
+/// two hours. If it has no answer after this time, SQS may have given up its message without a note.
 const LOST_AFTER_MS: u64 = 24 * 60 * 60_000;
 /// The condition that a command has no answer.
 const UNANSWERED: &str = "attribute_not_exists(#answer)";
-/// What the partition keys of answers begin with.
+/// The beginning of answers' partition keys.
 const COMMAND: &str = "$Command-";
 const ANSWER: &str = "ANSWER";
 
-/// Where a command is.
+/// The state of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandState {
     /// It is in the queue, or being carried out.
     Pending,
     /// It is accepted.
     Accepted,
-    /// It is rejected: by the slice, or because it can't be accepted as it is.
+    /// The slice has rejected it, or it can't be accepted as it is.
     Rejected,
-    /// It had no answer however often it was tried. A dead letter has it.
+    /// It had no answer after all tries. A dead letter has it.
     Failed,
 }
 
@@ -64,35 +64,35 @@ impl CommandState {
     }
 }
 
-/// What became of a command.
+/// A command of the queue, with its state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandAnswer {
     /// Names it.
     pub command_id: String,
     /// The slice, as `<context>/<slice>`.
     pub slice: String,
-    /// Tells it from another command under the same id.
+    /// The hash that tells it from another command under the same id.
     pub(crate) sha256: String,
     /// Who gave it.
     pub principal: Option<String>,
     /// When it was taken: RFC 3339, UTC.
     pub queued_at: String,
-    /// Where it is.
+    /// Its state.
     pub state: CommandState,
-    /// What the slice's function would have answered.
+    /// The answer, as the slice's function would have given it.
     pub answer: Option<Value>,
     /// How often it had no answer since it was put into the queue.
     pub tries: u32,
-    /// When it had none first: RFC 3339, UTC.
+    /// When it first had no answer: RFC 3339, UTC.
     pub first_failed: Option<String>,
-    /// Why it had none the last time: a problem document.
+    /// Why it had no answer the last time: a problem document.
     pub problem: Option<Value>,
     /// The message of the queue that a dead letter has.
     pub(crate) given_up: Option<String>,
 }
 
 impl CommandAnswer {
-    /// A command that waits since a time in milliseconds since 1970.
+    /// A command that has waited since this time, in milliseconds since 1970.
     #[must_use]
     pub fn pending(queued: &QueuedCommand, now_ms: u64) -> Self {
         Self {
@@ -110,7 +110,7 @@ impl CommandAnswer {
         }
     }
 
-    /// What callers learn at a time: a command that has waited too long has failed.
+    /// As callers see it at a time: a command that has waited too long has failed.
     pub(crate) fn seen_at(self, now_ms: u64) -> Self {
         let lost = self.first_failed.as_deref().is_some_and(|first| *first < *lost(now_ms));
         match self.state {
@@ -119,7 +119,7 @@ impl CommandAnswer {
         }
     }
 
-    /// As callers are answered.
+    /// The answer to callers.
     #[must_use]
     pub fn document(&self) -> Value {
         let mut document = json!({
@@ -191,7 +191,7 @@ fn lost(now_ms: u64) -> String {
     rfc3339(now_ms.saturating_sub(LOST_AFTER_MS))
 }
 
-/// The hash of what an id belongs to.
+/// The hash of a command, to which its id belongs.
 fn sha256(queued: &QueuedCommand) -> String {
     let QueuedCommand { slice, command, principal, .. } = queued;
     hex(&canonical_json(&json!([slice, command, principal])))
@@ -202,13 +202,13 @@ pub(crate) fn hex(text: &str) -> String {
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The table of the views can't be read or written, or has an item that is no answer.
+/// The view table can't be read or written, or has an item that is not an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum AnswersError {
     /// A request has failed.
     #[error("{operation}")]
     Store {
-        /// What was done.
+        /// The operation.
         operation: &'static str,
         /// Why it has failed.
         source: Box<GaveUp>,
@@ -229,7 +229,7 @@ impl AnswersError {
 pub struct CommandAnswers(Table);
 
 impl CommandAnswers {
-    /// Those in this table.
+    /// The answers in this table.
     pub fn new(client: Client, view_table: impl Into<String>) -> Self {
         Self(Table::new(client, view_table))
     }
@@ -240,19 +240,19 @@ impl CommandAnswers {
         self.0.meter()
     }
 
-    /// What became of the command of this id; `None` if there is none, or it is forgotten.
+    /// The command of this id; `None` if it is unknown or forgotten.
     ///
     /// # Errors
     /// The table can't be read.
     pub async fn find(&self, command_id: &str) -> Result<Option<CommandAnswer>, AnswersError> {
-        // What was answered is not carried out again, so the read is strong.
+        // The read is strong, so that an answered command is not carried out again.
         let found = Retry::default().run(|| self.0.get(key(command_id), true)).await;
         let found = found.map_err(AnswersError::during("reading the answer of a command"))?;
         found.map(|item| read(command_id, &item)).transpose()
     }
 
-    /// Keeps that a command waits, if its id is not known, or if the same command was given up. Otherwise returns what is
-    /// known of the id.
+    /// Notes that a command waits, if its id is unknown, or if the same command was given up. Otherwise returns the
+    /// command of this id.
     ///
     /// # Errors
     /// The table can't be written.
@@ -279,8 +279,8 @@ impl CommandAnswers {
         self.write(put, &pending.command_id, "keeping that a command waits").await
     }
 
-    /// Keeps what became of a command: an answer if it has none yet, and otherwise what is unchanged since it was read as
-    /// `was`. Returns what is there afterwards.
+    /// Keeps an answer of a command if it has none yet, or another state if the command is unchanged since it was read
+    /// as `was`. Returns the command as it is then.
     ///
     /// # Errors
     /// The table can't be written.
@@ -298,7 +298,7 @@ impl CommandAnswers {
             None => put
                 .condition_expression("attribute_not_exists(#state)")
                 .expression_attribute_names("#state", "state"),
-            // Each time that it is put into the queue it has another time, and each try another number.
+            // Each time in the queue has another time, and each try another number.
             Some(was) => put
                 .condition_expression(format!(
                     "{UNANSWERED} AND #state = :state AND #queuedAt = :queuedAt AND #tries = :tries"
@@ -319,7 +319,7 @@ impl CommandAnswers {
         Put::builder().table_name(self.0.name()).set_item(Some(answer.item(now_ms)))
     }
 
-    /// Carries out a put. Returns what is there if the condition does not hold.
+    /// Carries out a put. If the condition does not hold, returns the item that is there.
     async fn write(
         &self,
         put: PutBuilder,

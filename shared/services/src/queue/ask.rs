@@ -1,5 +1,5 @@
-//! What callers ask over HTTP: `POST /commands/<context>/<slice>` puts a command into the queue, and
-//! `GET /commands/<id>` says what became of it.
+//! Requests of callers: `POST /commands/<context>/<slice>` puts a command into the queue, `GET /commands/<id>` tells
+//! its state.
 
 use std::error::Error;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::queue::commands::OpenSlice;
 use crate::queue::run::say;
 use crate::queue::sqs::{COMMAND_BYTES_MAX, CommandQueue, ID_CHARS_MAX, body};
 
-/// What answers requests.
+/// Answers requests.
 pub(crate) struct Asked<'a> {
     pub(crate) slices: &'a [OpenSlice],
     pub(crate) answers: &'a CommandAnswers,
@@ -30,7 +30,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) time: Duration,
 }
 
-/// The letters of an id that stay as they are in a path. A dot does not: clients resolve the parts `.` and `..`, also if
+/// The characters of an id that need no encoding in a path. A dot does: clients resolve the parts `.` and `..`, even if
 /// they are percent-encoded once.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
 
@@ -83,7 +83,7 @@ impl Asked<'_> {
         put.unwrap_or_else(|late| Err(self.unknown(&queued, &late)))
     }
 
-    /// Puts a command into the queue that waits, unless more is known of it.
+    /// Puts a command that waits into the queue, unless it was tried or answered.
     async fn put(
         &self,
         queued: &QueuedCommand,
@@ -104,7 +104,7 @@ impl Asked<'_> {
         Ok(answer)
     }
 
-    /// What became of a command, for the caller who gave it.
+    /// A command with its state, for the caller who gave it.
     async fn look(&self, request: &ApiGatewayV2httpRequest) -> Result<CommandAnswer, Problem> {
         let asks = principal(request, self.issuers)?;
         let id = percent_decode_str(part(request, "id")).decode_utf8_lossy();
@@ -112,7 +112,7 @@ impl Asked<'_> {
         if id.len() > ID_CHARS_MAX {
             return Err(not_found());
         }
-        let unknown = "what became of the command is not known now; ask again";
+        let unknown = "the state of the command can't be read now; ask again";
         let found = match timeout(self.time, self.answers.find(&id)).await {
             Ok(found) => found.map_err(|error| self.no_answers(&error, unknown))?,
             Err(late) => return Err(self.no_answers(&late, unknown)),
@@ -127,7 +127,7 @@ impl Asked<'_> {
         }
     }
 
-    /// The queue did not say whether it took a command, or there is no time left to wait for that.
+    /// The queue did not confirm a command, or there is no time left to wait for that.
     fn unknown(&self, queued: &QueuedCommand, error: &(dyn Error + 'static)) -> Problem {
         say(self.request_id, &chain(error));
         let id = &queued.command_id;
@@ -155,14 +155,13 @@ fn part<'r>(request: &'r ApiGatewayV2httpRequest, name: &str) -> &'r str {
     request.path_parameters.get(name).map_or("", String::as_str)
 }
 
-/// Whether a caller may see what became of a command. One that no authorizer has looked at may see everything, as in
-/// views.
+/// Whether a caller may see a command. Without an authorizer everybody may, as in views.
 fn may_see(asks: Option<&Principal>, found: &CommandAnswer) -> bool {
     asks.is_none_or(|asks| found.principal == Some(asks.to_string()))
 }
 
-/// An id as a part of a path. API Gateway decodes a path and cuts it at a `?` before it looks for the route. So what it
-/// decodes is percent-encoded too, and [`Asked::look`] decodes that.
+/// An id as a part of a path. API Gateway decodes a path and cuts it at a `?` before it looks for the route. So the id
+/// is percent-encoded twice, and [`Asked::look`] decodes the rest.
 fn in_path(id: &str) -> String {
     let once = utf8_percent_encode(id, PLAIN).to_string();
     utf8_percent_encode(&once, PLAIN).to_string()

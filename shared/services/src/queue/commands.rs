@@ -1,4 +1,4 @@
-//! The slices of a stack, to which commands come by the queue.
+//! The slices of a stack, for commands from the queue.
 
 use aws_sdk_dynamodb::Client;
 use ringfence_aws::Clock;
@@ -33,7 +33,7 @@ pub(crate) struct OpenSlice {
 }
 
 impl QueuedSlices {
-    /// Those that the stack `M` lists.
+    /// The slices that the stack `M` lists.
     #[must_use]
     pub fn of<M: Members>() -> Self {
         let mut slices = Self::default();
@@ -41,7 +41,7 @@ impl QueuedSlices {
         slices
     }
 
-    /// Each on its log. The tables of the logs are named by their variables.
+    /// Opens each on its log. The variables name the tables of the logs.
     pub(crate) fn open(
         &self,
         client: &Client,

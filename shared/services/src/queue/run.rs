@@ -14,14 +14,12 @@ use crate::queue::answers::{AnswersError, CommandAnswer, CommandAnswers, Command
 use crate::queue::commands::OpenSlice;
 use crate::queue::sqs::{COMMAND_BYTES_MAX, CommandQueue};
 
-/// After how many tries without an answer a command is given up.
+/// A command is given up after this many tries without an answer.
 pub const TRIES_MAX: u32 = 8;
-/// For how many seconds a command waits after each try; after the later ones, for as long as after the last of these.
-/// Together that is some forty minutes.
+/// The pauses after the tries, in seconds; the last one is repeated. Together that is some forty minutes.
 const PAUSES_SECONDS: [u16; 5] = [2, 10, 60, 300, 600];
-/// If a message was received more often than this, each try is noted before it begins, because a process that ends notes
-/// nothing afterwards. It is twice the number of tries, because a message also comes again if an earlier one of its group
-/// fails.
+/// If a message was received more often than this, each try is noted before it begins, because it may end the process.
+/// It is twice the number of tries, because a message also comes again if an earlier one of its group fails.
 const NOTED_AFTER: u32 = 2 * TRIES_MAX;
 
 /// The attribute that names the group of a message.
@@ -29,7 +27,7 @@ const GROUP: &str = "MessageGroupId";
 /// The longest cause of a dead letter, in bytes of JSON.
 const CAUSE_BYTES_MAX: usize = 1_024;
 
-/// What carries out a batch.
+/// Carries out a batch.
 pub(crate) struct Batch<'a> {
     pub(crate) slices: &'a [OpenSlice],
     pub(crate) answers: &'a CommandAnswers,
@@ -51,7 +49,7 @@ struct Delivered {
 }
 
 impl Delivered {
-    /// The message that Lambda delivers. If it can't be read, its body is the whole record, which no command is, so that a
+    /// The message that Lambda delivers. If it can't be read, its body is the whole record. That is not a command, so a
     /// dead letter keeps it.
     fn of(record: &Value) -> Self {
         let message = SqsMessage::deserialize(record).unwrap_or_else(|_| {
@@ -76,8 +74,8 @@ impl Delivered {
 }
 
 impl Batch<'_> {
-    /// Carries out the commands of these messages. Returns the ids of those that must come again. One that failed holds
-    /// back the later ones of its group.
+    /// Carries out the commands of these messages. Returns the ids of messages that must come again. A failed command
+    /// holds back the later ones of its group.
     pub(crate) async fn run(&self, records: &[Value]) -> Vec<String> {
         let (mut held, mut again) = (BTreeMap::new(), Vec::new());
         for message in records.iter().map(Delivered::of) {
@@ -107,20 +105,20 @@ impl Batch<'_> {
             Err(error) => {
                 let cause = format!("the message is not a command of this stack: {error}");
                 let cause = bounded(&cause, CAUSE_BYTES_MAX);
-                // Only the queue's owner can put such a text there. Of a long one the beginning is kept.
+                // Only the queue's owner can put such a message there. If it is long, its beginning is kept.
                 let body = bounded(&message.body, COMMAND_BYTES_MAX);
-                let letter = json!({ "cause": cause, "body": body });
-                return self.give_up(message, &letter).await;
+                let dead_letter = json!({ "cause": cause, "body": body });
+                return self.give_up(message, &dead_letter).await;
             }
         };
         let known = self.answers.find(&queued.command_id).await;
         let known = known.map_err(|error| self.failed(message, &queued, &error))?;
         let answer = match &known {
-            // Its answer or its dead letter was kept, and then the message was not deleted.
+            // Its answer or dead letter was kept, but then the message was not deleted.
             Some(known) if known.state.is_answered() => return Ok(()),
             Some(known) if known.given_up.as_ref() == Some(&message.id) => return Ok(()),
             Some(known) if known.state == CommandState::Pending => known.clone(),
-            // It is forgotten, or its dead letter was redriven.
+            // Its item was deleted, or its dead letter was redriven.
             _ => CommandAnswer::pending(&queued, self.clock.now_ms()),
         };
         let standing = self.carry_out(message, &queued, known, answer).await?;
@@ -130,7 +128,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Carries out a command of which `known` is known, and of which `answer` says that it waits. Returns what is known
+    /// Carries out a command. `known`: its item, if there is one; `answer`: its waiting state. Returns its state
     /// afterwards.
     async fn carry_out(
         &self,
@@ -153,7 +151,7 @@ impl Batch<'_> {
             }
             known = Some(standing);
         }
-        // What the table was asked may have taken long.
+        // The requests to the table may have taken long.
         self.check_time()?;
         let (state, document) = match self.answered(queued).await {
             Ok(accepted) => (CommandState::Accepted, accepted),
@@ -174,7 +172,7 @@ impl Batch<'_> {
     async fn answered(&self, queued: &QueuedCommand) -> Result<Value, Problem> {
         let slice = self.slices.iter().find(|slice| slice.name == queued.slice);
         let Some(slice) = slice else {
-            // As during a deploy or after a roll-back.
+            // This happens during a deploy or after a roll-back.
             let detail = format!("this version of the stack has no slice {}", queued.slice);
             return Err(Problem::new(503, "unavailable", "The slice is not there", detail));
         };
@@ -195,7 +193,7 @@ impl Batch<'_> {
         if note.tries >= TRIES_MAX {
             note.state = CommandState::Failed;
             note.given_up = Some(message.id.clone());
-            self.give_up(message, &letter(cause, queued, &note)).await?;
+            self.give_up(message, &dead_letter(cause, queued, &note)).await?;
         }
         self.keep(message, queued, &note, known.as_ref()).await
     }
@@ -212,8 +210,8 @@ impl Batch<'_> {
     }
 
     /// Keeps a dead letter about a message, which then leaves the queue.
-    async fn give_up(&self, message: &Delivered, letter: &Value) -> Result<(), u16> {
-        let kept = self.queue.keep(letter, &message.id, &message.group).await;
+    async fn give_up(&self, message: &Delivered, dead_letter: &Value) -> Result<(), u16> {
+        let kept = self.queue.keep(dead_letter, &message.id, &message.group).await;
         kept.map_err(|error| {
             say(
                 self.request_id,
@@ -234,7 +232,7 @@ impl Batch<'_> {
     }
 }
 
-/// The problem of a try of which nothing is noted.
+/// The problem of a try that left no note.
 fn unanswered() -> Problem {
     let detail = "the try ended before it had an answer, or its answer could not be kept";
     Problem::new(500, "internal", "The command had no answer", detail.to_owned())
@@ -245,7 +243,7 @@ fn cause(problem: &Problem) -> String {
 }
 
 /// The dead letter about a command that had no answer.
-fn letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
+fn dead_letter(cause: String, queued: &QueuedCommand, answer: &CommandAnswer) -> Value {
     json!({
         "cause": cause,
         "queued": queued,

@@ -1,4 +1,4 @@
-//! run-commands: takes commands into the queue, carries them out in order, and says what became of them.
+//! run-commands: takes commands into the queue, carries them out in order, and tells their results.
 
 use std::time::Duration;
 
@@ -27,13 +27,13 @@ pub struct RunCommands {
     clock: Clock,
 }
 
-/// What the variables say.
+/// The configuration, from the variables.
 pub struct CommandsConfig {
     /// Each log's table, by the variable that names it.
     logs: Vec<(&'static str, String)>,
     views: String,
     commands: String,
-    letters: String,
+    dead_letters: String,
     issuers: Issuers,
 }
 
@@ -50,18 +50,18 @@ impl Service for RunCommands {
             logs: variables.tables(&slices.sources),
             views: variables.required("VIEW_TABLE"),
             commands: variables.required("COMMAND_QUEUE_URL"),
-            letters: variables.required("DEAD_LETTER_QUEUE_URL"),
+            dead_letters: variables.required("DEAD_LETTER_QUEUE_URL"),
             issuers: variables.optional("JWT_ISSUERS", Issuers::default()),
         }
     }
 
     async fn open(slices: QueuedSlices, config: CommandsConfig) -> Result<Self, Error> {
-        let CommandsConfig { logs, views, commands, letters, issuers } = config;
+        let CommandsConfig { logs, views, commands, dead_letters, issuers } = config;
         let client = ringfence_aws::client_from_env()?;
         let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
         let sqs = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let sqs = aws_sdk_sqs::Client::new(&sqs);
-        let queue = Box::new(SqsCommandQueue::new(sqs, commands, letters));
+        let queue = Box::new(SqsCommandQueue::new(sqs, commands, dead_letters));
         ringfence_aws::open(&client).await;
         Self::on(&slices, &client, &logs, &views, queue, issuers, Clock::system())
     }
@@ -82,7 +82,7 @@ impl Service for RunCommands {
 }
 
 impl RunCommands {
-    /// What its requests for the answers of commands cost so far.
+    /// The cost of its requests for answers so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         self.answers.meter()

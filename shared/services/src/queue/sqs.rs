@@ -1,4 +1,4 @@
-//! The queue of commands, and that of the dead letters about commands that were given up. Both are FIFO queues of SQS.
+//! The queue of commands, and the queue of dead letters about commands that were given up. Both are FIFO queues of SQS.
 
 use std::error::Error;
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::queue::answers::hex;
 
-/// Most bytes of a command as a message. The dead letter about it has it whole, beside the cause.
+/// Most bytes of a command as a message. Its dead letter has the whole command, and the cause.
 pub const COMMAND_BYTES_MAX: usize = MESSAGE_BYTES_MAX - 4 * 1024;
 /// The longest id of a group and of a deduplication.
 pub(crate) const ID_CHARS_MAX: usize = 128;
@@ -20,13 +20,13 @@ type QueueError = Box<dyn Error + Send + Sync>;
 
 /// Sends commands and dead letters, and says when a command that failed is tried again.
 pub trait CommandQueue: Send + Sync {
-    /// Puts a command into the queue. Within five minutes, the command of an id is put there once.
+    /// Puts a command into the queue. Within five minutes SQS takes each command id once.
     fn send(&self, queued: &QueuedCommand) -> BoxFuture<'_, Result<(), QueueError>>;
 
-    /// Keeps a dead letter about a message of the queue, which is in this group. A dead letter about a message is kept once.
+    /// Keeps a dead letter about a message of this group. Each message has one dead letter at most.
     fn keep(
         &self,
-        letter: &Value,
+        dead_letter: &Value,
         message_id: &str,
         group: &str,
     ) -> BoxFuture<'_, Result<(), QueueError>>;
@@ -39,14 +39,14 @@ pub trait CommandQueue: Send + Sync {
 pub struct SqsCommandQueue {
     client: aws_sdk_sqs::Client,
     commands: String,
-    letters: String,
+    dead_letters: String,
 }
 
 impl SqsCommandQueue {
     /// The queues at these URLs.
     #[must_use]
-    pub fn new(client: aws_sdk_sqs::Client, commands: String, letters: String) -> Self {
-        Self { client, commands, letters }
+    pub fn new(client: aws_sdk_sqs::Client, commands: String, dead_letters: String) -> Self {
+        Self { client, commands, dead_letters }
     }
 }
 
@@ -55,13 +55,13 @@ pub(crate) fn body(queued: &QueuedCommand) -> String {
     message(&json!(queued))
 }
 
-/// The id of a group. It has at most 128 visible characters of ASCII; a text that is another one has its hash here.
+/// The id of a group. It has at most 128 visible characters of ASCII; any other string is replaced by its hash.
 fn group_id(group: &str) -> String {
     let is_plain = group.len() <= ID_CHARS_MAX && group.bytes().all(|byte| byte.is_ascii_graphic());
     if is_plain && !group.is_empty() { group.to_owned() } else { hex(group) }
 }
 
-/// Puts a command into the queue at a URL. Within five minutes, the command of an id is put there once.
+/// Puts a command into the queue at a URL. Within five minutes SQS takes each command id once.
 ///
 /// # Errors
 /// SQS does not take it.
@@ -83,12 +83,12 @@ impl CommandQueue for SqsCommandQueue {
 
     fn keep(
         &self,
-        letter: &Value,
+        dead_letter: &Value,
         message_id: &str,
         group: &str,
     ) -> BoxFuture<'_, Result<(), QueueError>> {
-        let send = self.client.send_message().queue_url(&self.letters);
-        let send = send.message_body(message(letter)).message_group_id(group_id(group));
+        let send = self.client.send_message().queue_url(&self.dead_letters);
+        let send = send.message_body(message(dead_letter)).message_group_id(group_id(group));
         let send = send.message_deduplication_id(message_id);
         async move { send.send().await.map(drop).map_err(Into::into) }.boxed()
     }

@@ -17,7 +17,7 @@ use crate::spans::batch::Batch;
 use crate::spans::line::span;
 use crate::spans::otlp::{TraceSpan, document};
 
-/// The service that takes spans on AWS, by the name with which requests are signed and its host begins.
+/// The service that takes spans on AWS. Requests are signed for this name, and its host begins with it.
 const XRAY: &str = "xray";
 /// The most spans of a request. X-Ray takes 10,000 with 5 MB before they are packed; a span of a line has less than
 /// 2 KB.
@@ -33,7 +33,7 @@ pub struct ForwardSpans {
     url: String,
 }
 
-/// What its variables say.
+/// The configuration, from its variables.
 pub struct Config {
     url: String,
     bundle: String,
@@ -55,7 +55,7 @@ impl Service for ForwardSpans {
         Self::at(&url, bundle).await
     }
 
-    /// Sends the spans of a batch of lines. A failure is one of the invocation, so Lambda tries the batch twice more. A
+    /// Sends the spans of a batch of lines. If one fails, the invocation fails, so Lambda tries the batch twice more. A
     /// span that comes twice has the same ids.
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let forwarded = timeout(call.time, self.forward(&call)).await;
@@ -74,8 +74,8 @@ impl Service for ForwardSpans {
 }
 
 impl ForwardSpans {
-    /// The function that sends to the collector at this URL, and trusts the certificates of this file, or Amazon's if it
-    /// has no name.
+    /// The function for the collector at this URL. It trusts the certificates of the file `bundle`, or Amazon's if that
+    /// is empty.
     ///
     /// # Errors
     /// The file can't be used, or the collector is X-Ray and the variables have no Region or no credentials.
@@ -89,7 +89,7 @@ impl ForwardSpans {
         Ok(Self { http: Http::new(connector, signer, ANSWER_BYTES_MAX), url: url.to_owned() })
     }
 
-    /// How many lines there were, and how many of them were spans that were sent.
+    /// How many lines there were, and how many spans were sent.
     async fn forward(&self, call: &Call) -> Result<(usize, usize)> {
         let batch = Batch::of(&call.payload)?;
         let lines: Vec<_> = batch.lines_of_others(&call.function).collect();
@@ -120,7 +120,7 @@ impl ForwardSpans {
     }
 }
 
-/// Whether the URL is that of X-Ray, which takes signed requests alone.
+/// Whether the URL is of X-Ray, which takes only signed requests.
 fn is_xray(url: &str) -> bool {
     url.strip_prefix("https://xray.").is_some_and(|rest| rest.contains(".amazonaws.com"))
 }

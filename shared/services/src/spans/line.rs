@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::spans::otlp::TraceSpan;
 
-/// What becomes an attribute, if the line has it: the member, and the name of the attribute. None of them is what a
-/// command says, and none is whose it is.
+/// Members of a line that become attributes, each with the attribute's name. No member has contents of a command, or
+/// names its caller.
 const ATTRIBUTES: [(&str, &str); 14] = [
     ("command_id", "ringfence.command_id"),
     ("correlation_id", "ringfence.correlation_id"),
@@ -55,8 +55,8 @@ fn yes() -> bool {
     true
 }
 
-/// The span of a line, if it is to be forwarded. A repeat is not: the first run has the span already. Nor is a span of a
-/// trace that nobody keeps.
+/// The span of a line, if it is to be forwarded. Repeats are not, because the first run has the span already; nor are
+/// spans of traces that are not sampled.
 pub(crate) fn span(text: &str) -> Option<TraceSpan> {
     let whole: Value = serde_json::from_str(text).ok()?;
     let line = Line::deserialize(&whole).ok().filter(|line| line.sampled && !line.repeated)?;

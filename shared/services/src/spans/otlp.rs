@@ -15,23 +15,23 @@ pub struct TraceSpan {
     pub ids: Traceparent,
     /// The span that led to it, in the same trace.
     pub parent: Option<Traceparent>,
-    /// What ran: the slice or the function.
+    /// The slice or the function that ran.
     pub service: String,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
-    /// Whether an event led to it, and no caller.
+    /// Whether an event led to it, and not a caller.
     pub is_reaction: bool,
     /// When it began, in milliseconds since 1970.
     pub began_ms: u64,
     /// When it ended.
     pub ended_ms: u64,
-    /// What else is known of it: texts, whole numbers, numbers or truths.
+    /// Other attributes: strings, integers, numbers or booleans.
     pub attributes: BTreeMap<&'static str, Value>,
     /// The spans of other traces that led to it.
     pub links: Vec<Traceparent>,
-    /// The events that it wrote: what each is called, and when it was recorded, in milliseconds since 1970.
+    /// The events that it wrote: the name of each, and when it was recorded, in milliseconds since 1970.
     pub events: Vec<(String, u64)>,
-    /// How it has failed, if it has.
+    /// The failure, if it has failed.
     pub failure: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub fn document<'s>(spans: impl IntoIterator<Item = &'s TraceSpan>) -> Value {
     json!({ "resourceSpans": resources.collect::<Value>() })
 }
 
-/// Times are texts, because their 64 bits are more than a number of JSON can be relied on to hold.
+/// Times are strings, because programs may round a JSON number of 64 bits.
 fn nanos(ms: u64) -> String {
     (u128::from(ms) * 1_000_000).to_string()
 }

@@ -24,8 +24,8 @@ impl Topic {
         Self { client, bus }
     }
 
-    /// Opens the connection, credentials and TLS included, so that the first batch need not wait for
-    /// it. A call without entries is refused, and any answer will do.
+    /// Opens the connection, with credentials and TLS, so that the first batch does not wait for it. A call without
+    /// entries is refused, but any answer will do.
     pub async fn open(&self) {
         let answer = self.client.put_events().set_entries(Some(Vec::new())).send().await;
         let answered = answer.is_ok_and(|_| true);
@@ -51,7 +51,7 @@ fn verdict(result: &PutEventsResultEntry) -> Verdict {
     match result.error_code() {
         None => Verdict::Sent,
         Some(code @ ("InternalFailure" | "InternalException")) => Verdict::Later(code.to_owned()),
-        // As of a whole call.
+        // As for a whole call.
         Some(code) if OF_THE_STACK_CODES.contains(&code) => Verdict::Later(code.to_owned()),
         Some(code) => {
             let message = result.error_message().unwrap_or_default();
@@ -60,8 +60,8 @@ fn verdict(result: &PutEventsResultEntry) -> Verdict {
     }
 }
 
-/// Answers of 4xx that are not about the entries: the role, its credentials, the bus, a clock or a rate. Somebody mends
-/// them or they pass, and the records wait. Some services say them with status 400 and a code.
+/// Answers of 4xx that are not about the entries, but about the role, its credentials, the bus, a clock or a rate. The
+/// records wait until that is mended or passes. Some services answer 400 with a code instead.
 /// <https://docs.aws.amazon.com/eventbridge/latest/APIReference/CommonErrors.html>
 const OF_THE_STACK: [u16; 5] = [401, 403, 404, 408, 429];
 const OF_THE_STACK_CODES: [&str; 20] = [
@@ -87,8 +87,7 @@ const OF_THE_STACK_CODES: [&str; 20] = [
     "UnrecognizedClientException",
 ];
 
-/// Whether a whole call failed in a way that sending it again can't change: it has an answer of 4xx, with whatever code
-/// or without any, as from a proxy.
+/// Whether a whole call was refused for good: with 4xx, and any code or no code, as from a proxy.
 fn is_refusal(status: Option<u16>, code: Option<&str>) -> bool {
     status.is_some_and(|status| (400..500).contains(&status) && !OF_THE_STACK.contains(&status))
         && !code.is_some_and(|code| OF_THE_STACK_CODES.contains(&code))
@@ -113,8 +112,7 @@ impl Bus for Topic {
     }
 }
 
-/// One verdict for each entry, in their order. An answer with more or fewer results says nothing
-/// about any entry.
+/// One verdict for each entry, in their order. An answer with more or fewer results tells nothing about the entries.
 fn verdicts(entries: usize, results: &[PutEventsResultEntry]) -> Result<Vec<Verdict>, String> {
     match results.len() == entries {
         true => Ok(results.iter().map(verdict).collect()),
@@ -167,7 +165,7 @@ mod tests {
         }
     }
 
-    /// What a call means that is answered with this status and nothing else.
+    /// The failure of a call that is answered with this status alone.
     fn answered(status: &str) -> Unreachable {
         let server = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}", server.local_addr().expect("its address"));

@@ -42,7 +42,7 @@ pub enum TopicEntryError {
     /// Its image is not a complete event.
     #[error("not an event")]
     Image(#[from] EntryError),
-    /// Neither the event nor the catalog says which context it belongs to.
+    /// Neither the event nor the catalog names its context.
     #[error(
         "the event names no context, and the catalog does not declare its type {0}; add the type"
     )]
@@ -64,8 +64,8 @@ impl TopicEntry {
         Self::new(event, None)
     }
 
-    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or
-    /// fails on its own. An event of another writer may name no context; it has the context of its type.
+    /// The entries of a stream record of these logs: one for each event that it shows. Each is published or fails
+    /// alone. If an event of another writer names no context, it has the context of its type.
     pub fn of_record(
         record: &Value,
         sources: &Sources,
@@ -109,7 +109,7 @@ impl TopicEntry {
         let (time_ms, detail_type) = ((event.at > 0).then_some(event.at), event.event_type.clone());
         let detail = TopicEvent { replay: replay.map(str::to_owned), ..TopicEvent::new(event) };
         let id = detail.id.clone();
-        let detail = serde_json::to_string(&detail).expect("an event is a map with text keys");
+        let detail = serde_json::to_string(&detail).expect("an event is a map with string keys");
         let entry = Self { source, detail_type, detail, id, time_ms };
         match entry.bytes() {
             bytes if bytes > ENTRY_BYTES_MAX => Err(TopicEntryError::TooLarge(bytes)),
@@ -122,7 +122,7 @@ impl TopicEntry {
         TIME_BYTES + self.source.len() + self.detail_type.len() + self.detail.len()
     }
 
-    /// Its size in a request, in bytes: there the detail is a text within JSON, so that its quotes are escaped.
+    /// Its size in a request, in bytes: there the detail is a JSON string, whose quotes are escaped.
     pub fn sent_bytes(&self) -> usize {
         let escaped = self.detail.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
         self.bytes() + escaped.count()

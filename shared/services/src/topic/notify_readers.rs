@@ -1,8 +1,8 @@
 //! notify-readers: notifies reactors with lanes when the index has grown.
 //!
-//! A stream takes two readers, and the index's has project-views already. So this one notifies all reactors: it sends an
-//! entry to the EventTopic, and each reactor has a rule that takes it. A lost notification does no harm, because each reactor
-//! also looks once a minute.
+//! A stream takes two readers, and project-views is one for the index. So this function notifies all reactors: it sends
+//! an entry to the EventTopic, and each reactor has a rule that takes it. A lost notification does no harm, because
+//! each reactor also looks once a minute.
 
 use std::time::Duration;
 

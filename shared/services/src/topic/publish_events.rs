@@ -39,8 +39,8 @@ impl Service for PublishEvents {
         let config = sdk_config()?.into_builder().timeout_config(timeouts).build();
         let bus = Topic::new(aws_sdk_eventbridge::Client::new(&config), bus);
         bus.open().await;
-        let letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
-        Ok(Self(Publisher { bus, letters, sources, catalog }))
+        let dead_letters = DeadLetterQueue::new(aws_sdk_sqs::Client::new(&config), queue);
+        Ok(Self(Publisher { bus, dead_letters, sources, catalog }))
     }
 
     async fn answer(&self, mut call: Call) -> Result<Value, Diagnostic> {

@@ -1,11 +1,11 @@
-//! What happens to a batch, whatever the bus and the queue answer.
+//! Publishes a batch, whatever the bus and the queue answer.
 
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use ringfence_aws::Retry;
 use ringfence_core::Catalog;
-use ringfence_lambda::{DeadLetters, chain, letter, sequence_number};
+use ringfence_lambda::{DeadLetters, chain, dead_letter, sequence_number};
 use ringfence_log::Sources;
 use serde_json::Value;
 
@@ -13,12 +13,12 @@ use crate::topic::entry::TopicEntry;
 
 /// Most entries a PutEvents call takes.
 pub const CALL_ENTRIES_MAX: usize = 10;
-/// Most bytes of a PutEvents call of several entries, as they are sent. EventBridge takes 1 MB of entries a call, and
-/// the 48 KB that are left hold the rest of the request.
+/// Most bytes of a PutEvents call of several entries, as they are sent. EventBridge takes 1 MB of entries a call; the
+/// other 48 KB are for the rest of the request.
 /// <https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-putevents.html>
 pub const CALL_BYTES_MAX: usize = 1_000_000;
 
-/// What the bus says of one entry.
+/// The verdict of the bus on one entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// It is on the bus.
@@ -51,8 +51,8 @@ pub trait Bus: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Verdict>, Unreachable>>;
 }
 
-/// One verdict for each entry, in their order. A call that the bus refuses as a whole is cut in halves, until those
-/// entries stand alone that it refuses.
+/// One verdict for each entry, in their order. A call that the bus refuses as a whole is cut in halves, until each
+/// refused entry is alone.
 pub async fn put(bus: &impl Bus, entries: &[&TopicEntry]) -> Vec<Verdict> {
     let (mut verdicts, mut calls) = (Vec::with_capacity(entries.len()), vec![entries]);
     while let Some(call) = calls.pop() {
@@ -71,7 +71,7 @@ pub async fn put(bus: &impl Bus, entries: &[&TopicEntry]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PublishReport {
     /// Events that are on the bus.
@@ -89,10 +89,10 @@ pub struct Publisher<B, L> {
     /// Where events go.
     pub bus: B,
     /// Takes each record that can never be published, as `{cause, record}`.
-    pub letters: L,
+    pub dead_letters: L,
     /// The logs.
     pub sources: Sources,
-    /// Has the contexts of events that do not name theirs.
+    /// Tells the contexts of events that do not name theirs.
     pub catalog: Catalog,
 }
 
@@ -142,7 +142,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
                 let entry = match entry {
                     Ok(entry) => entry,
                     Err(error) => {
-                        // The entries before it go first: they need not wait for a queue that takes nothing.
+                        // The entries before it go first, so they don't wait for a queue that is down.
                         self.send(std::mem::take(&mut call), retry, batch).await?;
                         bytes = 0;
                         let mut tries = 1;
@@ -166,7 +166,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         self.send(call, retry, batch).await
     }
 
-    /// Sends the entries of one call, and sends those again that the bus puts off.
+    /// Sends the entries of one call, and sends entries again that the bus puts off.
     async fn send(
         &self,
         mut call: Vec<Pending>,
@@ -190,7 +190,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
                         batch.cause = Some(why);
                         left.push(pending);
                     }
-                    // A queue that takes nothing is asked again with the entry's next send.
+                    // If the queue refuses it, it is sent to the queue again with the entry's next send.
                     Verdict::Never(why) => {
                         if self.bury(pending.record, why, batch).await.is_err() {
                             left.push(pending);
@@ -214,7 +214,7 @@ impl<B: Bus, L: DeadLetters> Publisher<B, L> {
         cause: String,
         batch: &mut Batch<'_>,
     ) -> Result<(), Stopped> {
-        match self.letters.keep(letter(&batch.records[record], &cause)).await {
+        match self.dead_letters.keep(dead_letter(&batch.records[record], &cause)).await {
             Ok(()) => {
                 batch.left[record] -= 1;
                 batch.dead_letters += 1;

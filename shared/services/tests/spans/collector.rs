@@ -1,4 +1,4 @@
-//! A server that takes what forward-spans sends.
+//! A server that takes the requests of forward-spans.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,7 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// One that answers each request so.
+    /// A server that answers each request so.
     pub(crate) async fn start(status: StatusCode, answer: Value) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let kept = requests.clone();

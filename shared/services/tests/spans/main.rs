@@ -90,7 +90,7 @@ fn run(links: &[Traceparent]) -> Value {
     })
 }
 
-/// What becomes of a batch at this collector.
+/// Forwards a batch to this collector.
 async fn forward(url: &str, payload: Value) -> Result<Value, String> {
     let url = url.to_owned();
     let function = ForwardSpans::at(&url, String::new()).await.unwrap();
@@ -157,7 +157,7 @@ async fn what_is_no_span_or_is_one_already_is_not_forwarded() {
         malformed,
     ];
     forward(&collector.url, batch(OF_A_SLICE, &lines)).await.unwrap();
-    // Lambda names a log stream after its function. What forward-spans writes itself would come back for ever.
+    // Lambda names a log stream after its function. Lines of forward-spans itself would come back for ever.
     let own = "2026/11/26/shop-ForwardSpans-1[$LATEST]0123";
     forward(&collector.url, batch(own, &[line("c-1", None)])).await.unwrap();
     let control = json!({
@@ -202,7 +202,7 @@ async fn a_collector_that_refuses_fails_the_invocation_and_one_that_takes_a_part
     }
 }
 
-/// The names of its variables are those that the template sets.
+/// The template sets the variables that it reads.
 #[test]
 fn it_reads_the_url_of_its_collector() {
     let names = Variables::names(|variables| ForwardSpans::config(&(), variables));

@@ -1,5 +1,5 @@
-//! The messages of OTLP's traces, as its proto files have them, in the JSON of proto3: 64-bit numbers are texts, enums are
-//! numbers, ids are hexadecimal, and nothing else is there.
+//! The messages of OTLP's traces, as its proto files have them, in the JSON of proto3: 64-bit numbers are strings,
+//! enums are numbers, ids are hexadecimal. Other members are errors.
 //! <https://github.com/open-telemetry/opentelemetry-proto/blob/v1.9.0/opentelemetry/proto/trace/v1/trace.proto>
 
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What forward-spans sends, as a collector reads it that others have written: Rotel, which pip installs.
+//! The spans of forward-spans, read by another project's collector: Rotel, which pip installs.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, TcpStream};
@@ -42,7 +42,7 @@ impl Rotel {
         Self { process, address, output }
     }
 
-    /// What it has written once `is_there` holds.
+    /// Its output once `is_there` holds.
     async fn wait(&self, is_there: impl Fn(&str) -> bool) -> String {
         let mut text = String::new();
         for _ in 0..400 {

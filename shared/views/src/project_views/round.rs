@@ -1,4 +1,4 @@
-//! One run after the notification: every view, its log line and its metrics.
+//! One run after a notification: every view, its log line and its metrics.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -16,13 +16,12 @@ use crate::{Definition, Generation, Parked, Projector, Ran, ViewError};
 /// How long a view that is present waits while others are behind.
 const TURN: Duration = Duration::from_secs(1);
 
-/// The result of a ring for all views.
+/// The result of one run of all views.
 #[derive(Debug, Default)]
 pub struct Round {
-    /// A line of the log for each generation that was run, with what is measured of the served ones.
+    /// A log line for each generation that was run, with metrics of the served ones.
     pub lines: Vec<Value>,
-    /// Served views that failed or did not reach the present in time, with the cause. For them the
-    /// notification has to notify again.
+    /// Served views that failed or did not reach the present in time, with the cause. They need another notification.
     pub unfinished: Vec<String>,
 }
 
@@ -37,11 +36,11 @@ struct Outcome {
     error: Option<ViewError>,
 }
 
-/// Runs every view on its own, until nothing is left or the time is over. A generation that is being
-/// built is kept current beside the one that is served. While some are behind or fail, the others stay current: the
-/// notification can't ring again before all are done. One that fails is tried again until the time is over, except a
-/// generation that is being built: a repeat would not help the rebuild, so the notification does not ring again for it.
-pub async fn ring(
+/// Runs every view on its own, until nothing is left or the time is over. A generation that is being built is kept
+/// current beside the served one. The next notification comes only when all are done. So while one view is behind or
+/// fails, the others go on, and a view that fails is tried again until the time is over. A generation that is being
+/// built is not tried again: a repeat would not help the rebuild, so it asks for no further notification either.
+pub async fn run_views(
     projector: &Projector,
     views: &[Definition],
     time: Duration,
@@ -81,7 +80,7 @@ pub async fn ring(
     round
 }
 
-/// The runs of one ring, which end together.
+/// The runs of one notification, which end together.
 struct Turns {
     time: Duration,
     /// When the time is over.
@@ -127,7 +126,7 @@ impl Turns {
             }
         };
         if timeout_at(self.end, turns).await.is_err() {
-            // The last run was cut off. Events that it has not applied are new, and ring themselves.
+            // The last run was cut off. The events that it has not applied bring another notification.
             ran.present = was_present;
         }
         error
@@ -187,7 +186,7 @@ async fn lag(
     now_ms: u64,
 ) -> Result<(u64, u64), ViewError> {
     if ran.present {
-        // Later events ring the notification themselves.
+        // Later events bring another notification.
         return Ok((0, 0));
     }
     let events = projector.events_after(ran.checkpoint, end).await?;
@@ -235,9 +234,9 @@ fn line(outcome: &Outcome) -> Value {
     line
 }
 
-/// Adds what CloudWatch makes metrics of, in its embedded metric format: the lag of a served view and how many rows and
-/// events are parked, if they are known. All views share the two metrics, so a new view needs no alarm of its own, and
-/// costs nothing every month. The line says whose they are.
+/// Adds metrics in CloudWatch's embedded metric format: the lag of a served view, and how many rows and events are
+/// parked, if they are known. All views share the two metrics, so a new view needs no new alarm and costs nothing a
+/// month. The line names the view.
 fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
     let mut metrics = Vec::new();
     let mut metric = |name: &str, unit: &str| metrics.push(json!({ "Name": name, "Unit": unit }));

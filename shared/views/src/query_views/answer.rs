@@ -13,14 +13,14 @@ use crate::{Content, Listed, Shown, ViewError, ViewRead, ViewReader, WAIT_SLOTS_
 use super::ask::{Ask, Asked, token};
 use super::caller::Caller;
 
-/// The event that was to be waited for is not shown yet.
+/// The view does not show the event yet for which the caller waits.
 const BEHIND: &str = "view-behind";
 /// The view does not yet show the events that were there when it was deployed.
 const BUILDING: &str = "view-building";
 /// The row could not be written.
 const PARKED: &str = "row-parked";
 
-/// An answer, and what the log says about it.
+/// An answer, and its line of the log.
 #[derive(Debug)]
 pub struct Answered {
     /// The answer, as its caller understands it.
@@ -31,14 +31,15 @@ pub struct Answered {
     pub view: Option<String>,
     /// `found`, or the problem's name.
     pub outcome: &'static str,
-    /// What went wrong, for the log alone.
+    /// The cause of a failure, for the log alone.
     pub cause: Option<String>,
 }
 
 impl Answered {
-    /// The line of the log of a call that took the time between two moments, in milliseconds since 1970. An HTTP answer of 503 or 500 that has an alarm of its own counts in
-    /// CloudWatch's embedded metric format as `views_not_ready`, so that the alarm of failed requests can
-    /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
+    /// The line of the log of a call that took the time between two moments, in milliseconds since 1970. An HTTP answer
+    /// of 503 or 500 for which there is another alarm counts as `views_not_ready` in CloudWatch's embedded metric
+    /// format, so that the alarm of failed requests can leave it out. That alarm counts answers of API Gateway, and a
+    /// direct invoke does not pass there.
     #[must_use]
     pub fn line(&self, call: &Call, started_ms: u64, now_ms: u64) -> Value {
         let mut line = json!({
@@ -66,7 +67,7 @@ impl Answered {
     }
 }
 
-/// Of the time after a wait, what the read takes that follows.
+/// The part of the time that is kept for the read after a wait.
 const READ_TIME: Duration = Duration::from_millis(500);
 
 /// Answers a question. It waits for at most `time`, and then reads for at most half a second.
@@ -81,7 +82,7 @@ pub async fn answer(
     let asked = match is_http {
         true => request(payload.clone())
             .and_then(|asks| Ok((principal(&asks, issuers)?, Ask::of_request(&asks)?))),
-        // A direct invoke is an operator's.
+        // Only operators invoke directly.
         false => Ask::parse(payload).map(|ask| (None, ask)),
     };
     let (mut view, mut cause) = (None, None);
@@ -110,8 +111,7 @@ pub async fn answer(
 
 /// The result of a read, if the table answers within `time`. Lambda would end the process.
 ///
-/// # Errors
-/// Those of the read, and one that is transient after the time.
+/// # Errors The errors of the read; after the time, one that is transient.
 pub async fn within<T>(
     time: Duration,
     read: impl Future<Output = Result<T, ViewError>>,
@@ -166,7 +166,7 @@ async fn read(
     })
 }
 
-/// A row, or in its place the problem that it is parked, so that the other rows can be read.
+/// A row. If it is parked, the problem is in its place, so that the other rows can be read.
 fn item(view: &str, Shown { id, content, as_of }: Shown) -> Value {
     match content {
         Content::Row(row) => json!({ "id": id, "row": row, "asOf": as_of }),
@@ -182,10 +182,9 @@ fn parked(view: &str) -> Problem {
     Problem::new(500, PARKED, "The row can't be shown", detail)
 }
 
-/// The answer of a view, or what a caller learns if there is none yet.
+/// The answer of a view, or the problem that a caller gets.
 ///
-/// # Errors
-/// There is no such view, it is being built, or it does not show the event for which the caller waited.
+/// # Errors The view is unknown, is being built, or does not show the event for which the caller waited.
 pub fn found<T>(view: &str, wait: Option<&Wait>, read: ViewRead<T>) -> Result<T, Problem> {
     match read {
         ViewRead::Found(answer) => Ok(answer),
@@ -231,7 +230,7 @@ pub fn found<T>(view: &str, wait: Option<&Wait>, read: ViewRead<T>) -> Result<T,
     }
 }
 
-/// What a caller learns if a view can't be read.
+/// The problem that a caller gets if a view can't be read.
 #[must_use]
 pub fn failed(error: &ViewError, request_id: &str) -> Problem {
     if error.is_transient() {

@@ -81,7 +81,7 @@ impl Fields {
         let field = |(name, value): (&String, &Value)| match value {
             Value::String(text) => Ok((name.clone(), text.clone())),
             Value::Number(number) => Ok((name.clone(), number.to_string())),
-            _ => Err(Problem::malformed(name, "must be a text or a number")),
+            _ => Err(Problem::malformed(name, "must be a string or a number")),
         };
         payload.as_object().into_iter().flatten().map(field).collect::<Result<_, _>>().map(Self)
     }
@@ -107,7 +107,7 @@ impl Fields {
         match text.parse() {
             Ok(number) if (least..=most).contains(&number) => Ok(Some(number)),
             _ => {
-                let limit = format!("must be a whole number from {least} to {most}, is {text:?}");
+                let limit = format!("must be an integer from {least} to {most}, is {text:?}");
                 Err(Problem::malformed(name, limit))
             }
         }
@@ -145,7 +145,7 @@ impl Fields {
         Ok(Some(Wait { partition, slot, most }))
     }
 
-    /// A text that can be empty, which is the same as none.
+    /// A string; an empty one counts as absent.
     fn text(&mut self, name: &str) -> Option<String> {
         self.take(name).filter(|text| !text.is_empty())
     }
@@ -196,7 +196,7 @@ fn bounded(name: &str, id: &str) -> Result<(), Problem> {
     }
 }
 
-/// The id after which a list goes on, together with the list that it belongs to, as one opaque text.
+/// The id after which a list goes on, together with the list that it belongs to, as one opaque string.
 #[must_use]
 pub fn token(view: &str, page: &ListPage, id: &str) -> String {
     let ListPage { prefix, from, to, order, after: _, limit: _ } = page;
@@ -302,7 +302,7 @@ mod tests {
             |partition: &str, slot: &str| list(json!({ "partition": partition, "slot": slot }));
         refuse(&http(json!(null), json!(null)), "view: is missing");
         for limit in ["0", "101", "-1", "many", ""] {
-            refuse(&list(json!({ "limit": limit })), "limit: must be a whole number from 1 to 100");
+            refuse(&list(json!({ "limit": limit })), "limit: must be an integer from 1 to 100");
         }
         refuse(&list(json!({ "order": "newest" })), "order: must be asc or desc, is \"newest\"");
         refuse(&list(json!({ "from": "b", "to": "a" })), "from: is \"b\", after `to`: \"a\"");
@@ -318,18 +318,18 @@ mod tests {
             refuse(&list(json!({ in_path: "users" })), &format!("{in_path}: belongs in the path"));
         }
         refuse(&list(json!({ "wait": "5" })), "wait: waits for an event");
-        refuse(&list(json!({ "wait": "10001" })), "wait: must be a whole number from 0 to 10000");
+        refuse(&list(json!({ "wait": "10001" })), "wait: must be an integer from 0 to 10000");
         refuse(&list(json!({ "slot": "3" })), "partition: is missing");
         refuse(&list(json!({ "partition": "orderId:o1" })), "slot: is missing");
         refuse(&at("orderId:%zz", "3"), "partition: is not a partition");
-        refuse(&at("orderId:o1", "yesterday"), "slot: must be a whole number from 0 to");
+        refuse(&at("orderId:o1", "yesterday"), "slot: must be an integer from 0 to");
         refuse(&json!({ "view": "orders", "id": "" }), "id: must have 1 to 1024 bytes, has 0");
         let id = "x".repeat(1_025);
         refuse(&json!({ "view": id }), "view: must have 1 to 1024 bytes, has 1025");
         let partition = format!("orderId:{}", "x".repeat(BOUNDARY_BYTES_MAX));
         refuse(&at(&partition, "3"), "partition: must have at most 2036 bytes, has 2044");
         refuse(&json!({ "view": "orders", "id": id }), "id: must have 1 to 1024 bytes, has 1025");
-        refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a text or a number");
+        refuse(&json!({ "view": "orders", "id": ["o1"] }), "id: must be a string or a number");
         refuse(&json!({ "view": "orders", "id": "o1", "limit": 3 }), "limit: is unknown");
     }
 

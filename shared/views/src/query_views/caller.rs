@@ -1,4 +1,4 @@
-//! What a caller sees of a view.
+//! The part of a view that a caller sees.
 
 use ringfence_core::Principal;
 use ringfence_lambda::Problem;
@@ -14,7 +14,7 @@ const QUERIES_MAX: usize = 4;
 pub(super) struct Caller<'a>(pub(super) Option<&'a Principal>);
 
 impl Caller<'_> {
-    /// Fails if the caller's token has none of the view's scopes.
+    /// Fails if the view has scopes and the caller's token lacks them all.
     pub(super) fn check(self, view: Option<&Definition>) -> Result<(), Problem> {
         match (self.0, view) {
             (Some(principal), Some(view)) if !principal.may_use(view.scopes) => {

@@ -163,8 +163,8 @@ async fn a_view_that_is_being_built_is_a_503_with_its_progress() {
         });
         assert_eq!(body, expected);
     }
-    // One ring is enough.
-    let round = ringfence_views::project_views::ring(
+    // One notification is enough.
+    let round = ringfence_views::project_views::run_views(
         &world.projector(),
         &[view()],
         LONG,
@@ -183,7 +183,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     let world = World::new(11, catalog());
     let large = sized("n1", vec!["b".to_owned()], 400_000);
     let event = world.publish([noted("n1", &["a", "b", "c"]), large]).await[1].id();
-    let round = ringfence_views::project_views::ring(
+    let round = ringfence_views::project_views::run_views(
         &world.projector(),
         &[view()],
         LONG,
@@ -191,7 +191,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
         "r-1",
     )
     .await;
-    assert!(round.unfinished.is_empty(), "nobody has to ring again: {round:?}");
+    assert!(round.unfinished.is_empty(), "no further notification is needed: {round:?}");
     let line = &round.lines[0];
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
     let named = &line["parked"][0];
@@ -218,10 +218,10 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     assert_eq!((status, &body["items"][1]), (200, &parked));
     assert_eq!(body["items"][2]["id"], "c");
 
-    // Each ring reports it again, until a retry succeeds.
+    // Each run reports it again, until a retry succeeds.
     world.publish([noted("n1", &["b", "c"])]).await;
     for rows in [1, 0] {
-        let round = ringfence_views::project_views::ring(
+        let round = ringfence_views::project_views::run_views(
             &world.projector(),
             &[view()],
             LONG,

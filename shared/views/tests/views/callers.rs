@@ -1,4 +1,4 @@
-//! What callers of the HTTP API see of a view that has scopes and a rule for its rows.
+//! Callers of the HTTP API, and a view that has scopes and a rule for its rows.
 
 use ringfence_lambda::Issuers;
 use ringfence_views::query_views::answer;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::notes::{Consumed, Notes, Row, catalog, noted, view};
 use crate::world::{FIRST, LONG, World, wait};
 
-/// The notes, of which each subject sees those whose ids begin with its name and that were noted at least once.
+/// The notes. A subject sees rows whose ids begin with its name and that were noted at least once.
 struct OwnNotes;
 
 impl View for OwnNotes {
@@ -111,11 +111,11 @@ async fn a_token_without_a_scope_of_the_view_reads_nothing() {
         let (status, _) = callers.ask(claims("ada", "a notes/read"), path, Value::Null).await;
         assert_eq!(status, 200);
     }
-    // A token that names nobody is not one of an operator.
+    // A token that names nobody does not make an operator.
     let nobody = json!({ "iss": "https://id.example.com", "scope": "notes/read" });
     let (status, body) = callers.ask(nobody, json!({ "view": "notes" }), Value::Null).await;
     assert_eq!((status, &body["errors"][0]["field"]), (400, &json!("Authorization")));
-    // There are no scopes of a view that does not exist.
+    // A view that does not exist has no scopes.
     let (status, _) = callers.ask(claims("ada", ""), json!({ "view": "x" }), Value::Null).await;
     assert_eq!(status, 404);
 }
@@ -166,7 +166,7 @@ async fn a_list_has_the_rows_that_its_caller_sees_each_once_with_bounded_reads()
     let all = [of("ada", 3), of("bob", 30), of("eve", 5)].concat();
     let callers = Callers::of(33, &all.iter().map(String::as_str).collect::<Vec<_>>()).await;
     for (subject, limit, pages, expected) in [
-        // What is left out is made up for.
+        // More rows are read for those that are left out.
         ("ada", 10, [3, 0].as_slice(), of("ada", 3)),
         ("bob", 10, &[10, 10, 10, 0], of("bob", 30)),
         // After four queries a page ends, although it has no rows.

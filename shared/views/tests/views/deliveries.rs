@@ -94,7 +94,7 @@ fn fold<V: View>(events: &[SequencedEvent]) -> BTreeMap<String, Value> {
 async fn project(world: &World, crash_ms: u64, wait_ms: u64) {
     tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     let (projector, views) = (world.projector(), views());
-    let round = ringfence_views::project_views::ring(
+    let round = ringfence_views::project_views::run_views(
         &projector,
         &views,
         Duration::from_secs(60),

@@ -92,8 +92,8 @@ async fn an_event_that_takes_several_transactions_counts_once_whenever_it_breaks
 async fn after_a_part_of_an_event_the_next_event_counts_as_well() {
     for broken in 1..3 {
         let world = World::new(1, catalog());
-        // The rows have too many bytes for one transaction. Those left of the first event would fit into one
-        // with the second event.
+        // The rows have too many bytes for one transaction. The rest of the first event's rows would fit into one with
+        // the second event.
         let next = sized("n1", ["r000", "r011"].map(str::to_owned).to_vec(), 320_000);
         world.publish([sized("n1", rows(12), 320_000), next]).await;
         world.wire.inject("TransactWriteItems", broken, Fault::error("AccessDeniedException"));

@@ -1,4 +1,4 @@
-//! A view for tests: an event says which rows it touches and how large they become.
+//! A view for tests, whose events say which rows they touch and how large these become.
 
 use ringfence_core::{Catalog, CatalogError, Event, NewEvent, Reads, id_type};
 use ringfence_views::{Definition, View};

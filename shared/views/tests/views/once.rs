@@ -76,7 +76,7 @@ async fn rows_that_something_else_keeps_changing_stop_the_view() {
     let error = world.run(&view(), FIRST).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "view notes: gave up after 8 attempts; something else changes its rows"
+        "view notes: gave up after 8 attempts; another program changes its rows"
     );
 }
 
@@ -98,7 +98,7 @@ async fn a_lost_answer_does_not_repeat_its_batch() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_is_out_of_time_has_applied_whole_batches() {
     let world = World::new(6, catalog());
-    // Each event is a batch of its own.
+    // Each event is a batch.
     let rows = |n| (0..60).map(|row| format!("{n}/{row}")).chain(["all".to_owned()]).collect();
     world.publish((0..12).map(|n| sized("n1", rows(n), 0))).await;
     let weather = Arc::new(Weather::new(6, 0));

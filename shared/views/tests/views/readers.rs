@@ -1,4 +1,4 @@
-//! What readers see.
+//! Readers of rows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

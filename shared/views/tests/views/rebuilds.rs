@@ -43,8 +43,8 @@ async fn a_rebuild_has_the_same_rows_and_deletes_the_old_ones() {
     world.run(&view(), FIRST).await.unwrap();
     let rows = world.rows("notes", FIRST).await;
     let steps = Mutex::new(Vec::new());
-    let told = |step| steps.lock().unwrap().push(step);
-    let live = world.projector().rebuild(&view(), &told).await.unwrap();
+    let report = |step| steps.lock().unwrap().push(step);
+    let live = world.projector().rebuild(&view(), &report).await.unwrap();
     assert_eq!(live, SECOND);
     assert_eq!(world.rows("notes", SECOND).await, rows);
     assert!(world.rows("notes", FIRST).await.is_empty());
@@ -89,9 +89,9 @@ async fn a_rebuild_is_not_served_while_the_old_rows_show_a_part_of_a_later_event
     // When the rebuild has reached the present, it looks late how far the served generation is.
     world.wire.inject("GetItem", 3, Fault::Delay(Duration::from_secs(10)));
     let steps = Mutex::new(Vec::new());
-    let told = |step| steps.lock().unwrap().push(step);
+    let report = |step| steps.lock().unwrap().push(step);
     let (projector, view) = (world.projector(), view());
-    let rebuild = projector.rebuild(&view, &told);
+    let rebuild = projector.rebuild(&view, &report);
     let meanwhile = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let rows = (0..150).map(|n| format!("r{n:03}")).collect();

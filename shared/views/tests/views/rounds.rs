@@ -48,7 +48,8 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     let projector = world.projector();
     let time = seconds(10);
-    let ring = ringfence_views::project_views::ring(&projector, &views, time, &world.clock, "r-1");
+    let running =
+        ringfence_views::project_views::run_views(&projector, &views, time, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(5)).await;
         let before = world.rows("others", FIRST).await.len();
@@ -56,7 +57,7 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
         tokio::time::sleep(seconds(2)).await;
         [before, world.rows("others", FIRST).await.len()]
     };
-    let (round, rows) = futures::future::join(ring, meanwhile).await;
+    let (round, rows) = futures::future::join(running, meanwhile).await;
     assert_eq!(rows, [1, 2]);
     assert_eq!(round.unfinished.len(), 1);
     let why = "notes: view notes: 100 events are parked, the limit, and event noteId:n1/102 can't be read either;";
@@ -84,7 +85,8 @@ async fn a_view_that_is_behind_does_not_stop_others() {
     let (views, seconds) = ([view(), Definition::of::<Others>()], Duration::from_secs);
     world.wire.inject("TransactWriteItems", 0, Fault::Delay(seconds(20)));
     let projector = world.projector();
-    let ring = ringfence_views::project_views::ring(&projector, &views, LONG, &world.clock, "r-1");
+    let running =
+        ringfence_views::project_views::run_views(&projector, &views, LONG, &world.clock, "r-1");
     let meanwhile = async {
         tokio::time::sleep(seconds(10)).await;
         assert!(world.wire.is_spent(), "notes waits for its rows");
@@ -92,7 +94,7 @@ async fn a_view_that_is_behind_does_not_stop_others() {
         tokio::time::sleep(seconds(2)).await;
         [world.rows("others", FIRST).await.len(), world.rows("notes", FIRST).await.len()]
     };
-    let (round, rows) = futures::future::join(ring, meanwhile).await;
+    let (round, rows) = futures::future::join(running, meanwhile).await;
     assert_eq!((rows, round.unfinished), ([1, 0], vec![]));
     assert_eq!(world.rows("notes", FIRST).await.len(), 1);
 }
@@ -109,7 +111,7 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     assert!(world.projector().rebuild(&view(), &|_| {}).await.is_err());
     let (projector, time) = (world.projector(), Duration::from_secs(2));
     let round =
-        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock, "r-1")
+        ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
     let [live, building] = &round.lines[..] else { panic!("{round:?}") };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
@@ -129,9 +131,14 @@ async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
             world.wire.inject("Query", 0, Fault::error("AccessDeniedException"));
         }
         let time = Duration::from_millis(500);
-        let round =
-            ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock, "r-1")
-                .await;
+        let round = ringfence_views::project_views::run_views(
+            &projector,
+            &[view()],
+            time,
+            &world.clock,
+            "r-1",
+        )
+        .await;
         let line = &round.lines[0];
         assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
         assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
@@ -151,7 +158,7 @@ async fn a_round_without_time_says_that_it_is_behind() {
     let projector = world.projector();
     let time = Duration::from_secs(2);
     let round =
-        ringfence_views::project_views::ring(&projector, &[view()], time, &world.clock, "r-1")
+        ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
     assert_eq!(round.unfinished, ["notes: behind"]);
     let line = &round.lines[0];

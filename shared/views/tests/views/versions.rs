@@ -18,7 +18,7 @@ fn catalog_of(schemas: Vec<EventSchema>) -> Result<Catalog, CatalogError> {
     Catalog::new("shelf", schemas)
 }
 
-/// What both programs can read.
+/// The events that both programs can read.
 #[derive(Reads)]
 enum Titled {
     ItemAdded { title: String },

@@ -1,4 +1,4 @@
-//! What happens to requests: each takes some time, and some go wrong.
+//! Requests take some time, and some go wrong.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Appends the events, each in a transaction of its own, and indexes them.
+    /// Appends the events, each in a transaction, and indexes them.
     pub(crate) async fn publish(
         &self,
         events: impl IntoIterator<Item = NewEvent>,

@@ -88,7 +88,8 @@ impl World {
         }
         let projector = self.projector();
         let round =
-            project_views::ring(&projector, &[self.due], LONG, &self.dynamo.clock, "test").await;
+            project_views::run_views(&projector, &[self.due], LONG, &self.dynamo.clock, "test")
+                .await;
         assert_eq!(round.unfinished, [""; 0]);
         projector.meter().snapshot()
     }

@@ -85,7 +85,7 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
+async fn a_command_without_an_answer_becomes_a_dead_letter_and_its_group_goes_on() {
     let world = World::start();
     world.give(SYNC, "s", &sync("lamp")).await;
     world.deliver(false).await;
@@ -101,21 +101,24 @@ async fn a_command_without_an_answer_becomes_a_letter_and_its_group_goes_on() {
     }
     assert_eq!(world.deliver(false).await, 3, "they are in the queue, and are not tried again");
     assert_eq!(world.states(&["p1", "c1", "p2"]).await, ["failed", "pending", "failed"]);
-    let [letter, _] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
-    assert_eq!((&letter["tries"], &letter["queued"]["slice"]), (&json!(TRIES_MAX), &json!(PLACE)));
-    assert!(letter["cause"].as_str().unwrap().starts_with("throttled: "), "{letter}");
-    assert!(letter["firstFailed"].is_string());
+    let [dead_letter, _] = &world.dead_letters()[..] else { panic!("{:?}", world.dead_letters()) };
+    assert_eq!(
+        (&dead_letter["tries"], &dead_letter["queued"]["slice"]),
+        (&json!(TRIES_MAX), &json!(PLACE))
+    );
+    assert!(dead_letter["cause"].as_str().unwrap().starts_with("throttled: "), "{dead_letter}");
+    assert!(dead_letter["firstFailed"].is_string());
     world.busy.clear();
     world.wait(600).await;
     while world.deliver(false).await > 0 {}
     assert_eq!(world.answer("c1").await["answer"]["code"], "OrderNotFound");
 
     // A redrive puts it into the queue again. It has all its tries again.
-    let again = letter["queued"].clone();
+    let again = dead_letter["queued"].clone();
     Local(world.queues.clone()).put(COMMANDS, again, "orderId:o-1", "redrive");
     world.busy.refuse("Query");
     world.deliver(false).await;
-    assert_eq!(world.letters().len(), 2, "it is not given up at once");
+    assert_eq!(world.dead_letters().len(), 2, "it is not given up at once");
     assert_eq!(world.answer("p1").await["tries"], 1);
     world.busy.clear();
     world.wait(600).await;
@@ -153,8 +156,11 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
     let failed = world.answer("p").await;
     let title = json!("The command had no answer");
     assert_eq!((&failed["tries"], &failed["problem"]["title"]), (&json!(TRIES_MAX), &title));
-    let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
-    assert!(letter["cause"].as_str().unwrap().starts_with("internal: the try ended"), "{letter}");
+    let [dead_letter] = &world.dead_letters()[..] else { panic!("{:?}", world.dead_letters()) };
+    assert!(
+        dead_letter["cause"].as_str().unwrap().starts_with("internal: the try ended"),
+        "{dead_letter}"
+    );
     // The one behind it was received as often, and is not given up for that.
     world.busy.clear();
     world.wait(600).await;
@@ -299,7 +305,7 @@ async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() 
     assert_eq!(world.requests_to_logs(), 0);
     assert_eq!(world.answer("no").await["answer"]["code"], "ProductsNotAvailable");
     assert_eq!(world.answer("p").await, accepted);
-    assert!(world.queues.messages()[COMMANDS].is_empty() && world.letters().is_empty());
+    assert!(world.queues.messages()[COMMANDS].is_empty() && world.dead_letters().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -340,7 +346,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     }
     world.busy.refuse("$Command-");
     let (status, problem) = world.ask("GET", id(), &ada, "").await;
-    let detail = "what became of the command is not known now; ask again";
+    let detail = "the state of the command can't be read now; ask again";
     assert_eq!((status, &problem["detail"]), (503, &json!(detail)));
     world.busy.clear();
     for unknown in ["other".to_owned(), "k".repeat(3_000)] {
@@ -360,9 +366,9 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     // What is no command of this stack becomes a dead letter at once.
     Local(world.queues.clone()).put(COMMANDS, json!({ "x": 1 }), "g", "1");
     world.deliver(false).await;
-    let [letter] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
-    assert!(letter["cause"].as_str().unwrap().contains("is not a command of this stack"));
-    assert_eq!(letter["body"], "{\"x\":1}");
+    let [dead_letter] = &world.dead_letters()[..] else { panic!("{:?}", world.dead_letters()) };
+    assert!(dead_letter["cause"].as_str().unwrap().contains("is not a command of this stack"));
+    assert_eq!(dead_letter["body"], "{\"x\":1}");
     // So does a record that can't be read, alone.
     let of_g = json!({ "MessageGroupId": "g" });
     let record =
@@ -370,8 +376,10 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     let [unread, other] = [record("m-1", json!({ "x": 1 })), record("m-2", "{}".into())];
     let answer = world.call(json!({ "Records": [unread, other] })).await;
     assert_eq!(answer, json!({ "batchItemFailures": [] }));
-    let [_, letter, _] = &world.letters()[..] else { panic!("{:?}", world.letters()) };
-    assert_eq!(letter["body"], unread.to_string());
+    let [_, dead_letter, _] = &world.dead_letters()[..] else {
+        panic!("{:?}", world.dead_letters())
+    };
+    assert_eq!(dead_letter["body"], unread.to_string());
 
     // The dead letter about the largest command fits into a message. Its slice is not there, and the cause names it.
     let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
@@ -383,7 +391,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         world.deliver(false).await;
         world.wait(600).await;
     }
-    let [.., letter] = &world.letters()[..] else { panic!("no dead letter") };
-    let bytes = message(letter).len();
+    let [.., dead_letter] = &world.dead_letters()[..] else { panic!("no dead letter") };
+    let bytes = message(dead_letter).len();
     assert!((COMMAND_BYTES_MAX..=MESSAGE_BYTES_MAX).contains(&bytes), "{bytes}");
 }

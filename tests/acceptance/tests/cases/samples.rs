@@ -13,7 +13,7 @@ use ringfence_lambda::DeadLetters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 
-/// Indexes one event of each partition that is rung for.
+/// Indexes one event of each partition that it is notified of.
 struct One;
 
 impl Indexing for One {
@@ -31,8 +31,8 @@ impl Indexing for One {
 struct NoQueue;
 
 impl DeadLetters for NoQueue {
-    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a dead letter: {letter}")
+    fn keep(&self, dead_letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        panic!("a dead letter: {dead_letter}")
     }
 }
 

@@ -302,7 +302,7 @@ async fn every_append_to_a_document_passes_and_no_calf_unfold_or_trim_does() {
 }
 
 #[tokio::test]
-async fn a_new_page_of_the_index_rings_and_nothing_else_does() {
+async fn a_new_page_of_the_index_notifies_and_nothing_else_does() {
     let model = model();
     let table = table(&model, "IndexTable");
     let (dynamo, client) = start(table).await;

@@ -82,8 +82,8 @@ impl Bus for Topic {
 struct NoDeadLetters;
 
 impl DeadLetters for NoDeadLetters {
-    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        panic!("a dead letter: {letter}")
+    fn keep(&self, dead_letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        panic!("a dead letter: {dead_letter}")
     }
 }
 
@@ -130,7 +130,7 @@ fn functions(model: &Model, dynamo: &Embedded, mapping: &Mapping, outage: Outage
         indexer: Indexer::new([log.into()], client, &index.name),
         publisher: Publisher {
             bus: Topic(outage, Arc::default()),
-            letters: NoDeadLetters,
+            dead_letters: NoDeadLetters,
             sources,
             catalog,
         },

@@ -244,7 +244,7 @@ fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
 }
 
 #[test]
-fn the_queue_of_automations_takes_letters_from_rules_of_the_event_topic_alone() {
+fn the_queue_of_automations_takes_dead_letters_from_rules_of_the_event_topic_alone() {
     for template in templates() {
         let policies = resources(&template, "AWS::SQS::QueuePolicy");
         let names: Vec<_> = policies.keys().collect();

@@ -213,17 +213,34 @@ fn the_kit_shows_an_error_with_its_causes() {
     }
 }
 
+/// The anchors of a page, as GitHub makes them of its headings.
+fn anchors(page: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(page).unwrap();
+    // Every second part is a block of code, whose comments are no headings.
+    let headings = text.split("```").step_by(2).flat_map(str::lines);
+    let headings =
+        headings.filter_map(|line| Some(line.strip_prefix('#')?.trim_start_matches('#')));
+    let anchor = |heading: &str| {
+        let heading = heading.trim().to_lowercase().replace(' ', "-");
+        heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).collect()
+    };
+    headings.map(anchor).collect()
+}
+
 #[test]
 fn every_relative_link_leads_somewhere() {
     for page in files(&workspace_root(), "md") {
         let text = fs::read_to_string(&page).unwrap();
         for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
-            let target = link.split('#').next().unwrap();
-            if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+            let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") || target.starts_with("mailto:") {
                 continue;
             }
-            let found = page.parent().unwrap().join(target).exists();
-            assert!(found, "{}: {link} leads nowhere", page.display());
+            let target =
+                if target.is_empty() { page.clone() } else { page.parent().unwrap().join(target) };
+            assert!(target.exists(), "{}: {link} leads nowhere", page.display());
+            let has_anchor = anchor.is_empty() || anchors(&target).contains(anchor);
+            assert!(has_anchor, "{}: {link}: no heading has this anchor", page.display());
         }
     }
 }

@@ -235,7 +235,7 @@ impl World {
             outcome.expect("nothing disturbs the indexer");
         }
         let projector = self.projector(client, clock.clone());
-        ringfence_views::project_views::ring(&projector, &[self.due], LONG, clock, "r").await;
+        ringfence_views::project_views::run_views(&projector, &[self.due], LONG, clock, "r").await;
     }
 
     async fn sweep(&self, client: &Client, random: &mut Random) -> Swept {

@@ -39,7 +39,7 @@ struct Message {
 struct State {
     messages: Vec<Message>,
     /// The commands that letters are about.
-    letters: Vec<String>,
+    dead_letters: Vec<String>,
     receipts: usize,
     requests: u64,
 }
@@ -106,8 +106,8 @@ impl Line {
         of_group.map(|of| of.command.clone()).collect()
     }
 
-    pub(crate) fn letters(&self) -> Vec<String> {
-        self.state().letters.clone()
+    pub(crate) fn dead_letters(&self) -> Vec<String> {
+        self.state().dead_letters.clone()
     }
 
     /// Carries a request out. It may fail, before or after that.
@@ -158,9 +158,9 @@ impl CommandQueue for Line {
         })
     }
 
-    fn keep(&self, letter: &Value, _: &str, _: &str) -> Sent<'_> {
-        let command = letter["queued"]["commandId"].as_str().unwrap_or_default().to_owned();
-        self.request(|state| state.letters.push(command))
+    fn keep(&self, dead_letter: &Value, _: &str, _: &str) -> Sent<'_> {
+        let command = dead_letter["queued"]["commandId"].as_str().unwrap_or_default().to_owned();
+        self.request(|state| state.dead_letters.push(command))
     }
 
     fn show_after(&self, receipt: &str, seconds: u16) -> Sent<'_> {

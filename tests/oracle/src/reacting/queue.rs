@@ -257,7 +257,7 @@ impl World {
         if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(changed);
         }
-        let (effects, letters) = (self.effects().await, self.line.letters());
+        let (effects, dead_letters) = (self.effects().await, self.line.dead_letters());
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         for till in ["t0", "t1"] {
             let group = format!("tillId:{till}");
@@ -280,7 +280,7 @@ impl World {
                 }
             }
             // What was given up came later, so there is no order to compare with.
-            if taken.iter().any(|of| letters.contains(of)) {
+            if taken.iter().any(|of| dead_letters.contains(of)) {
                 continue;
             }
             let mut coins = 0;

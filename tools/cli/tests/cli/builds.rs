@@ -156,12 +156,14 @@ impl Deployed {
     }
 
     /// The queue of the automation's dead letters, once it has so many.
-    async fn letters(&self, count: usize) -> String {
+    async fn dead_letters(&self, count: usize) -> String {
         loop {
             let queues = self.stack.queues().into_iter();
             let mut queues = queues.filter(|(name, _)| name.contains("Automations"));
             match queues.next().unwrap() {
-                (name, letters) if letters.len() == count => return self.stack.queue_url(&name),
+                (name, dead_letters) if dead_letters.len() == count => {
+                    return self.stack.queue_url(&name);
+                }
                 _ => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -199,7 +201,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         one.change(take("a")).await;
         assert_eq!(one.known("a").await, of_first);
         assert_eq!(one.row_with("a", 2).await, of_first);
-        one.letters(1).await;
+        one.dead_letters(1).await;
     });
 
     stack(async {
@@ -221,7 +223,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
             "{problem}"
         );
         assert_eq!(some.known("a").await, of_first);
-        some.letters(2).await;
+        some.dead_letters(2).await;
         assert_eq!(some.row("c", 1).await["status"], 503);
     });
 
@@ -258,14 +260,14 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         assert_eq!(three.run(0, &["parked", "show"]).await, "0 parked\n");
         three.run(0, &["replay", "view", "items"]).await;
         assert_eq!(three.row("a", 2).await, of_third);
-        let letters = three.letters(2).await;
-        three.run(0, &["redrive", "--queue", &letters]).await;
+        let dead_letters = three.dead_letters(2).await;
+        three.run(0, &["redrive", "--queue", &dead_letters]).await;
         let labels = three.tail("ItemLabelled", 4).await;
         let labels: BTreeSet<_> = labels.iter().map(|(data, _)| data["label"].as_str()).collect();
         let expected =
             ["cup for 3", "jug for 700 cents", "mug for 400 cents", "pan for 5"].map(Some);
         assert_eq!(labels, expected.into());
-        three.letters(0).await;
+        three.dead_letters(0).await;
 
         let of_third = |item, title, cents| added(item, title, ("cents", cents), 3);
         let shown = [

@@ -143,7 +143,7 @@ async fn the_console_pages_back_from_the_newest_event_to_the_first() {
     for (wrong, why) in [
         ("limit=0", "limit: write a number from 1 to 10000."),
         ("limit=10001", "limit: write"),
-        ("before=x", "before: a checkpoint must be a whole number."),
+        ("before=x", "before: a checkpoint must be an integer."),
         ("before=8", "before: checkpoint 8 is after the end of the index, 7."),
         ("tag=orderId", "tag: write key:value"),
         ("since=noon", "since: write a time"),

@@ -27,14 +27,14 @@ async fn console(world: &World, more: &[&str]) -> Console {
 }
 
 /// Puts dead letters into the queue: each is an event of an order, or text that is not a dead letter.
-async fn with_letters(orders: &[&str]) -> World {
+async fn with_dead_letters(orders: &[&str]) -> World {
     let world = World::start().await;
     for order in orders {
         world.demand("p1", order).await;
     }
     for record in world.records() {
-        let letter = json!({ "cause": "<i>the bus</i> refuses it", "record": record });
-        world.queues.send(QUEUE, letter.to_string()).unwrap();
+        let dead_letter = json!({ "cause": "<i>the bus</i> refuses it", "record": record });
+        world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     }
     world
 }
@@ -75,8 +75,8 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody() {
-    let world = with_letters(&["o1"]).await;
+async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody() {
+    let world = with_dead_letters(&["o1"]).await;
     let long = format!("<script>{}", "x".repeat(10_000));
     world.queues.send(QUEUE, long.clone()).unwrap();
     world.buckets.put(BUCKET, "aws/a", b"{}").unwrap();
@@ -96,10 +96,10 @@ async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody()
     assert_eq!(console.post(REDRIVE, &[]).await.status(), 403);
     assert_eq!(names(&world).len(), 2);
     for (path, status, why) in [
-        ("/health/queues/Automations/letter?name=x", 404, "The dead letter x is not there"),
-        ("/health/queues/Automations/letter", 400, "name: write the name of a dead letter."),
-        ("/health/queues/PublishEvents/letter?name=x", 404, "No flag names queues"),
-        ("/health/buckets/PublishEvents/letter?name=x", 404, "The dead letter x is not there"),
+        ("/health/queues/Automations/dead-letter?name=x", 404, "The dead letter x is not there"),
+        ("/health/queues/Automations/dead-letter", 400, "name: write the name of a dead letter."),
+        ("/health/queues/PublishEvents/dead-letter?name=x", 404, "No flag names queues"),
+        ("/health/buckets/PublishEvents/dead-letter?name=x", 404, "The dead letter x is not there"),
         ("/health?within=soon", 400, "within: "),
     ] {
         let (found, page) = console.refused(path).await;
@@ -120,8 +120,8 @@ async fn a_place_that_may_keep_more_than_is_shown_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_letter_is_redriven_and_then_all() {
-    let mut world = with_letters(&["o1", "o2", "o3"]).await;
+async fn one_dead_letter_is_redriven_and_then_all() {
+    let mut world = with_dead_letters(&["o1", "o2", "o3"]).await;
     world.queues.send(QUEUE, "hello".to_owned()).unwrap();
     let console = console(&world, &["--write"]).await;
     assert!(console.page("/health").await.contains("Redrive all of Automations"));

@@ -127,8 +127,8 @@ async fn a_rebuild_is_started_by_a_form_and_tells_its_end() {
     let world = with([added("p1", &long), added("p2", ""), renamed("p1", &long), unread]).await;
     let console = Console::start(&world, &["--write"]).await;
     let rebuild = "/views/catalog-products/rebuild";
-    for (anew, generation) in [("", 2), ("yes", 3)] {
-        let page = console.carried_out(rebuild, &[("anew", anew)]).await;
+    for (from_start, generation) in [("", 2), ("yes", 3)] {
+        let page = console.carried_out(rebuild, &[("from-start", from_start)]).await;
         let served = format!("catalog-products: generation {generation} is served.");
         assert!(page.contains(&served) && page.contains("2 rows and events are parked."), "{page}");
         assert_eq!(link(&page, "Back").unwrap(), "/views/catalog%2Dproducts");

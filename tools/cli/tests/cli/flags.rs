@@ -72,7 +72,7 @@ fn wrong_flags_are_named() {
         ("schemas check --base main --newest 9", "cannot be used with"),
         ("schemas check --index-table i --newest 0", "0 is not in 1.."),
         ("tail --index-table i --from -1", "'-1'"),
-        ("tail --index-table i --from soon", "a checkpoint must be a whole number"),
+        ("tail --index-table i --from soon", "a checkpoint must be an integer"),
         ("tail --index-table i --reader a", "give --view-table, VIEW_TABLE or --stack"),
         ("tail --index-table i --view-table v --reader a --from 1", "cannot be used with"),
         ("tail --index-table i --view-table v --reader orders#1", "256 bytes and no #"),

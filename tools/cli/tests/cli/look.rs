@@ -167,8 +167,8 @@ async fn no_output_has_characters_that_control_a_terminal() {
     let added = ProductAdded { product_id, name, description: String::new() };
     let event = world.append(events![added]).await.remove(0);
     world.index(&[&event.partition]).await;
-    let letter = json!({ "cause": hostile, "partition": "productId:p1" });
-    world.queues.send(QUEUE, letter.to_string()).unwrap();
+    let dead_letter = json!({ "cause": hostile, "partition": "productId:p1" });
+    world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let line = json!({
         "timestamp": ringfence_core::rfc3339(Clock::system().now_ms()), "slice": hostile, "outcome": "accepted",

@@ -50,7 +50,7 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     let records = world.records();
     let image = &records[1]["dynamodb"]["NewImage"];
     let key = json!({ "id": image["id"], "position": image["position"] });
-    let letters = [
+    let dead_letters = [
         json!({ "cause": "the bus refuses the entry", "record": records[0] }),
         json!({ "cause": "too large", "key": key, "sequenceNumber": "7" }),
         json!({ "cause": "not an event", "record": poison() }),
@@ -67,8 +67,8 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
         // SQS has given it up.
         queued("c-2"),
     ];
-    for letter in &letters {
-        world.queues.send(QUEUE, letter.to_string()).unwrap();
+    for dead_letter in &dead_letters {
+        world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     }
     let url = world.queue_url();
     let redrive = ["redrive", "--queue", &url];
@@ -93,7 +93,7 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     );
 
     let left: Vec<_> = world.queues.messages()[QUEUE].iter().map(|m| m.body.clone()).collect();
-    assert_eq!(left, [2, 6, 7].map(|n: usize| letters[n].to_string()));
+    assert_eq!(left, [2, 6, 7].map(|n: usize| dead_letters[n].to_string()));
     let commands = &world.queues.messages()[COMMANDS];
     for (message, expected) in commands.iter().zip([queued("c-1"), queued("c-2")]) {
         assert_eq!(serde_json::from_str::<Value>(&message.body).unwrap(), expected);
@@ -127,7 +127,7 @@ fn refused_by_the_bus(record: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_that_comes_back_stays_and_has_a_history() {
+async fn a_dead_letter_that_comes_back_stays_and_has_a_history() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
     let failed = |event: Value, at: &str| {
@@ -181,8 +181,8 @@ async fn a_letter_that_comes_back_stays_and_has_a_history() {
 async fn a_dry_run_changes_nothing() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
-    let letter = json!({ "cause": "why", "record": world.records()[0] });
-    world.queues.send(QUEUE, letter.to_string()).unwrap();
+    let dead_letter = json!({ "cause": "why", "record": world.records()[0] });
+    world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     let url = world.queue_url();
     // The second one shows the dead letter too.
     for _ in 0..2 {
@@ -216,7 +216,7 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_of_an_automation_is_shown_with_its_function_and_its_rule() {
+async fn a_dead_letter_of_an_automation_is_shown_with_its_function_and_its_rule() {
     let world = World::start().await;
     world.demand("p1", "o1").await;
     let event = bus_event(&world.records()[0], "o1");
@@ -285,10 +285,10 @@ async fn failed_batches_are_published_or_indexed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_stays_when_a_flag_that_it_needs_is_missing() {
+async fn a_dead_letter_stays_when_a_flag_that_it_needs_is_missing() {
     let world = World::start().await;
-    let letter = json!({ "cause": "why", "partition": "productId:p1" }).to_string();
-    world.queues.send(QUEUE, letter).unwrap();
+    let dead_letter = json!({ "cause": "why", "partition": "productId:p1" }).to_string();
+    world.queues.send(QUEUE, dead_letter).unwrap();
     let url = world.queue_url();
     let mut redrive = world.command(&["redrive", "--queue", &url]);
     let printed = redrive.env_remove("INDEX_TABLE").output().unwrap().stdout;
@@ -316,8 +316,8 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     };
     let index = json!({ "cause": "why", "partition": "productId:p1" });
     let publish = json!({ "cause": "why", "record": records[0] });
-    for (name, letter) in [("automations", index), ("Automations", publish)] {
-        world.queues.send(QUEUE, letter.to_string()).unwrap();
+    for (name, dead_letter) in [("automations", index), ("Automations", publish)] {
+        world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
         let done = run(&world, &["redrive", "--queue", name]);
         assert_eq!(done, (0, "1 done, 0 left\n".to_owned()));
     }
@@ -375,7 +375,7 @@ async fn queue(batches: &[&[&str]]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_that_stay_and_come_again_hide_no_others() {
+async fn dead_letters_that_stay_and_come_again_hide_no_others() {
     let world = World::start().await;
     let left = async |batches: &[&[&str]]| {
         let url = queue(batches).await;

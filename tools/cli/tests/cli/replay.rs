@@ -199,9 +199,9 @@ async fn a_rebuild_can_begin_again() {
     let begun = begun.update_expression("SET building = :half");
     begun.expression_attribute_values(":half", number("3")).send().await.unwrap();
 
-    let anew = world.json(&[&rebuild[..], &["--anew"]].concat());
+    let from_start = world.json(&[&rebuild[..], &["--from-start"]].concat());
     assert_eq!(
-        anew,
+        from_start,
         (0, json!({ "view": "product-demand", "live": 4, "rebuilt": true, "parked": 0 }))
     );
     let rows = world.client.query().table_name(VIEWS).key_condition_expression("#view = :view");

@@ -161,7 +161,7 @@ async fn a_gap_keeps_the_events_after_it_out_of_the_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_of_all_logs_are_done_again() {
+async fn dead_letters_of_all_logs_are_done_again() {
     let mut world = World::start().await;
     customer(&world, "ada", &[1, 2]).await;
     cart(&world, CART, 3).await;
@@ -174,7 +174,7 @@ async fn letters_of_all_logs_are_done_again() {
         "cause": "too large", "key": tip["Keys"], "sequenceNumber": "7",
         "n": tip["NewImage"]["n"], "a": tip["NewImage"]["a"],
     });
-    let letters = [
+    let dead_letters = [
         json!({ "cause": "refused", "record": of_customer[0] }),
         json!({ "cause": "too large", "key": key_2, "sequenceNumber": "7" }),
         json!({ "cause": "refused", "record": of_cart[0] }),
@@ -182,8 +182,8 @@ async fn letters_of_all_logs_are_done_again() {
         json!({ "cause": "gap", "log": "aggregates", "partition": "customers#ada" }),
         json!({ "cause": "hole", "log": "documents", "partition": CART_PARTITION }),
     ];
-    for letter in &letters {
-        world.queues.send(QUEUE, letter.to_string()).unwrap();
+    for dead_letter in &dead_letters {
+        world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     }
     let url = world.queue_url();
     let done = world.run(&["redrive", "--queue", &url]);

@@ -87,9 +87,9 @@ impl World {
         let client = Wire::default().client(dynamo.endpoint());
         let log = log(&client);
         let folder = tempfile::tempdir().unwrap();
-        let letters = QueueResource::named(QUEUE.to_owned());
+        let dead_letters = QueueResource::named(QUEUE.to_owned());
         let commands = QueueResource { is_fifo: true, ..QueueResource::named(COMMANDS.to_owned()) };
-        let queues = Queues::of_template(&[letters, commands]);
+        let queues = Queues::of_template(&[dead_letters, commands]);
         let buckets = Buckets::new(folder.path().to_owned(), vec![BUCKET.to_owned()]);
         let notices = Notices::default();
         let topic = notices.watch();

@@ -175,8 +175,8 @@ impl<'a> Source<'a> {
             of.map(move |(_, event)| format!("{id}{event}"))
         });
         let views = self.has("rows").then(|| "ProjectViewsStream".to_owned());
-        let ring = (all && self.has("lanes")).then(|| "NotifyReadersStream".to_owned());
-        of_logs.chain(views).chain(ring).collect()
+        let notify = (all && self.has("lanes")).then(|| "NotifyReadersStream".to_owned());
+        of_logs.chain(views).chain(notify).collect()
     }
 
     /// The functions that are no slices. A span that is lost is in the log, so forward-spans is not one of them.

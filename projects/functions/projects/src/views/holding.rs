@@ -16,7 +16,7 @@ pub struct Holding {
 }
 
 /// The holder of an edge. A claim that has expired is shown until another one follows or a person takes it back,
-/// because it bars others where the project says so.
+/// because in some projects it still bars others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Holder {
@@ -28,7 +28,7 @@ pub struct Holder {
 }
 
 impl Holding {
-    /// The same after an event of the edge.
+    /// The holder after an event of the edge.
     #[must_use]
     pub fn and(mut self, event: &EdgeEvent) -> Self {
         self.lease.follow(event);

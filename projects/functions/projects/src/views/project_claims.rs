@@ -2,8 +2,8 @@
 //! `<project>/<feature>/<edge>`. The row goes when the claim is released or the edge converges.
 //!
 //! A claim whose end was recorded because its lease was over is shown with `expired`, until another claim follows.
-//! `leaseUntilMs` is absent where claims have no end, and `suspendedUntilMs` is there while a person has to look.
-//! If the edge was given back before that, its row has no claim, and goes when the person has looked.
+//! `leaseUntilMs` is absent if claims have no end, and `suspendedUntilMs` is there while a person has to look. If the
+//! edge is given back before the person has looked, its row has no claim until then.
 
 use ringfence::view::View;
 

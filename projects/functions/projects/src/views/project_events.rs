@@ -19,7 +19,7 @@ use crate::{
 #[derive(Debug)]
 pub struct ProjectEvents;
 
-/// An event of the context as the view reads it.
+/// An event of the context, as the view reads it.
 pub struct Recorded {
     said: Said,
     /// Partition and slot.
@@ -30,7 +30,7 @@ pub struct Recorded {
     about: About,
 }
 
-/// What an event says, without its subject and its agent.
+/// The contents of an event, without its subject and its agent.
 #[derive(Reads)]
 enum Said {
     ProjectInitialized { config: Config },
@@ -60,7 +60,7 @@ enum Said {
     ForeignRecorded { event_type: String },
 }
 
-/// What an event is about. Events of all types name it by the same fields.
+/// The subject of an event. Events of all types name it by the same fields.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct About {
@@ -81,7 +81,7 @@ pub struct EventRow {
     pub event_type: String,
     /// When it was recorded, in milliseconds since 1970.
     pub at_ms: u64,
-    /// The edge that it is about, or else the feature, or else the project.
+    /// Its subject: the edge, or else the feature, or else the project.
     pub about: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,

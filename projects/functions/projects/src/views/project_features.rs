@@ -1,8 +1,8 @@
 //! project-features: how a feature is defined, and how far each of its edges is. One row for each feature, named
 //! `<project>/<feature>`.
 //!
-//! Events of the feature, of its edges and of releases come in any order, so a row may show edges before it shows
-//! what the feature is.
+//! Events of the feature, of its edges and of releases come in any order, so a row may show edges before it shows the
+//! feature itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct ProjectFeatures;
 
-/// What is read besides the events of edges.
+/// Other events that are read, besides events of edges.
 #[derive(Reads)]
 pub enum Consumed {
     FeatureCreated {
@@ -50,7 +50,7 @@ pub enum Consumed {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FeatureRow {
-    /// As it was created, with its rules and dependencies as they are now.
+    /// Its data from the creation, with the rules and dependencies of now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<FeatureCreated>,
     /// When it was created, in milliseconds since 1970.
@@ -99,7 +99,7 @@ pub struct EdgeRow {
 pub struct Child {
     /// Whether the edge waits for it.
     pub blocks: bool,
-    /// What came of it; absent until it is folded back.
+    /// Its result; absent until it is folded back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<SpawnOutcome>,
 }
@@ -111,7 +111,7 @@ impl FeatureRow {
         self.edges.get(edge).is_some_and(|edge| edge.converged_ms.is_some())
     }
 
-    /// How many edges are not done; `None` as long as the row does not show what the feature is.
+    /// How many edges are not done; `None` until the row shows the feature itself.
     #[must_use]
     pub fn edges_left(&self) -> Option<usize> {
         let rules = &self.definition.as_ref()?.rules;

@@ -1,7 +1,7 @@
 //! project-status: how a project stands, and what in it waits for somebody. One row for each project.
 //!
-//! Events of different partitions come in any order. So the row counts, keeps what belongs to one edge, and takes
-//! of the rest what was recorded last. `followed` lets the row know an intent that is raised after a child
+//! Events of different partitions come in any order. So the row counts, keeps the data of each edge, and of everything
+//! else the version that was recorded last. `followed` lets the row know an intent that is raised after a child
 //! followed it; it grows by some fifty bytes for each such intent.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct ProjectStatus;
 
-/// What is read besides the events of edges.
+/// Other events that are read, besides events of edges.
 #[derive(Reads)]
 pub enum Consumed {
     ProjectInitialized {
@@ -78,7 +78,7 @@ pub struct StatusRow {
     pub completions: u64,
     /// How often an edge of a feature that was done was opened again.
     pub reopenings: u64,
-    /// What is missing, and no child follows it: requirements that are not met, and edges that were stuck and are open.
+    /// Gaps that no child follows: requirements that are not met, and open edges that were stuck.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub intents: BTreeMap<IntentId, Intent>,
     /// The intents that a child follows.
@@ -154,7 +154,7 @@ impl StatusRow {
         }
     }
 
-    /// The row after an event that is not one of an edge.
+    /// The row after an event that is not of an edge.
     fn follow(&mut self, event: &Consumed) {
         match event {
             Consumed::ProjectInitialized { config, .. }
@@ -229,7 +229,7 @@ impl StatusRow {
     }
 }
 
-/// Keeps what was recorded last.
+/// Keeps the value that was recorded last.
 fn latest<T: Ord>(kept: &mut Option<T>, new: T) {
     *kept = kept.take().max(Some(new));
 }

@@ -1,9 +1,9 @@
 //! project-trace: which work answers to a requirement. One row for each requirement, named
 //! `<project>/<requirement>`.
 //!
-//! A row says how far each feature has come that named the requirement, and by which files. The edges that are
-//! missing are those of the feature's rules in project-features that have no stage here. Releases are in
-//! project-features too, because a release names features.
+//! A row says how far each feature has come that named the requirement, and by which files. An edge of the feature's
+//! rules, which are in project-features, is missing if it has no stage here. Releases are in project-features too,
+//! because a release names features.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub struct ProjectTrace;
 pub struct Trace {
     /// The features that named it, each with the edges at which it did.
     pub features: BTreeMap<FeatureId, BTreeMap<EdgeName, Stage>>,
-    /// How far it was met when that was last compared; absent if it never was.
+    /// How far it was met at the last comparison; absent before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gap: Option<Gap>,
 }
@@ -49,7 +49,7 @@ pub struct Stage {
     pub iteration: u32,
     /// Whether the edge converged with it.
     pub converged: bool,
-    /// What it made.
+    /// Its artefact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Artifact>,
 }

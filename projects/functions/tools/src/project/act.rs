@@ -1,5 +1,5 @@
-//! `ringfence project do`, and what `claim` needs of it. Commands are given to the stack. Without a network they go to
-//! the outbox. In a local project the file is the log, and commands are carried out there.
+//! `ringfence project do`, also used by `claim`. Commands are given to the stack. Without a network they go to the
+//! outbox. In a local project the file is the log, and commands are carried out there.
 
 use std::process::ExitCode;
 
@@ -24,21 +24,21 @@ use super::standing::Standing;
 
 /// The header of the time at which a command was given.
 const EFFECTIVE_AT: &str = "effective-at";
-/// How often a command is sent that is rejected for what the cache has added to it.
+/// How often a command is sent if it is rejected because of a value from the cache.
 const TRIES: u32 = 3;
 /// The status of an answer that rejects a command.
 const REJECTED: u16 = 422;
 
-/// Slices whose commands act on the edge as it is when they take effect. So they can't wait where many agents work.
+/// Slices whose commands depend on the edge at the moment of their effect. So they can't wait if many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
-/// Whether an answer leaves open what became of a command. A function that ran out of time gives such an answer. An
-/// answer from in front of the stack settles the matter only if it rejects the request itself.
+/// Whether an answer leaves open if a command took effect, as when a function runs out of time. An answer of API
+/// Gateway settles that only if it rejects the request.
 fn is_unknown(answer: &Answer) -> bool {
     answer.status == 504 || !answer.is_of_stack() && !(400..500).contains(&answer.status)
 }
 
-/// The agent that gives commands, and where the stack is.
+/// The agent that gives commands, and the stack.
 #[derive(Args)]
 pub(crate) struct Caller {
     /// The agent that gives the command; in single mode it need not be named.
@@ -47,7 +47,7 @@ pub(crate) struct Caller {
     /// The URL of the HTTP API. A request to `https://` is signed with the credentials of the environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = url)]
     api: Option<String>,
-    /// Where the cache is pulled from if it is too old.
+    /// The source of a pull, if the cache is too old.
     #[command(flatten)]
     source: Source,
     /// Decides the command on the cache alone. An accepted one waits in the outbox until `push` sends it.
@@ -57,9 +57,9 @@ pub(crate) struct Caller {
 
 #[derive(Args)]
 #[command(after_help = "\
-What the cache knows need not be in the command: `claim`, the current claim of the agent on the edge; `after`, what
-the feature of a claimed edge waits for; `reachable`, what a new dependency waits for. In single mode an iteration or a
-convergence on a free edge claims it.
+The command may leave out values that the cache knows: `claim`, the agent's current claim on the edge; `after`, the
+features that the feature of a claimed edge waits for; `reachable`, all features to which a new dependency leads. In
+single mode an iteration or a convergence on a free edge claims it.
 
 Examples:
   ringfence project do init-project --agent ada --data @shop.json
@@ -72,14 +72,15 @@ pub(crate) struct Do {
     /// The command in JSON; `@<file>` reads it from a file, `@-` from standard input.
     #[arg(long, value_name = "JSON")]
     data: String,
-    /// Begins a project that no stack knows: the file of its events is its log. Later commands need not say so.
+    /// Begins a project on this machine alone: the file of its events is its log. Only the first command needs this
+    /// flag.
     #[arg(long, conflicts_with = "offline")]
     local: bool,
     #[command(flatten)]
     caller: Caller,
 }
 
-/// What became of a command.
+/// The result of a command.
 pub(super) struct Settled {
     pub(super) document: Value,
     pub(super) code: ExitCode,
@@ -111,7 +112,7 @@ pub(crate) async fn run_do(project: Option<&ProjectId>, arguments: &Do) -> Resul
 
 impl Caller {
     /// Gives a command to the stack. With `--offline`, or without a connection, it goes to the outbox if it is accepted
-    /// here; without an answer, in any case. In a local project it is settled here.
+    /// here. If no answer comes, it goes there in any case. In a local project it is settled here.
     pub(super) async fn give(&self, folder: &Folder, mut draft: Draft) -> Result<Settled> {
         if folder.read()?.is_local()? {
             return settle(folder, &draft).await;
@@ -173,7 +174,7 @@ impl Caller {
                 Some(Advice::Pull) => self.standing(folder, &slices).await.map(Some),
                 _ => Ok(None),
             };
-            // Whatever can't be found out now, the answer is there.
+            // If this fails, there is still the answer.
             match pulled {
                 Ok(Some(pulled)) => cache.standing = pulled,
                 Ok(None) => {}
@@ -194,13 +195,13 @@ impl Caller {
         unreachable!("the last try has no advice")
     }
 
-    /// How the project stands, after a pull.
+    /// The state of the project, after a pull.
     async fn standing(&self, folder: &Folder, slices: &Slices) -> Result<Standing> {
         self.pull(folder).await?;
         Ok(Cache::read(&folder.read()?, slices).await?.standing)
     }
 
-    /// Pulls, if the caller says where the events are, and says whether that is so.
+    /// Pulls, if the caller names a source of events. Returns whether it does.
     pub(super) async fn pull(&self, folder: &Folder) -> Result<bool> {
         if folder.is_begun()? && folder.read()?.is_local()? {
             return Ok(false);
@@ -211,9 +212,9 @@ impl Caller {
     }
 }
 
-/// Decides a command on the cache. If it is accepted, it waits in the outbox. One that was sent waits without being
-/// decided: it may have taken effect, and the cache may be older than what it rests on. In multi mode, a command that
-/// depends on the edge's current state does not wait.
+/// Decides a command on the cache. If it is accepted, it waits in the outbox. A command that was sent waits without
+/// being decided: it may have taken effect, and the cache may lack facts that it depends on. In multi mode, a command
+/// that depends on the edge's current state does not wait.
 async fn queue(
     folder: &Folder,
     slices: &Slices,
@@ -222,7 +223,7 @@ async fn queue(
     key: Id,
     was_sent: bool,
 ) -> Result<Settled> {
-    // A command that was sent would be lost, and its key with it.
+    // Otherwise a command that was sent would be lost, with its key.
     let folder = if was_sent { folder.write_at_last() } else { folder.write() }?;
     let mut cache = Cache::read(&folder, slices).await?;
     draft.check(&data)?;

@@ -1,4 +1,4 @@
-//! What the files of a project say, folded.
+//! The files of a project, folded.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -16,10 +16,10 @@ use super::outbox::{Outbox, Queued};
 use super::standing::{FEATURES, Standing, agent};
 use projects::line::{About, named};
 
-/// What a command rests on is folded, so it can't be decided here.
+/// Events that a command depends on are folded, so it can't be decided here.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the events of {feature} are folded, and {what} rests on them: {or}, or bring the events back by `ringfence project \
+    "the events of {feature} are folded, and {what} needs them: {or}, or bring the events back by `ringfence project \
      reconstruct`"
 )]
 pub(crate) struct Folded {
@@ -29,17 +29,17 @@ pub(crate) struct Folded {
     or: &'static str,
 }
 
-/// What is known of a project, here.
+/// The known state of a project.
 pub(crate) struct Cache {
     /// The commands that wait.
     pub(crate) outbox: Outbox,
-    /// How the project stands, with the effects of the commands that wait. A rejected command has none.
+    /// The state of the project, with the effects of waiting commands. A rejected command has no effect.
     pub(crate) standing: Standing,
     /// The events that are here, with those effects.
     events: Vec<SequencedEvent>,
     /// The features whose events are folded: only their standing is here.
     folded: BTreeSet<FeatureId>,
-    /// Where the file ends.
+    /// The end of the file.
     end: End,
 }
 
@@ -69,17 +69,16 @@ impl Cache {
         Ok(cache)
     }
 
-    /// How agents work on the feature of an edge; `None` if the feature is not known here.
+    /// The mode of an edge's feature; `None` if the feature is not known here.
     pub(crate) fn mode(&self, edge: &EdgeRef) -> Option<Mode> {
         let definition = self.standing.feature(&edge.feature)?.definition.as_ref();
         definition.map(|it| it.rules.mode)
     }
 
-    /// What would become of a command after those that wait. The events are used up for it.
+    /// Tries a command after the waiting ones. This uses up the events.
     ///
-    /// # Errors
-    /// Some events are missing or of a newer version. Or [`Folded`]: the command, or one that waits, names a folded
-    /// feature.
+    /// # Errors Some events are missing or of a newer version. Or [`Folded`]: the command, or a waiting one, names a
+    /// folded feature.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
         if let Some(feature) = self.lacks(&queued.data) {
             bail!(Folded { feature, what: "the command", or: "give it to the stack" });
@@ -93,7 +92,7 @@ impl Cache {
         Ok(self.decide(slices, &log, queued).await)
     }
 
-    /// The log of a local project, or of one that is to be. The events are used up for it.
+    /// The log of a local project, or of a new one. This uses up the events.
     ///
     /// # Errors
     /// The project is a copy, or some events are missing or of a newer version.

@@ -21,8 +21,8 @@ pub(crate) struct Claim {
     /// The edge, as `<project>/<feature>/<edge>`.
     #[arg(required_unless_present = "next")]
     edge: Option<EdgeRef>,
-    /// Claims the first edge that is ready and that no other agent gets before, in the order of `ready`. Where many
-    /// agents work, each begins with others of the edges that are equally urgent.
+    /// Claims the first ready edge that no other agent gets before, in the order of `ready`. In multi mode each agent
+    /// tries equally urgent edges in another order.
     #[arg(long, conflicts_with = "edge")]
     next: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ impl Caller {
         self.give(&Folder::of(&edge.feature.project), draft).await
     }
 
-    /// Claims the ready edges in turn, until one is granted. If another agent has one, others may be gone as well. So
+    /// Claims the ready edges in turn, until one is granted. If another agent has got one, others may be gone too, so
     /// the agent looks again.
     async fn claim_next(&self, folder: &Folder) -> Result<Settled> {
         let agent = &self.agent.clone().unwrap_or_default();
@@ -65,7 +65,7 @@ impl Caller {
                     }
                     settled => settled?,
                 };
-                // The agent is rejected and not its choice, so it would be rejected at the other edges too.
+                // The rejection is about the agent and not about the edge, so other edges would be rejected too.
                 let is_wrong = ["SingleMode", "AgentMissing"].map(|code| answer["code"] == code);
                 if code == ExitCode::FAILURE && is_wrong.contains(&true) {
                     return Ok(Settled { document: answer, code });
@@ -88,7 +88,7 @@ impl Caller {
         }
     }
 
-    /// Pulls, and says whether that is possible. Without the index the copy has to do.
+    /// Pulls, and returns whether that is possible. Without the index the copy must be enough.
     ///
     /// # Errors
     /// There is no copy, or another program holds the lock.

@@ -1,4 +1,4 @@
-//! A command before it is sent, with what the cache adds to it.
+//! A command before it is sent, with the values that the cache adds.
 
 use std::collections::BTreeSet;
 
@@ -24,12 +24,12 @@ const WORKING: [&str; 6] = [
     "request-review",
     "spawn-feature",
 ];
-/// Those of them that claim a free edge themselves, in single mode.
+/// Slices of these that claim a free edge themselves, in single mode.
 const STARTING: [&str; 2] = ["complete-iteration", CONVERGE];
 const DEPENDING: &str = "add-dependency";
 const CONVERGE: &str = "converge-edge";
 
-/// A command as a person gave it, and what is known from answers since.
+/// A command as a person gave it, with values that answers have named since.
 pub(crate) struct Draft {
     pub(crate) slice: String,
     pub(crate) about: About,
@@ -38,7 +38,7 @@ pub(crate) struct Draft {
     learned: Map<String, Value>,
 }
 
-/// What an answer says about a value that the cache has added.
+/// The consequence of an answer for a value that the cache has added.
 pub(crate) enum Advice {
     /// The answer names the right one.
     Learned,
@@ -50,7 +50,7 @@ impl Draft {
     /// The slice that claims an edge.
     pub(crate) const CLAIM: &str = "claim-edge";
 
-    /// If nobody is named, the agent of single mode gives it.
+    /// Without a name, the agent of single mode gives it.
     ///
     /// # Errors
     /// It is not a JSON object.
@@ -65,7 +65,7 @@ impl Draft {
         let about = About::of(&Value::Object(given.clone()));
         let mut draft = Self { slice, about, agent, given, learned };
         if draft.is_claim() {
-            // A new id for each draft and not for each try: an answer that was lost is found again.
+            // The id stays the same in all tries, so a lost answer is found again.
             draft.learn("claim", Clock::system().uuid().to_string());
         }
         Ok(draft)
@@ -118,7 +118,7 @@ impl Draft {
         claim.filter(|_| self.is_claim()).and_then(Value::as_str)
     }
 
-    /// Adds to an answer that accepts it what a person would take wrongly: that an edge has not converged.
+    /// Adds to an answer that accepts it, if a person could misread it, that the edge has not converged.
     pub(crate) fn note(&self, answer: &mut Value, events: &Value) {
         let events = events.as_array().into_iter().flatten();
         let types: Vec<_> = events.map(|event| &event["type"]).collect();
@@ -142,7 +142,8 @@ impl Draft {
         STARTING.contains(&&*self.slice) && self.agent == PRIMARY
     }
 
-    /// The current claim of its agent on an edge. A person answers a question under that of the agent that asked it.
+    /// The current claim of its agent on an edge. A person answers a question under the claim of the agent that asked
+    /// it.
     fn claim_on<'s>(&self, edge: &EdgeRef, standing: &'s Standing) -> Option<&'s ClaimId> {
         let holder = standing.holder(edge)?;
         let convergence = self.given.get("convergence").and_then(Value::as_str);
@@ -150,7 +151,7 @@ impl Draft {
         (is_answer || holder.agent.to_string() == self.agent).then_some(&holder.claim)
     }
 
-    /// The command, with what the cache and the answers know.
+    /// The command, with values from the cache and the answers.
     pub(crate) fn filled(&self, standing: &Standing) -> Value {
         let mut filled = Map::new();
         let mut add = |field: &str, value| {
@@ -176,12 +177,12 @@ impl Draft {
             About { .. } => {}
         }
         filled.extend(self.learned.clone());
-        // What a person gives counts.
+        // Values that a person gives come first.
         filled.extend(self.given.clone());
         filled.into()
     }
 
-    /// What a rejection of the filled command tells about a value that no person has given; `None` if nothing.
+    /// The consequence of a rejection for a value that no person has given; `None` if there is none.
     pub(crate) fn advice(&mut self, filled: &Value, answer: &Value) -> Option<Advice> {
         let given = |field: &str| self.given.contains_key(field);
         let features = |field: &str| -> Option<BTreeSet<FeatureRef>> {

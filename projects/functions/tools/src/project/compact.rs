@@ -1,8 +1,8 @@
 //! `ringfence project compact`: a copy without the old lines of features that are done.
 //!
-//! What the old lines tell is folded into a [`Snapshot`], the first line of the copy. It does not have a file of its own, because
-//! one file is replaced in one step. The lines of features that are still worked on stay, however old they are, because a
-//! decision needs whole partitions, also without a network.
+//! The old lines are folded into a [`Snapshot`], the first line of the copy. It is in the same file, which is replaced
+//! in one step. The lines of features that are still worked on stay, however old they are, because a decision needs
+//! whole partitions, also without a network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use super::standing::{CLAIMS, FEATURES, Part, STATUS, Standing, TRACES, VERSION}
 use projects::line::{named, to_text};
 
 const DAY_MS: u64 = 86_400_000;
-/// What a snapshot tells.
+/// The parts of a snapshot.
 const PARTS: [Part; 4] = [CLAIMS, FEATURES, STATUS, TRACES];
 /// How much text is written at once.
 const CHUNK_BYTES: usize = 1_000_000;
@@ -30,14 +30,14 @@ const CHUNK_BYTES: usize = 1_000_000;
 #[derive(Args)]
 #[command(after_help = "\
 The lines of a feature are folded if it is done and nothing has happened to it for this time. They stay if a feature
-that is not done waits for it, directly or through others, or has to fold it back. They also stay if a command that
-waits names it. What `status`, `ready`, `claims` and `trace` show stays the same. `log` shows the lines that are left.
+that is not done waits for it, directly or through others, or has to fold it back. They also stay if a waiting command
+names it. `status`, `ready`, `claims` and `trace` show the same as before. `log` shows the lines that are left.
 `reconstruct` brings all lines back.
 
 Example:
   ringfence project compact --keep 30d")]
 pub(crate) struct Compact {
-    /// A feature stays as it is if something has happened to it in this time.
+    /// A feature is left alone if something has happened to it in this time.
     #[arg(long, value_name = "DAYS", value_parser = days)]
     keep: u64,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(folder: &Folder, Compact { keep }: &Compact) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
-/// Folds the features that are done, and to which nothing has happened since a time of RFC 3339. Says how many lines
+/// Folds the features that are done, and to which nothing has happened since a time of RFC 3339. Returns how many lines
 /// of each are gone.
 ///
 /// # Errors
@@ -94,8 +94,8 @@ fn compact(folder: &Writing<'_>, since: &str) -> Result<BTreeMap<FeatureId, u64>
     Ok(lines)
 }
 
-/// The features that are done, except those that another decision may need. An open feature needs those that it waits
-/// for, and those that were born at its edges and are not folded back. A command that waits needs those that it names.
+/// The features that are done, except those that another decision may need. An open feature needs the features that it
+/// waits for, and its children that are not folded back. A waiting command needs the features that it names.
 fn over(standing: &Standing, outbox: &Outbox) -> BTreeSet<FeatureId> {
     let features = standing.features.iter();
     let features = features.filter_map(|(id, row)| Some((id.parse::<FeatureRef>().ok()?, row)));
@@ -112,7 +112,7 @@ fn over(standing: &Standing, outbox: &Outbox) -> BTreeSet<FeatureId> {
     over.map(|it| it.feature).collect()
 }
 
-/// Whether all edges of a feature are done. An edge that its rules had once may still be held. Then it is not done.
+/// Whether all edges of a feature are done. If an edge that its rules once had is still held, it is not done.
 fn is_done(row: &FeatureRow) -> bool {
     row.edges_left() == Some(0) && row.edges.values().all(|edge| edge.holding.holder.is_none())
 }
@@ -123,7 +123,7 @@ fn replace(
     snapshot: &Snapshot,
     is_gone: impl Fn(&FeatureId) -> bool,
 ) -> Result<()> {
-    let (mut file, mut text) = (folder.anew(EVENTS)?, to_text(snapshot));
+    let (mut file, mut text) = (folder.new_file(EVENTS)?, to_text(snapshot));
     folder.lines(|line| {
         if !line.feature.as_ref().is_some_and(&is_gone) {
             text += &to_text(&line);

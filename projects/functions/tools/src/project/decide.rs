@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 type Decide =
     for<'a> fn(&'a dyn EventLog, &'a Catalog, Value, &'a Envelope) -> LocalBoxFuture<'a, Decided>;
 
-/// What becomes of a command.
+/// The result of a command.
 pub type Decided = Result<Handled, Undecided>;
 
 /// Why a command has no outcome.
@@ -40,7 +40,7 @@ pub struct Slices {
     catalog: Catalog,
 }
 
-/// Reads a command as the stack does, so what is wrong with it is the same in both.
+/// Reads a command as the stack does, so both find the same mistakes in it.
 fn command<S: Slice>(data: &Value) -> Result<S, Undecided> {
     let payload = json!({ "command": data }).to_string();
     let commands = ringfence_lambda::slice::read(&payload, &Issuers::default(), &Clock::system());
@@ -78,7 +78,7 @@ impl Slices {
         self.decide.keys().copied()
     }
 
-    /// What the events of a log are.
+    /// The catalog of a log's events.
     #[must_use]
     pub fn catalog(&self) -> &Catalog {
         &self.catalog

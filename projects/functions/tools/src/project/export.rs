@@ -1,4 +1,4 @@
-//! Where the segments of an export are: in a bucket, or in a folder of this machine.
+//! The places of an export's segments: a bucket, or a folder of this machine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,7 +55,7 @@ impl Export {
         Ok(Some(projects.filter_map(|name| name.parse().ok()).collect()))
     }
 
-    /// Appends the lines of a project after a place. Says how many there were, and the last one.
+    /// Appends the lines of a project after a place. Returns how many there were, and the last one.
     ///
     /// # Errors
     /// A segment can't be read or is damaged. Or the export has other events there, so it is of another index.

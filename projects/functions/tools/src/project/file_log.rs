@@ -10,14 +10,14 @@ use ringfence_feed::{Checkpoint, Entry};
 use super::folder::{EVENTS, End, Writing};
 use projects::line::{Line, to_text};
 
-/// The log in memory, and the file that its events come from. Nobody else writes the file meanwhile.
+/// The log in memory, and the file of its events, which nobody else writes meanwhile.
 ///
-/// It keeps no items of commands once it is closed. Only a command with an idempotency key has one, and a key is for
+/// It does not store items of commands in the file. Only a command with an idempotency key has one, and keys are for
 /// answers that are lost on the way.
 pub(crate) struct FileLog<'a> {
     pub(crate) memory: MemoryLog,
     folder: &'a Writing<'a>,
-    /// Where the file ends.
+    /// The end of the file.
     end: End,
     /// The ids of the events in the file.
     kept: BTreeSet<String>,
@@ -30,7 +30,7 @@ impl<'a> FileLog<'a> {
         Self { memory, folder, end, kept }
     }
 
-    /// Keeps in the file what a command has appended in memory. It is on the disk, whole, before this returns.
+    /// Appends the events of a command to the file. They are on the disk, all of them, before this returns.
     ///
     /// # Errors
     /// An event is of another project, or the file can't be written. The bytes may be on the disk then, or not.
@@ -42,7 +42,7 @@ impl<'a> FileLog<'a> {
         }
         let mut end = self.end.clone();
         let text = lines(self.folder.project(), &mut end, &new)?;
-        // What a broken append has left at the end is cut off.
+        // The rest of a broken append is cut off.
         let kept = self.folder.behind(&self.end).and_then(|mut file| file.append(&text));
         kept.context("the command may have taken effect: `ringfence project log` shows it")?;
         self.end = end;
@@ -50,8 +50,8 @@ impl<'a> FileLog<'a> {
         Ok(())
     }
 
-    /// Appends what follows from the lines with these numbers, without any condition, all of it or nothing: the file is
-    /// replaced.
+    /// Appends the events of the lines with these numbers, without any condition. The file is replaced, so all of them
+    /// are appended, or no event is.
     ///
     /// # Errors
     /// An event can't be appended, or the file can't be written.
@@ -59,7 +59,7 @@ impl<'a> FileLog<'a> {
         mut self,
         appends: impl IntoIterator<Item = (usize, Vec<NewEvent>, Envelope)>,
     ) -> Result<()> {
-        // What a broken append has left is cut off, so what is there is text.
+        // The rest of a broken append is cut off, so the file is text.
         drop(self.folder.behind(&self.end)?);
         let mut text = self.folder.text(EVENTS)?.unwrap_or_default();
         for (number, events, envelope) in appends {
@@ -170,7 +170,7 @@ mod tests {
                 let on = OnFile(OnEvents::new(&log.memory, self.0.catalog().clone(), 0));
                 block_on(case.check(&on, &|_| {}));
                 log.keep().unwrap();
-                // What is decided next rests on the file alone.
+                // The next decision depends on the file alone.
                 let events = log.memory.events().into_iter();
                 let events: Vec<_> = events.map(|it| SequencedEvent { rest: 0, ..it }).collect();
                 assert_eq!(kept(&folder), events, "{}", S::NAME);

@@ -1,5 +1,5 @@
-//! The file of another program: an event a line, as a JSON object with `event_type` and `timestamp`. What the event is
-//! about and what it says is beside them, or in `data` or `payload`.
+//! The file of another program: an event a line, as a JSON object with `event_type` and `timestamp`. The event's other
+//! members are beside them, or in `data` or `payload`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Foreign {
         Ok(lines)
     }
 
-    /// By this a line is imported once: its own id, or else what it says and which of equal lines it is.
+    /// The id under which a line is imported once: its own, or else its content and which of equal lines it is.
     pub(crate) fn id(&self) -> String {
         let own = ["event_id", "eventId"].iter().find_map(|name| self.members.get(*name)?.as_str());
         match own {
@@ -78,7 +78,7 @@ impl Foreign {
         self.member(names)?.as_str()
     }
 
-    /// A list of texts. A value that is not a text becomes its JSON.
+    /// A list of strings. Any other value becomes its JSON.
     pub(crate) fn texts(&self, names: &[&str]) -> Vec<String> {
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         self.member(names).and_then(Value::as_array).into_iter().flatten().map(text).collect()
@@ -99,7 +99,7 @@ impl Foreign {
         Some(self.feature(project, FEATURE)?.edge(&self.edge_name()?))
     }
 
-    /// Whether the line tells of work, which the project's graph must have the edge for.
+    /// Whether the line is about work. Then the project's graph must have its edge.
     pub(crate) fn is_work(&self) -> bool {
         ["edge_claim", "edge_started", "iteration_completed", "edge_converged"]
             .contains(&&*self.kind())
@@ -110,7 +110,7 @@ impl Foreign {
         self.text(&["agent", "agent_id", "agentId"])?.parse().ok()
     }
 
-    /// A hash, or that of another text that stands in its place.
+    /// A hash, or the hash of another string in its place.
     pub(crate) fn hash(&self, names: &[&str]) -> Option<Sha256> {
         let text = self.text(names)?;
         let text = text.strip_prefix("sha256:").unwrap_or(text);
@@ -133,7 +133,7 @@ impl Foreign {
         self.member(names).and_then(Value::as_array).into_iter().flatten().map(name).collect()
     }
 
-    /// How many checks failed; 0 if the line does not say it. `None` if what it says is not a number of checks.
+    /// How many checks failed; 0 if the line has no number; `None` if it has a wrong one.
     pub(crate) fn delta(&self) -> Option<u32> {
         let failed = || of(self.member(&["evaluators"])?.as_object()?, "failed");
         let Some(delta) = self.member(&["delta"]).or_else(failed) else { return Some(0) };
@@ -144,7 +144,7 @@ impl Foreign {
         self.member(&["timestamp", "ts", "time"])
     }
 
-    /// Whether it says when it happened, but not by a time since 1970.
+    /// Whether its time is given but can't be read, or is before 1970.
     pub(crate) fn has_wrong_time(&self) -> bool {
         self.time().is_some() && self.at_ms().is_none()
     }
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(first.sha256, second.sha256);
         assert_eq!([first.id(), second.id()], [1, 2].map(|n| format!("{}-{n}", first.sha256)));
         assert!(other.id().ends_with("-1") && other.sha256 != first.sha256);
-        // Its own id counts, whatever else it says.
+        // Only its own id counts.
         let ids = ["first", "second"]
             .map(|title| line(&json!({ "event_id": "e-1", "title": title })).id());
         assert!(ids[0] == ids[1] && ids[0].ends_with("-id"), "{ids:?}");

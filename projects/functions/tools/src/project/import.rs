@@ -1,7 +1,8 @@
-//! `ringfence project import`: the work that another program has recorded, in a local project or in one of a stack.
+//! `ringfence project import`: takes work that another program has recorded into a local project, or into one of a
+//! stack.
 //!
-//! What the context knows becomes its events, in the order of the lines; every other line is kept as it is, and the report
-//! says why. The project may go on here, and the file may grow: each line is imported once.
+//! Lines that the context knows become its events, in their order; every other line is kept as it is, and the report
+//! says why. Work may go on here, and the file may grow: each line is imported once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,16 +29,15 @@ use super::live::Live;
 use super::pull::{Source, add_new};
 use super::taken::Taken;
 
-/// The metadata of an event that says which line it follows from.
+/// The metadata that names the line of an event.
 const IMPORT_ID: &str = "importId";
 
 #[derive(Args)]
 #[command(after_help = "\
-The file has a JSON object a line, with `event_type` and `timestamp`. The project is a local one or begins with the
-import; `publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy of it. Then others can work
-on it meanwhile. What a line is about, `feature` (or `feature_id`) and `edge`, and who has done it, `agent` (or
-`agent_id`), is beside these members, or in `data` or `payload`. A line becomes an event of the project if it is of one
-of these types:
+The file has a JSON object a line, with `event_type` and `timestamp`. The project is local, or begins with the import;
+`publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy; then others can work on it
+meanwhile. A line may also have `feature` (or `feature_id`), `edge` and `agent` (or `agent_id`), beside these members, or
+in `data` or `payload`. A line of one of these types becomes an event of the project:
 
   project_initialized             if it is the first line
   edge_started, edge_claim        opens again an edge that was done
@@ -73,12 +73,12 @@ pub(crate) struct Import {
 const PROGRESS_LINES: usize = 500;
 /// How many lines a reason of the report names.
 const SHOWN_MAX: usize = 5;
-/// How often in succession a line of a stack's project is taken again, because somebody was faster or the index is behind,
-/// and the pause before.
+/// How often in succession a line of a stack's project is tried again, because somebody was faster or the index is
+/// behind, and the pause before.
 const TRIES: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What became of the lines.
+/// The result of an import.
 #[derive(Default)]
 struct Report {
     imported: usize,
@@ -100,7 +100,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Import) -> Result<ExitCode>
     };
     match &ended {
         Ok(()) => report.print(&format!("{} were there before", lines.len() - report.imported)),
-        // What is in the stack stays there. When the import is repeated, these lines are there before.
+        // Events in the stack stay there. If the import is repeated, these lines are known.
         Err(_) if is_copy && report.imported > 0 => report.print("then it broke off"),
         Err(_) => {}
     }
@@ -206,7 +206,7 @@ async fn into_stack(
         tries += 1;
         ensure!(
             tries < TRIES,
-            "others keep changing what the next line is about, or the index is behind. Repeat the import"
+            "others keep changing the edge of the next line, or the index is behind: repeat the import"
         );
         sleep(PAUSE).await;
     }

@@ -1,7 +1,7 @@
-//! What follows from the lines of another program: the events of the context, in the order of the lines.
+//! Makes events of the context from the lines of another program, in their order.
 //!
-//! Another program need not say where a feature begins, or the work on an edge. Then the first line that rests on it
-//! is preceded by it.
+//! Another program may not record the beginning of a feature, or of the work on an edge. Then it is added before the
+//! first line that needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -32,11 +32,11 @@ pub(crate) struct Importer<'a> {
     pub(super) edges: Edges,
     /// The edges at which features were born.
     pub(super) born: BTreeMap<FeatureRef, EdgeRef>,
-    /// What is said once: checkpoints, releases, intents, comparisons and rejections of claims.
+    /// Events that are added once: checkpoints, releases, intents, comparisons and rejections of claims.
     said: BTreeSet<String>,
-    /// What the project begins with, if no line has begun it yet.
+    /// The beginning of the project, if no line has begun it yet.
     begins: Option<ProjectInitialized>,
-    /// What has happened since the last line.
+    /// The events since the last line.
     events: Vec<NewEvent>,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Importer<'a> {
         Ok(importer)
     }
 
-    /// Begins the project, if no line has begun it yet. Says whether that is so.
+    /// Begins the project, if no line has begun it yet. Returns whether it did.
     pub(super) fn begin(&mut self) -> bool {
         let begins = self.begins.take();
         let is_new = begins.is_some();
@@ -95,7 +95,7 @@ impl<'a> Importer<'a> {
         is_new
     }
 
-    /// What has happened since this was last called.
+    /// The events since the last call.
     pub(super) fn happened(&mut self) -> Vec<NewEvent> {
         mem::take(&mut self.events)
     }
@@ -141,10 +141,9 @@ impl<'a> Importer<'a> {
         self.events.push(event);
     }
 
-    /// Adds an event that is said once.
+    /// Adds an event that is added once.
     ///
-    /// # Errors
-    /// It was said before.
+    /// # Errors It was added before.
     pub(super) fn add_once<E: Event>(&mut self, event: E) -> Result<(), Why> {
         let event: NewEvent = event.into();
         let said = said_once(&event.event_type, &event.data);
@@ -253,7 +252,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// What names an event that is said once.
+/// The key of an event that is added once.
 fn said_once(event_type: &str, data: &Value) -> Option<String> {
     let members: &[&str] = match event_type {
         "CheckpointCreated" => &["sha256"],
@@ -267,8 +266,7 @@ fn said_once(event_type: &str, data: &Value) -> Option<String> {
     Some([event_type.to_owned()].into_iter().chain(members).collect::<Vec<_>>().join(" "))
 }
 
-/// A graph of the edges of the lines, in their order. No edge waits for another one, because no line says that it
-/// does.
+/// A graph of the edges of the lines, in their order. No edge waits for another one, because lines don't tell that.
 ///
 /// # Errors
 /// The lines have no edge, or more edges than a graph may have.

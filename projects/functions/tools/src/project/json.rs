@@ -1,5 +1,5 @@
-//! Reads JSON that a person or another program may have written. What is wrong with it is said in words of JSON: the place,
-//! and what is expected there.
+//! Reads JSON that a person or another program may have written. Errors are in words of JSON: the place, and the
+//! expected value.
 
 use anyhow::{Error, Result, anyhow, bail};
 use projects::Projects;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stack::SharedProjects;
 
-/// Reads a text as a `T`.
+/// Reads a string as a `T`.
 ///
 /// # Errors
 /// It is not JSON, or does not have the shape.
@@ -20,7 +20,7 @@ pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     };
     let value = value(text)?;
     Shape::of::<T>().admits(&value).map_err(|wrong| anyhow!(in_words("", &wrong)))?;
-    // A text that is not the name which it has to be.
+    // For a string that is not a valid name.
     drop(serde_path_to_error::deserialize::<_, T>(value)?);
     bail!(error)
 }
@@ -37,7 +37,7 @@ pub(crate) fn object(text: &str) -> Result<Map<String, Value>> {
     }
 }
 
-/// What is wrong with the payload of an event; `None` if it has the shape of its type.
+/// The error in the payload of an event; `None` if it has the shape of its type.
 pub(crate) fn payload(event: &SequencedEvent) -> Option<Error> {
     let lock = present::<SharedProjects>().remove(Projects::NAME)?;
     let mut versions = lock.events.get(&event.event_type)?.versions.values();

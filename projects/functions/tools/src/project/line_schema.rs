@@ -21,7 +21,7 @@ fn summed<T: serde::de::DeserializeOwned>() -> Value {
     schema
 }
 
-/// What a line is whose type and version are these: its payload is of this definition. A payload of version 1 has no
+/// The schema of a line with this type and version, whose payload has this definition. A payload of version 1 has no
 /// `schema`.
 fn payload(event_type: &str, version: u32, name: &str) -> Value {
     let event_type = json!({ "const": snake_case(event_type) });
@@ -64,7 +64,7 @@ fn schema(lock: &Lock) -> Value {
     })
 }
 
-/// Panics if a definition of the schema does not admit a value. Other words than those of a shape are left out.
+/// Panics if a definition of the schema does not admit a value. Keywords that shapes lack are left out.
 fn admits(schema: &Value, name: &str, value: &Value) {
     let mut definition = schema["$defs"][name].clone();
     definition.as_object_mut().expect("it is defined").remove("allOf");

@@ -1,8 +1,8 @@
 //! An import into a project of a stack, where others may work meanwhile.
 //!
-//! What a line becomes follows from the copy. So its events are appended under the condition that its edge, its feature and
-//! its project are in the log as the copy has them. If they are not, somebody was faster, or the index is behind. Then the
-//! copy is pulled again, and the line is taken once more. The condition follows from the copy, so nothing is read before an
+//! The events of a line follow from the copy. So they are appended under the condition that its edge, its feature and
+//! its project are in the log as in the copy. If not, somebody was faster, or the index is behind. Then the copy is
+//! pulled again, and the line is tried once more. The condition follows from the copy too, so nothing is read before an
 //! append.
 
 use std::collections::btree_map::Entry;
@@ -23,14 +23,14 @@ pub(super) struct Live<'a, L> {
     known: Vec<SequencedEvent>,
     /// Which of them each boundary has.
     of: BTreeMap<BoundaryId, Vec<usize>>,
-    /// What was seen for each set of tags that events rest on. Most lines rest on the same as an earlier one.
+    /// What was seen for each set of tags that events depend on. Most lines depend on the same tags as an earlier one.
     rests: BTreeMap<BTreeSet<Tag>, Rest>,
 }
 
-/// What events rest on.
+/// The facts that events depend on.
 struct Rest {
     plan: Plan,
-    /// What a read would have seen of a log that has the first events alone that are known.
+    /// The result of a read of a log that has only the first known events.
     seen: Seen,
     /// How many these are.
     first: usize,
@@ -53,7 +53,7 @@ impl<'a, L: EventLog> Live<'a, L> {
         self.known.push(event);
     }
 
-    /// Appends events; false if the log has others than those that are known.
+    /// Appends events; false if the log has other events than the known ones.
     ///
     /// # Errors
     /// The log can't be written.
@@ -78,8 +78,8 @@ impl<'a, L: EventLog> Live<'a, L> {
         }
     }
 
-    /// What a read would have seen of a log that has the known events alone. Each of them is taken in once, so an
-    /// import takes time in proportion to its lines, however many are of one edge.
+    /// The result of a read of a log that has only the known events. Each event is taken in once, so the time of an
+    /// import is in proportion to its lines, even if all are of one edge.
     fn seen(&mut self, events: &[NewEvent]) -> Result<&Seen> {
         let Self { catalog, known, of, rests, .. } = self;
         let rest = match rests.entry(tags(events)) {
@@ -103,7 +103,7 @@ impl<'a, L: EventLog> Live<'a, L> {
     }
 }
 
-/// The tags of what events rest on: their own, and those of their edge, feature and project.
+/// The tags that events depend on: their own, and of their edge, feature and project.
 fn tags(events: &[NewEvent]) -> BTreeSet<Tag> {
     let of = |event: &NewEvent| {
         let About { project, feature, edge } = About::of(&event.data);

@@ -45,8 +45,8 @@ use folder::Folder;
 /// The commands of the shop, beside those for every stack.
 #[derive(Subcommand)]
 pub enum Own {
-    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
-    /// boundaries, the views, the projects, and the health of the stack. Ctrl-C ends it.
+    /// Serves the console on this machine: pages about events and their causes, slices, boundaries, views, projects,
+    /// and the health of the stack. Ctrl-C ends it.
     Console(ringfence_console::Arguments),
     /// Works on a project that agents share, also without a network.
     Project(Arguments),
@@ -64,7 +64,8 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     /// Copies the new events of the project from the index, or from an export. The index needs the right to read the
-    /// events of all projects, and an export that of the project's folder. Status 0: all are there, 2: error.
+    /// events of all projects, an export only the right to read the project's folder. Status 0: all are there, 2:
+    /// error.
     #[command(
         after_help = "Examples:\n  ringfence project pull --project shop\n  ringfence project pull --project shop --export s3://exports"
     )]
@@ -85,8 +86,8 @@ enum Command {
     Claim(claim::Claim),
     /// Sends the commands that wait, in their order. Status 0: all are sent, 1: some are left or rejected, 2: error.
     Push(push::Push),
-    /// Takes the work that another program has recorded into a local project, or into one of a stack. Status 0: all lines
-    /// are there, 2: error. Into a local project nothing is written then.
+    /// Takes work that another program has recorded into a local project, or into one of a stack. Status 0: all lines
+    /// are there, 2: error, and nothing is written to a local project.
     Import(import::Import),
     /// Imports a local project into a stack that has no project of this name. Afterwards the file is a copy of the
     /// stack's. A run that broke off is repeated. Status 0: all events are in the stack, 2: error.
@@ -100,8 +101,8 @@ enum Command {
     /// Lists the holders of edges. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project claims --agent ada")]
     Claims(read::Claims),
-    /// Lists which work answers to which requirement, at which edges it is missing, in which releases it is, how far it
-    /// was met when that was last compared, and the events that say so. Status 0: shown, 2: error.
+    /// Lists for each requirement the work that answers to it, the edges where it is missing, its releases, how far it
+    /// was met at the last comparison, and the events about it. Status 0: shown, 2: error.
     #[command(after_help = "Example:\n  ringfence project trace --feature REQ-F-AUTH-001")]
     Trace(read::Of),
     /// Shows the edges of a feature, the iterations of an edge, the events of an iteration, or an event. Status 0: shown, 2:

@@ -1,8 +1,8 @@
 //! `outbox.jsonl`: commands that wait to be sent, a JSON object each, in the order in which they were given.
 //!
-//! It has commands and not events: two agents who have finished one edge offline would both be believed otherwise. A
-//! command that is rejected goes to a file of its own in `conflicts/`, with all later commands of its edge, which
-//! rest on it. What is in such a file does not wait any more, even if the program ended before the outbox said so.
+//! It has commands and not events: otherwise two agents who have finished one edge offline would both count. A rejected
+//! command goes to a new file in `conflicts/`, with all later commands of its edge, which depend on it. Commands in
+//! such a file wait no more, even if the program ended before the outbox was written.
 
 use std::collections::BTreeSet;
 
@@ -52,8 +52,7 @@ pub(crate) struct Outbox(Vec<Queued>);
 impl Outbox {
     /// Reads them.
     ///
-    /// # Errors
-    /// A line is not a command, as a person may have written it, or is one of another project.
+    /// # Errors A line is not a command, or is of another project.
     pub(crate) fn read(folder: &Reading<'_>) -> Result<Self> {
         let text = folder.text(OUTBOX)?.unwrap_or_default();
         let mut queued = Vec::new();
@@ -100,7 +99,7 @@ impl Outbox {
         self.keep(folder)
     }
 
-    /// A command is rejected, so it waits no more. Says how many later ones of its edge go with it.
+    /// A command is rejected, so it waits no more. Returns how many later ones of its edge go with it.
     pub(crate) fn rejected(
         &mut self,
         folder: &Writing<'_>,
@@ -121,7 +120,7 @@ impl Outbox {
         Ok(conflict.later.len())
     }
 
-    /// Writes those that wait, without those that are in `conflicts/` by now.
+    /// Writes the commands that wait, without those in `conflicts/`.
     pub(crate) fn keep(&self, folder: &Writing<'_>) -> Result<()> {
         let lines = self.0.iter().map(|queued| Ok(serde_json::to_string(queued)? + "\n"));
         folder.replace(OUTBOX, &lines.collect::<Result<String>>()?)

@@ -1,4 +1,4 @@
-//! The console's page of projects: features, claims with the time that is left, and what is ready.
+//! The console's page of projects: features, claims with the time that is left, and ready edges.
 
 use std::time::Duration;
 

@@ -31,13 +31,13 @@ const PARTITIONS: usize = 50;
 Nobody else may work on a project of this name meanwhile. If the stack has other events in the partitions of the
 project, nothing is written. Each event is imported once, at its place and time, so the command can be broken off and
 run again. At the end the stack's events are compared with the file's, and the file becomes a copy. With `--stay-local`
-it stays the log: work goes on here, and the next publishing brings what is new.
+it stays the log: work goes on here, and the next publishing brings the new events.
 
 Examples:
   ringfence project publish --project shop --table ringfence-prod-events --index-table ringfence-prod-index
   ringfence --stack ringfence-prod project publish --stay-local")]
 pub(crate) struct Publish {
-    /// The project stays local, so only this file goes on. Publish again to bring what is new.
+    /// The project stays local, so only this file goes on. Publish again to bring new events.
     #[arg(long)]
     stay_local: bool,
     #[command(flatten)]
@@ -58,7 +58,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Publish, lists: &Lists) -> 
         events.push(line.event()?);
         Ok(())
     })?;
-    // At the end the file is replaced. What an append before has left torn is kept beside it.
+    // At the end the file is replaced. The rest of a torn append is kept beside it.
     drop(folder.behind(&end)?);
     let client = dynamo_client().await?;
     arguments.table.check(&client).await?;
@@ -100,8 +100,7 @@ fn recorded(event: &SequencedEvent) -> ForeignEvent {
 
 /// The ids of the events that the stack has.
 ///
-/// # Errors
-/// It has others in the partitions of the project.
+/// # Errors It has other events in the partitions of the project.
 async fn compare(
     log: &impl EventLog,
     project: &ProjectId,

@@ -1,5 +1,4 @@
-//! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index or from an export of
-//! it.
+//! `ringfence project pull` and `reconstruct`: the file of a project's events, copied from the index or from an export.
 //!
 //! The index never changes, so the file follows from it: each copy has the same bytes.
 
@@ -25,19 +24,19 @@ const PULLED: &str = "pull.json";
 /// How many entries are read before their lines are written.
 const CHUNK_ENTRIES: usize = 1_000;
 
-/// Where the events are.
+/// The source of events.
 #[derive(Args)]
 pub(crate) struct Source {
     /// The table of the index, which has the events of all projects.
     #[arg(long, env = "INDEX_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     index_table: Option<String>,
-    /// An export, which has a folder for each project: `s3://<bucket>`, or a folder of this machine. It counts before the
-    /// index.
+    /// An export, which has a folder for each project: `s3://<bucket>`, or a folder of this machine. It is taken
+    /// instead of the index, if both are named.
     #[arg(long, env = "RINGFENCE_EXPORT", value_name = "WHERE")]
     export: Option<Export>,
 }
 
-/// What events are copied from.
+/// The origin of copied events.
 pub(crate) enum Origin<'s> {
     Index(Index),
     Export(&'s Export),
@@ -83,7 +82,7 @@ impl Origin<'_> {
 }
 
 impl Source {
-    /// Where the events are, if that is said.
+    /// The source of events, if it is named.
     pub(crate) async fn origin(&self) -> Result<Option<Origin<'_>>> {
         Ok(match (&self.export, &self.index_table) {
             (Some(export), _) => Some(Origin::Export(export)),
@@ -96,8 +95,7 @@ impl Source {
         })
     }
 
-    /// # Errors
-    /// It is not said where the events are.
+    /// # Errors No source of events is named.
     pub(crate) async fn named(&self) -> Result<Origin<'_>> {
         let origin = self.origin().await?;
         origin.context(
@@ -106,8 +104,8 @@ impl Source {
     }
 }
 
-/// `pull.json`: after the last line, the index has events of others up to a place. Each pull writes it, so the time
-/// of the file is that of the last pull.
+/// `pull.json`: after the last line, the index has events of others up to a place. Each pull writes it, so the file's
+/// time is the time of the last pull.
 #[derive(Serialize, Deserialize)]
 struct Pulled {
     project: ProjectId,
@@ -138,8 +136,7 @@ struct Copied {
 
 /// The folder of a project of the stack.
 ///
-/// # Errors
-/// The project is local, so its file is not a copy. Or the file is another project's.
+/// # Errors The project is local, so its file is not a copy. Or the file is of another project.
 fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
     ensure!(
@@ -168,8 +165,7 @@ pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<
 
 /// Pulls into a folder, which is made only if there is such a project.
 ///
-/// # Errors
-/// There is no such project, or its file is not a copy, or as [`add_new`].
+/// # Errors There is no such project, its file is not a copy, or as [`add_new`].
 pub(crate) async fn pull(origin: &Origin<'_>, folder: &Folder) -> Result<u64> {
     if folder.is_begun()? {
         return add_new(origin, &of_stack(folder)?).await;
@@ -182,8 +178,7 @@ pub(crate) async fn pull(origin: &Origin<'_>, folder: &Folder) -> Result<u64> {
 
 /// Appends the events after the last line, and returns how many. From the index it reads the events of all projects.
 ///
-/// # Errors
-/// A line is damaged, the events can't be read, or they are not those that the lines are of.
+/// # Errors A line is damaged, the events can't be read, or the lines are of other events.
 pub(crate) async fn add_new(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let end = folder.lines(|_| Ok(()))?;
     let from = match origin {
@@ -197,8 +192,8 @@ pub(crate) async fn add_new(origin: &Origin<'_>, folder: &Writing<'_>) -> Result
     keep(folder, Copied { last, read, ..copied })
 }
 
-/// Writes the whole file again from the events after a place, and returns how many lines it has. If nothing says that the
-/// old one is a copy, it is kept.
+/// Writes the whole file again from the events after a place, and returns how many lines it has. The old file is kept,
+/// unless a line shows that it is a copy.
 ///
 /// # Errors
 /// The events can't be read. The old file stays then.
@@ -207,7 +202,7 @@ pub(crate) async fn reconstruct(
     folder: &Writing<'_>,
     from: Option<Place>,
 ) -> Result<u64> {
-    let mut file = folder.anew(EVENTS)?;
+    let mut file = folder.new_file(EVENTS)?;
     let copied = copy(origin, folder, from, &mut file).await?;
     folder.keep_unknown()?;
     folder.put(file, EVENTS)?;
@@ -230,8 +225,7 @@ async fn copy(
     }
 }
 
-/// The last entry that is known to be read. Of another project, or after another line than the last, `pull.json` says
-/// nothing.
+/// The last entry that was read. `pull.json` counts only if it is of this project and of the last line.
 fn place(folder: &Writing<'_>, end: &End) -> Result<Option<Place>> {
     let text = folder.text(PULLED)?.unwrap_or_default();
     let last = end.place();

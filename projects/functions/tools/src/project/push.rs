@@ -13,9 +13,9 @@ use super::outbox::{Outbox, Queued};
 
 #[derive(Args)]
 #[command(after_help = "\
-A command takes effect once, however often it is sent: it has an idempotency key. A rejected command goes to a file in
-`conflicts/`, with the answer and with all later commands of its edge. Where the stack is busy or does not answer,
-the command and all after it stay.
+A command has an idempotency key, so it takes effect once, however often it is sent. A rejected command goes to a file
+in `conflicts/`, with the answer and all later commands of its edge. If the stack is busy or does not answer, the
+command and all later ones stay.
 
 Example:
   ringfence project push --project shop")]
@@ -25,12 +25,12 @@ pub(crate) struct Push {
     api: String,
 }
 
-/// What became of the commands.
+/// The result of a push.
 #[derive(Default)]
 struct Pushed {
     accepted: usize,
     rejected: usize,
-    /// How many went to `conflicts/` with an earlier one that was rejected.
+    /// How many went to `conflicts/` behind an earlier one that was rejected.
     behind: usize,
 }
 
@@ -40,7 +40,7 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
         let folder = folder.write()?;
         let outbox = Outbox::read(&folder)?;
         if folder.text(OUTBOX)?.is_some() {
-            // Now a person may delete the files in `conflicts/`, and what was in them does not wait again.
+            // From now on a person may delete files in `conflicts/`, and their commands do not wait again.
             outbox.keep(&folder)?;
         }
         outbox
@@ -57,11 +57,10 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
     Ok(if rejected + left == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Sends the commands in their order, until none is left or the stack does not take one now; says why not. The folder is
-/// free for others while an answer is on its way, so the outbox is read again after each.
+/// Sends the commands in their order, until no command is left or the stack does not take one now. Returns the reason.
+/// The folder is free for others while an answer is on its way, so the outbox is read again after each.
 ///
-/// # Errors
-/// The stack can't be used as it is. What was not sent stays.
+/// # Errors The stack can't be used as it is. Commands that were not sent stay.
 async fn push(
     api: &Api,
     folder: &Folder,
@@ -74,21 +73,21 @@ async fn push(
             Ok(answer) => answer,
             Err(error) => return Ok(Some(format!("{error:#}"))),
         };
-        // The answer in hand has to be noted, however long another program uses the folder.
+        // The answer must be noted, however long another program uses the folder.
         let folder = folder.write_at_last()?;
         *outbox = Outbox::read(&folder)?;
         let status = answer.status;
         let of_stack = answer.is_of_stack();
         let detail = match answer.document["detail"].as_str() {
             Some(detail) if of_stack => detail.to_owned(),
-            _ => format!("{status} is not an answer of the stack, but of something before it"),
+            _ => format!("the stack did not answer: {status} is from a server in front of it"),
         };
         match status {
             200..300 if of_stack => {
                 outbox.accepted(&folder, key)?;
                 pushed.accepted += 1;
             }
-            // What is wrong with the command stays wrong.
+            // A mistake in the command stays.
             400 | 413 | 422 if of_stack => {
                 let file = folder.path(&format!("conflicts/{}.json", key.as_str()));
                 say!("rejected  {slice}: {detail} ({})", file.display());

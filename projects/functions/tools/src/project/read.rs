@@ -1,7 +1,7 @@
-//! `ringfence project status`, `ready`, `claims`, `trace` and `log`: what the copy of the events shows, also without a
+//! `ringfence project status`, `ready`, `claims`, `trace` and `log`: show the copy of the events, also without a
 //! network.
 //!
-//! They print what the rows of the stack's views have: one JSON object a line.
+//! They print the rows of the stack's views, as one JSON object a line.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write, stdout};
@@ -25,13 +25,13 @@ use projects::line::{Line, snake_case};
 /// From this age on, in milliseconds, an answer comes with a warning.
 const OLD_MS: u64 = 3_600_000;
 
-/// Which features and edges are wanted.
+/// A filter of features and edges.
 #[derive(Args)]
 pub(crate) struct Of {
-    /// Only what is of this feature, such as REQ-F-AUTH-001.
+    /// Only this feature, such as REQ-F-AUTH-001.
     #[arg(long, value_name = "NAME")]
     feature: Option<FeatureId>,
-    /// Only what is of edges of this name, such as design_code.
+    /// Only edges of this name, such as design_code.
     #[arg(long, value_name = "NAME")]
     edge: Option<EdgeName>,
 }
@@ -109,11 +109,11 @@ pub(crate) fn run_claims(folder: &Folder, Claims { of, agent }: &Claims) -> Resu
 
 pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
     warn_of_folded(&folder.read()?)?;
-    let mut told = Vec::new();
+    let mut shown = Vec::new();
     let parts = &[FEATURES, TRACES];
     let Standing { features, traces, .. } = standing(folder, parts, |line| {
         if TRACED.contains(&&*line.event_type) {
-            told.push(line);
+            shown.push(line);
         }
     })?;
     let mut lines = Vec::new();
@@ -136,7 +136,7 @@ pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
             }
         }
         let key = id.rsplit('/').next().unwrap_or_default();
-        let events = told.iter().filter(|line| {
+        let events = shown.iter().filter(|line| {
             let is_of_release = line.event_type == RELEASED;
             let versions = line.data.get("version").and_then(Value::as_str);
             match is_of_release {
@@ -152,7 +152,7 @@ pub(crate) fn run_trace(folder: &Folder, of: &Of) -> Result<ExitCode> {
     print(lines)
 }
 
-/// The type of a line that tells of a release. It names features, and no requirements.
+/// The type of a line about a release, which names features and no requirements.
 const RELEASED: &str = "release_created";
 /// The types of lines that a requirement's trace shows.
 const TRACED: [&str; 4] = ["iteration_completed", "edge_converged", "gaps_validated", RELEASED];
@@ -164,7 +164,7 @@ fn names(line: &Line, requirement: &str) -> bool {
     compared.is_some() || keys.is_some_and(|keys| keys.iter().any(|key| key == requirement))
 }
 
-/// What a line is about, without what it says.
+/// The subject of a line, without its contents.
 pub(super) fn brief(line: &Line) -> Value {
     json!({
         "event_id": line.event_id, "event_type": line.event_type, "timestamp": line.timestamp,
@@ -207,7 +207,7 @@ pub(super) fn with(name: &str, value: impl Into<Value>, mut row: Value) -> Value
     row
 }
 
-/// How the project stands, after a word of how old that is. Each line is passed on.
+/// The state of the project, after a warning if it is old. Each line is passed on.
 pub(super) fn standing(
     folder: &Folder,
     parts: &[Part],
@@ -220,7 +220,7 @@ pub(super) fn standing(
     Ok(standing)
 }
 
-/// Says that the end of the file is not shown, if an append has broken off there.
+/// Warns that the end of the file is not shown, if an append has broken off there.
 fn warn_of_torn(folder: &Reading<'_>, End { torn, .. }: &End) {
     if let Some(number) = torn {
         remark!(
@@ -232,7 +232,7 @@ fn warn_of_torn(folder: &Reading<'_>, End { torn, .. }: &End) {
     }
 }
 
-/// Says which events are not shown because they are folded.
+/// Warns which events are not shown because they are folded.
 pub(super) fn warn_of_folded(folder: &Reading<'_>) -> Result<()> {
     if let Some(Snapshot { folded, last, .. }) = folder.snapshot()? {
         remark!(
@@ -245,7 +245,7 @@ pub(super) fn warn_of_folded(folder: &Reading<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Says how old the copy is, and what is not in it. The file of a local project has everything.
+/// Warns how old the copy is, and what it lacks. The file of a local project has everything.
 fn warn(folder: &Reading<'_>) -> Result<()> {
     if folder.is_local()? {
         return Ok(());

@@ -1,5 +1,5 @@
-//! How a project stands: what the lines of its file tell, folded. A copy that was compacted begins with a
-//! [`Snapshot`], in the place of lines that are gone.
+//! The standing of a project: the lines of its file, folded. A compacted copy begins with a [`Snapshot`], in place of
+//! lines that are gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,14 +34,13 @@ pub(crate) const TRACES: Part = |it, event| fold::<ProjectTrace>(&mut it.traces,
 pub(crate) struct Standing {
     pub(crate) claims: BTreeMap<String, Holding>,
     pub(crate) features: FeatureRows,
-    /// As whom the stack knows each agent: the caller of the agent's last event.
+    /// The principal of each agent: the caller of its last event.
     pub(crate) principals: BTreeMap<AgentId, String>,
     pub(crate) status: BTreeMap<String, StatusRow>,
     pub(crate) traces: BTreeMap<String, Trace>,
 }
 
-/// Another version may fold events otherwise. The number after the program's version grows with each change of what
-/// the views fold.
+/// The version of the folds. The number after the program's version grows with each change of a view's fold.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "/2");
 
 impl Standing {
@@ -57,8 +56,7 @@ impl Standing {
         Ok(serde_json::from_value(standing)?)
     }
 
-    /// Reads the file for some parts, and passes on each of its lines with its event. Says also which features are
-    /// folded.
+    /// Reads the file for some parts, and passes on each of its lines with its event. Returns the folded features too.
     ///
     /// # Errors
     /// A line is damaged, an event does not have the shape of its type, or another version has compacted the copy.
@@ -87,12 +85,12 @@ impl Standing {
         Ok((standing, folded, end))
     }
 
-    /// The same after an event.
+    /// The standing after an event.
     ///
     /// # Errors
     /// The event does not have the shape of its type.
     pub(crate) fn follow(&mut self, parts: &[Part], event: &Current<'_>) -> Result<(), ViewError> {
-        // The end of a lease names the agent whose claim it was, and another one has seen it.
+        // The end of a lease names the agent of the claim, but another agent has noticed it.
         if event.event_type != ClaimExpired::NAME {
             let principal = event.metadata.text(Metadata::PRINCIPAL).map(str::to_owned);
             self.principals.extend(agent(&event.data).zip(principal));
@@ -116,7 +114,7 @@ impl Standing {
         definition.into_iter().flat_map(|it| it.dependencies.iter().cloned()).collect()
     }
 
-    /// A feature, those that it waits for, those that they wait for, and so on.
+    /// A feature, the features that it waits for, the features that these wait for, and so on.
     pub(crate) fn reachable(&self, from: &FeatureRef) -> BTreeSet<FeatureRef> {
         let (mut reachable, mut next) = (BTreeSet::new(), vec![from.clone()]);
         while let Some(feature) = next.pop() {

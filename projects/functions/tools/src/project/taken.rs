@@ -1,5 +1,4 @@
-//! What each type of line becomes. A line that says nothing of a project, or what can't be here, is kept as it is, and says
-//! why.
+//! Takes lines, by their types. A line that does not fit the project is kept as it is, with the reason.
 
 use projects::{
     Artifact, CheckpointCreated, Claim, ClaimExpired, ClaimRejected, Convergence,
@@ -19,10 +18,10 @@ const NO_EDGE: &str =
 const NO_TIME: &str =
     "its time can't be read: it has to be one such as 2026-02-19T12:00:00Z, and not before 1970";
 const NO_DELTA: &str =
-    "its number of failed checks can't be read: it has to be a whole number from 0 to 4294967295";
+    "its number of failed checks can't be read: it has to be an integer from 0 to 4294967295";
 const NOT_HELD: &str = "nobody holds the edge";
 
-/// What a line becomes.
+/// The result of a line.
 pub(crate) struct Taken {
     pub(crate) events: Vec<NewEvent>,
     /// Why it is kept as it is, if it is.
@@ -244,7 +243,7 @@ impl Importer<'_> {
         if self.edges.edge(&edge).spawned(&child) != Some(false) {
             return Err("the feature is folded back already".to_owned());
         }
-        // The line itself: it need not say where a file is, and what its hash is.
+        // The line itself counts as the file: it may lack a file's place and hash.
         let uri = format!("import:{}", line.id()).try_into().expect("a short text");
         let payload = Artifact { uri, sha256: line.sha256.clone() };
         let (agent, outcome) = (self.agent(line), SpawnOutcome::Done);
@@ -266,8 +265,8 @@ impl Importer<'_> {
 
     fn gaps(&mut self, line: &Foreign) -> Result<(), Why> {
         let count = |names: &[&str]| line.count(names);
-        let full =
-            count(&["full", "full_coverage"]).ok_or("it has no count of what is met in full")?;
+        let full = count(&["full", "full_coverage"])
+            .ok_or("it has no count of requirements that are met in full")?;
         let partial = count(&["partial", "partial_coverage"]).unwrap_or(0);
         let none = count(&["none", "no_coverage", "uncovered"]).unwrap_or(0);
         let sum = full.saturating_add(partial).saturating_add(none);

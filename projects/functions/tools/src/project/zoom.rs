@@ -1,5 +1,5 @@
-//! `ringfence project zoom`: a project from far to near. A feature shows its edges, an edge its iterations, an iteration
-//! its events, and an event its whole line.
+//! `ringfence project zoom`: a project in more and more detail. A feature shows its edges, an edge its iterations, an
+//! iteration its events, and an event its whole line.
 
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -23,11 +23,11 @@ Examples:
   ringfence project zoom edge:shop%2FREQ-F-AUTH-001%2Fdesign_code/1")]
 pub(crate) struct Zoom {
     /// A feature, an edge as `<feature>/<edge>`, an iteration as `<feature>/<edge>/<iteration>` or
-    /// `<feature>/<edge>/<run>.<iteration>`, or the id of an event. Without a run, the last one is meant.
+    /// `<feature>/<edge>/<run>.<iteration>`, or the id of an event. Without a run, it is the last one.
     at: At,
 }
 
-/// What is looked at.
+/// The place that is shown.
 #[derive(Clone, Debug, PartialEq)]
 enum At {
     Feature(FeatureId),
@@ -99,7 +99,7 @@ pub(crate) fn run(folder: &Folder, Zoom { at }: &Zoom) -> Result<ExitCode> {
     print(shown)
 }
 
-/// The edges of a feature, in the order of its rules and then those that its rules lack.
+/// The edges of a feature, in the order of its rules, then edges that the rules lack.
 fn edges(row: &Value, lines: &[Line]) -> Vec<Value> {
     let rules = row["definition"]["rules"]["edges"].as_array().into_iter().flatten();
     let names: Vec<&str> = rules.filter_map(|rule| rule["edge"].as_str()).collect();
@@ -136,8 +136,8 @@ fn attempt(run: u64, iteration: u64, line: &Line) -> Value {
     shown
 }
 
-/// The events of an edge, each with its run and its iteration. What names no iteration, such as a claim, belongs to the
-/// next one.
+/// The events of an edge, each with its run and its iteration. Events without an iteration, such as a claim, belong to
+/// the next one.
 fn numbered(lines: &[Line]) -> Vec<((u64, u64), &Line)> {
     let (mut run, mut last) = (1, 0);
     let number = |line: &Line, name: &str| line.data.get(name).and_then(Value::as_u64);

@@ -1,4 +1,4 @@
-//! An agent at the command line, in a folder of its own.
+//! An agent at the command line, in its own folder.
 
 use std::path::PathBuf;
 use std::{env, fs};

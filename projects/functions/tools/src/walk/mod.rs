@@ -14,7 +14,7 @@ use self::agent::Agent;
 const AUTH: &str = "shop/REQ-F-AUTH-001";
 const SEARCH: &str = "shop/REQ-F-SEARCH-001";
 const PAY: &str = "shop/REQ-F-PAY-001";
-/// Of an empty file: the agents had no instructions.
+/// The hash of an empty file: the agents had no instructions.
 const NOTHING: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 /// Walks through a project on a stack that nobody else uses.
@@ -84,7 +84,7 @@ async fn claim_edges(walker: &mut Walker<'_>) -> Result<()> {
     expect_rejected(&late, "StaleClaim")?;
     walker.expect_events(&[("EdgeReleased", 1), ("EdgeStarted", 1)]).await?;
 
-    title("What waits for the feature can be claimed when it is done");
+    title("Edges that wait for the feature can be claimed when it is done");
     let early = json!({
         "edge": edge(PAY), "agent": "ada", "claim": "early", "after": [AUTH],
     });

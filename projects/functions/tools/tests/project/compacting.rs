@@ -29,7 +29,7 @@ fn compacts(primary: &Agent<'_>) -> String {
     good
 }
 
-/// What a copy shows, without the events of requirements: those of folded features are gone.
+/// The output of a copy, without the events of requirements, because those of folded features are gone.
 fn shown(agent: &Agent<'_>) -> Vec<Value> {
     let shown = ["status", "ready", "claims", "trace"].map(|command| {
         let ran = agent.runs(&[command]);
@@ -144,7 +144,7 @@ async fn the_folder_of_another_project_is_neither_read_nor_written() {
     let good = compacts(&primary);
     let compacted = primary.text("events.jsonl");
     primary.does_offline("create-feature", &fix("PAY")).ends(0);
-    // As on a disk that takes `shop` and `Shop` for one name.
+    // Like a disk on which `shop` and `Shop` are one name.
     let shop = primary.path("");
     let other = shop.with_file_name("Shop");
     fs::rename(&shop, &other).unwrap();
@@ -152,8 +152,8 @@ async fn the_folder_of_another_project_is_neither_read_nor_written() {
         for command in commands {
             let ran = primary.runs(&[&["--project", "Shop"], *command].concat());
             ran.ends(2);
-            let told = format!(".ringfence/Shop/{file} is of the project shop and not of Shop");
-            assert!(ran.stderr.contains(&told), "{command:?}: {}", ran.stderr);
+            let error = format!(".ringfence/Shop/{file} is of the project shop and not of Shop");
+            assert!(ran.stderr.contains(&error), "{command:?}: {}", ran.stderr);
         }
     };
     let reads: [&[&str]; 3] = [&["status"], &["log"], &["compact", "--keep", "0d"]];
@@ -163,7 +163,7 @@ async fn the_folder_of_another_project_is_neither_read_nor_written() {
     refuses("outbox.jsonl", &[&["push"]]);
     fs::remove_file(other.join("outbox.jsonl")).unwrap();
     fs::remove_file(other.join("events.jsonl")).unwrap();
-    // What a pull of the one has read says nothing about the other.
+    // The place of one project's pull does not count for the other.
     fails(
         &primary.runs(&["--project", "Shop", "pull"]),
         "the index has no project Shop; it has shop. ",

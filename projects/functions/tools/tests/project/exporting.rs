@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::local::fails;
 use crate::world::{Agent, INDEX, Ran, World, edge};
 
-/// Exports what the index has after a checkpoint, as the function does, and says where it ends.
+/// Exports the index after a checkpoint, as the function does, and returns its end.
 async fn exports(world: &World, folder: &Path, behind: Checkpoint) -> Checkpoint {
     let index =
         Index::new(Wire::default().client(world.dynamo()), INDEX, [ringfence_dcb_log::SOURCE]);
@@ -65,7 +65,7 @@ async fn an_export_gives_the_copy_that_the_index_gives_and_needs_no_events_of_ot
     let text = bob.text("events.jsonl");
     runs(&bob, export, &["reconstruct"]).ends(0);
     assert_eq!(bob.text("events.jsonl"), text);
-    // What it lacks is there after the next export; the command line looks for it as it does in the index.
+    // A missing event is there after the next export; the command line waits for it, as with the index.
     let of = edge("AUTH", "design_code");
     assert_eq!(runs(&bob, export, &["claim", &of]).status, 0);
     exports(&world, export, Checkpoint::START).await;

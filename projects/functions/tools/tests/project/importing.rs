@@ -1,4 +1,4 @@
-//! What another program has recorded, in a local project.
+//! Imports of another program's work into a local project.
 
 use std::fs;
 
@@ -89,7 +89,7 @@ async fn the_lines_of_another_program_become_events_in_their_order_and_none_is_l
     assert_eq!((ids[0].0, ids[0].1, ids[1].1), (ids[1].0, "1", "2"));
     let why = members(&lines, "foreign_recorded", "why");
     assert_eq!(why[0], "no event of a project is of this type");
-    // Whatever the spelling, the time is kept. Both events of a line have it.
+    // The time is kept in every spelling. Both events of a line have it.
     let times = lines[3..].iter().map(|line| line["meta"]["effectiveAt"].as_str().unwrap());
     let seconds: Vec<&str> = times.map(|time| &time[17..19]).collect();
     let expected = "01 01 01 02 02 03 04 05 06 06 06 07 07 08 09";
@@ -190,7 +190,7 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     refused(&other, FILE, "line 10: the graph of shop has no edge code_tests");
     let large = json!({ "event_type": "noted", "text": "x".repeat(400_000) });
     refused(&other, &format!("{{}}\n{large}\n"), "line 2: ForeignRecorded: ");
-    // A time or a number that can't be read is not taken for another one: the line is kept.
+    // If a time or a number can't be read, the line is kept.
     let work = json!({
         "event_type": "iteration_completed", "feature": "REQ-F-AUTH-001", "edge": "design_code",
     });
@@ -209,7 +209,7 @@ async fn what_does_not_fit_the_project_is_refused_and_nothing_is_written() {
     assert_eq!(
         kept.stdout,
         "3 lines imported, 3 of them kept as they are; 0 were there before\n\
-         kept iteration_completed (2): its number of failed checks can't be read: it has to be a whole number from 0 to \
+         kept iteration_completed (2): its number of failed checks can't be read: it has to be an integer from 0 to \
          4294967295; lines 1, 2\n\
          kept iteration_completed (1): its time can't be read: it has to be one such as 2026-02-19T12:00:00Z, and not \
          before 1970; lines 3\n"
@@ -311,7 +311,7 @@ async fn lines_of_all_types_go_into_a_project_that_goes_on_and_each_once_by_its_
     let events = eve.lines("events.jsonl");
     assert_eq!(members(&events, "edge_started", "agent"), ["ada", "bob", "carl"]);
     assert_eq!(members(&events, "claim_rejected", "holder"), ["ada"]);
-    // Work goes on here, and the file grows. What does not fit is kept, with the reason.
+    // Work goes on here, and the file grows. Lines that do not fit are kept, with the reason.
     let search = edge("SEARCH", "design_code");
     eve.runs(&["claim", &search]).ends(0);
     let mut grown = lines.clone();
@@ -358,7 +358,7 @@ async fn lines_go_into_a_project_of_a_stack_that_others_work_on() {
                     kept edge_started (1): bob holds the edge already; lines 2\n\
                     kept project_initialized (1): the project has begun already; lines 1\n";
     assert_eq!((half.status, &*half.stdout), (0, expected), "{}", half.stderr);
-    // What was imported comes into the index as all else does.
+    // Imported events come into the index like all others.
     let attempt = "attempt:shop%2FREQ-F-AUTH-001%2Fdesign_code%2Fbob/1";
     world.indexes(&[json!({ "event_id": attempt })]).await;
     eve.pulls();

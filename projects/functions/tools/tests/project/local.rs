@@ -1,4 +1,4 @@
-//! Projects that no stack knows.
+//! Projects without a stack.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{Agent, Ran, World, edge, feature, fix, iteration};
 
-/// An agent that begins a project which no stack knows.
+/// An agent that begins a project without a stack.
 pub(crate) fn begins<'w>(world: &'w World, name: &'static str, config: Value) -> Agent<'w> {
     let agent = world.agent(name);
     let init = json!({ "project": "shop", "config": config }).to_string();
@@ -76,7 +76,7 @@ async fn an_agent_that_works_alone_names_neither_itself_nor_a_claim_here_and_in_
         let converge = json!({ "edge": of, "convergence": "standard" });
         let ended = works_alone(&agent, "converge-edge", &converge, 0);
         assert_eq!(types(&ended), ["EdgeConverged"]);
-        // What comes before an edge, or a feature, comes first.
+        // An edge waits for the edges and features before it.
         let next = edge("PAY", "code_tests");
         let pay = json!({
             "feature": "shop/REQ-F-PAY-001", "title": "PAY", "kind": "fix",
@@ -181,7 +181,7 @@ async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
     // Nor if another program has changed the ends of all lines.
     fs::write(primary.path("events.jsonl"), text.replace('\n', "\r\n")).unwrap();
     fails(&primary.runs(&["reconstruct"]), "shop is a local project");
-    // A file that says nothing is replaced, and kept.
+    // A file without a readable line is replaced, and kept.
     let unknown = text.replace("shop", "shap");
     fs::write(primary.path("events.jsonl"), &unknown).unwrap();
     let ran = primary.runs(&["reconstruct"]);
@@ -192,13 +192,13 @@ async fn the_log_of_a_local_project_is_not_overwritten_by_a_copy() {
         ran.stderr
     );
     assert_eq!(primary.text("events.jsonl.torn"), unknown);
-    // Nor is a whole line cut off that does not follow, as where two copies were merged.
+    // Nor is a whole line cut off if it does not follow the one before, as after a merge of two copies.
     let merged = format!("{text}{}\n", text.lines().last().unwrap());
     fs::write(primary.path("events.jsonl"), &merged).unwrap();
     fails(&primary.runs(&["log"]), "line 4 of .ringfence/shop/events.jsonl is whole, but does not");
     fails(&primary.does("create-feature", &fix("PAY")), "line 4 of ");
     assert_eq!(primary.text("events.jsonl"), merged);
-    // And no local project begins where a copy is.
+    // And a local project does not begin where a copy is.
     let other = world.agent("primary");
     other.pulls();
     let data =

@@ -26,7 +26,7 @@ fn works_offline(primary: &Agent<'_>) -> String {
     of.clone()
 }
 
-/// What of the project was done on edges, as the stack has it.
+/// The work on edges that the stack has.
 fn worked(world: &World) -> Vec<String> {
     let reader = world.agent("reader");
     reader.pulls();
@@ -46,7 +46,7 @@ async fn what_was_done_offline_is_decided_here_and_sent_later_with_its_time() {
     let outbox = primary.lines("outbox.jsonl");
     assert_eq!(slices(&outbox), ["claim-edge", "complete-iteration", "converge-edge"]);
     assert_eq!(outbox[0]["data"]["claim"], outbox[1]["data"]["claim"]);
-    // What is rejected here does not wait.
+    // A command that is rejected here does not wait.
     let rejected = primary.runs(&["claim", &of, "--offline"]).ends(1);
     assert_eq!(rejected["code"], "AlreadyConverged");
     assert_eq!(primary.lines("outbox.jsonl").len(), 3);
@@ -133,11 +133,11 @@ async fn what_something_before_the_stack_answers_moves_no_command() {
         world.fails([Fault::Breaks(status)]);
         let pushed = primary.runs(&["push"]);
         pushed.ends(2);
-        let expected = format!("claim-edge: {status} is not an answer of the stack");
+        let expected = format!("claim-edge: the stack did not answer: {status}");
         assert!(pushed.stderr.contains(&expected), "{}", pushed.stderr);
         assert_eq!(primary.text("outbox.jsonl"), queued, "{status}");
     }
-    // A command that is given now has not been passed on, or may have been.
+    // Now a command is not passed on, and then perhaps passed on.
     world.fails([Fault::Breaks(422), Fault::Breaks(200)]);
     primary.does("create-feature", &fix("PAY")).ends(2);
     assert_eq!(primary.text("outbox.jsonl"), queued);
@@ -177,7 +177,7 @@ async fn a_rejected_command_goes_to_conflicts_with_the_later_ones_of_its_edge() 
     assert_eq!(conflicts[0]["answer"]["code"], "EdgeHeld");
     assert_eq!(conflicts[0]["command"]["slice"], "claim-edge");
     assert_eq!(slices(conflicts[0]["later"].as_array().unwrap()), ["complete-iteration"; 2]);
-    // If the program had ended before the outbox said so, nothing of it would be sent again.
+    // If the program had ended before the outbox was written, nothing would be sent again.
     fs::write(primary.path("outbox.jsonl"), &queued).unwrap();
     world.requests();
     primary.runs(&["push"]).ends(0);
@@ -219,7 +219,7 @@ async fn a_command_without_an_answer_waits_under_its_key() {
             world.awaits_request();
             let lock = fs::File::open(primary.path("lock")).unwrap();
             lock.lock().unwrap();
-            // One that has sent nothing waits once, and says so.
+            // A program that has sent nothing waits once, and says so.
             let next = primary.runs(&["claim", "--next"]);
             next.ends(2);
             assert!(next.stderr.starts_with("error: another program holds "), "{}", next.stderr);
@@ -273,13 +273,13 @@ async fn where_many_agents_work_nobody_claims_an_edge_offline() {
     let done = iteration(&edge("AUTH", "design_code"), 1);
     ada.does_offline("complete-iteration", &done).ends(0);
     ada.runs(&["push"]).ends(0);
-    // If the answer is lost, the agent learns what to look for.
+    // If the answer is lost, the error says where to look.
     world.fails([Fault::Loses]);
     let claim = json!({ "edge": edge("SEARCH", "design_code"), "claim": "ada-1" });
     let lost = ada.does("claim-edge", &claim);
     lost.ends(2);
     assert!(lost.stderr.contains("may have taken effect, as claim ada-1: "), "{}", lost.stderr);
-    // Nor does anybody end a claim that may be another agent's by then.
+    // Nor can a claim be ended offline that may be another agent's by then.
     let forced = json!({ "edge": edge("AUTH", "design_code"), "reason": "gone" });
     let ran = ada.does_offline("force-release", &forced);
     ran.ends(2);
@@ -298,7 +298,7 @@ async fn a_command_whose_outcome_the_stack_does_not_know_waits() {
     world.fails([Fault::Breaks(503)]);
     primary.does("create-feature", &fix("FIX")).ends(0);
     assert_eq!(primary.lines("outbox.jsonl").len(), 2);
-    // A slice that a person has misspelt there has no effect here.
+    // A misspelt slice in the file has no effect here.
     let queued = primary.text("outbox.jsonl");
     let edited = queued.replace("create-feature", "create-features");
     fs::write(primary.path("outbox.jsonl"), edited + &queued).unwrap();
@@ -337,7 +337,7 @@ async fn what_was_put_aside_does_not_come_back() {
     let queued = primary.text("outbox.jsonl");
     world.fails([Fault::Refuses(422)]);
     primary.runs(&["push"]).ends(1);
-    // The program had ended before the outbox said so.
+    // The program had ended before the outbox was written.
     fs::write(primary.path("outbox.jsonl"), queued).unwrap();
     primary.runs(&["push"]).ends(0);
     fs::remove_dir_all(primary.path("conflicts")).unwrap();

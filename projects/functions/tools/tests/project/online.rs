@@ -56,7 +56,7 @@ async fn what_an_old_cache_adds_is_corrected_by_the_answers() {
         ada.does("add-dependency", &data)
     };
     add("AUTH", "SEARCH").ends(0);
-    // Of the dependency above the cache knows nothing.
+    // The cache does not know of the dependency above.
     world.requests();
     add("PAY", "AUTH").ends(0);
     assert_eq!(world.requests(), ["add-dependency", "add-dependency"]);
@@ -66,7 +66,7 @@ async fn what_an_old_cache_adds_is_corrected_by_the_answers() {
         (&json!("WaitsFor"), &json!([feature("AUTH")]))
     );
     assert_eq!(world.requests(), ["claim-edge", "claim-edge"]);
-    // Of what a person says nothing is corrected.
+    // Values that a person gave are not corrected.
     let data = json!({ "edge": edge("PAY", "design_code"), "claim": "c1", "after": [] });
     let differ = ada.does("claim-edge", &data).ends(1);
     assert_eq!(differ["code"], "DependenciesDiffer");
@@ -108,7 +108,7 @@ async fn wrong_command_lines_say_what_to_write() {
     }
 }
 
-/// Asks for the help of each call in a text, which is refused with a flag that does not exist. Says how many there are.
+/// Asks for the help of each call in a text: a flag that does not exist is refused. Returns how many calls there are.
 fn check_calls(agent: &Agent<'_>, text: &str) -> usize {
     let calls = text.lines().filter_map(|line| line.trim().strip_prefix("ringfence project "));
     calls.fold(0, |found, call| {

@@ -1,4 +1,4 @@
-//! A local project that becomes one of a stack.
+//! Local projects that become projects of a stack.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use tokio::net::TcpListener;
 use crate::local::{fails, local, works};
 use crate::world::World;
 
-/// What a line says of its event. Where it is in the index is not the same as in the file.
-fn told(lines: &[Value]) -> Vec<Value> {
-    let mut told: Vec<Value> = lines
+/// The parts of a line that do not depend on the place in the index or in the file.
+fn contents(lines: &[Value]) -> Vec<Value> {
+    let mut contents: Vec<Value> = lines
         .iter()
         .map(|line| {
             let mut line = line.clone();
@@ -27,8 +27,8 @@ fn told(lines: &[Value]) -> Vec<Value> {
             line
         })
         .collect();
-    told.sort_by_key(|line| line["timestamp"].to_string());
-    told
+    contents.sort_by_key(|line| line["timestamp"].to_string());
+    contents
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -46,7 +46,7 @@ async fn a_published_project_has_the_same_events_and_its_file_is_a_copy() {
     assert_eq!(published.stdout, expected);
     world.indexes(&before).await;
     primary.pulls();
-    assert_eq!(told(&primary.lines("events.jsonl")), told(&before));
+    assert_eq!(contents(&primary.lines("events.jsonl")), contents(&before));
     assert_eq!(primary.lines("events.jsonl")[0]["rest"], Value::Null);
     // It goes on in the stack.
     works(&primary);
@@ -73,7 +73,7 @@ async fn a_project_that_stays_local_is_published_again_and_again() {
     primary.runs(&["publish"]).ends(0);
     world.indexes(&lines).await;
     primary.pulls();
-    assert_eq!(told(&primary.lines("events.jsonl")), told(&lines));
+    assert_eq!(contents(&primary.lines("events.jsonl")), contents(&lines));
     works(&primary);
     assert_eq!(world.requests().last().unwrap(), "converge-edge");
 }
@@ -127,8 +127,7 @@ async fn breaking(dynamo: String, answered: usize, takes_effect: bool) -> String
     format!("http://{address}")
 }
 
-/// Publishings that end at a request, which takes effect or does not: at the first one, and then at each that is so
-/// many further.
+/// Publishings that end at a request, which takes effect or does not: at the first one, and then at every `step`-th.
 async fn ends_at_requests(takes_effect: bool, step: usize) {
     let first = World::start().await;
     let primary = local(&first);
@@ -154,7 +153,7 @@ async fn ends_at_requests(takes_effect: bool, step: usize) {
         world.indexes(&lines).await;
         let reader = world.agent("reader");
         reader.pulls();
-        assert_eq!(told(&reader.lines("events.jsonl")), told(&lines));
+        assert_eq!(contents(&reader.lines("events.jsonl")), contents(&lines));
         ended += step;
     }
     assert!(ended > lines.len(), "{ended}");
@@ -183,7 +182,7 @@ async fn nothing_is_published_over_another_project_of_the_name() {
     let reader = world.agent("reader");
     reader.pulls();
     assert_eq!(reader.types(), ["project_initialized", "feature_created", "feature_created"]);
-    // Nor if only the file goes on with what both have begun with: two copies of one local project.
+    // Nor if the file goes on from a common beginning: two copies of one local project.
     let (one, other) =
         (World::start().await, json!({ "project": "shop", "sha256": "0a".repeat(32) }));
     let first = local(&one);

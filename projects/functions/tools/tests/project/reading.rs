@@ -1,4 +1,4 @@
-//! What the copy of the events shows.
+//! The output of the commands that read the copy.
 
 use std::fs::File;
 use std::time::Duration;

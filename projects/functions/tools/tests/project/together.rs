@@ -8,7 +8,7 @@ use crate::world::{World, edge, feature, iteration};
 const EDGES: [&str; 2] = ["design_code", "code_tests"];
 const FEATURES: [&str; 4] = ["AUTH", "SEARCH", "PAY", "SHIP"];
 
-/// How many agents take the next edge at once, as programs of their own.
+/// The agents that take the next edge at once, each as a process.
 const RACERS: [&str; 16] = [
     "a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8",
 ];

@@ -37,16 +37,16 @@ const ROOTS: &str =
 
 static TEMPLATE: LazyLock<Template> = LazyLock::new(|| Template::of_stack().unwrap());
 
-/// What the API does with a request, in place of an answer.
+/// Failures of the API.
 #[derive(Clone, Copy)]
 pub(crate) enum Fault {
-    /// Nothing, and the function answers with this status.
+    /// The command is not carried out, and the function answers with this status.
     Refuses(u16),
-    /// Nothing that is known, and the gateway answers with this status.
+    /// The gateway answers with this status, and the command may be carried out or not.
     Breaks(u16),
-    /// It carries the command out, and the answer is lost.
+    /// The command is carried out, and the answer is lost.
     Loses,
-    /// It carries the command out when the test says so.
+    /// The command is carried out when the test says so.
     Waits,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct World {
     api: String,
 }
 
-/// What a program has printed.
+/// The output of a program.
 pub(crate) struct Ran {
     pub(crate) status: i32,
     pub(crate) stdout: String,
@@ -130,7 +130,7 @@ impl World {
         self.functions.index(lines.iter().map(partition)).await;
     }
 
-    /// What the API does with the next requests.
+    /// The failures of the next requests.
     pub(crate) fn fails(&self, faults: impl IntoIterator<Item = Fault>) {
         self.functions.faults.lock().unwrap().extend(faults);
     }

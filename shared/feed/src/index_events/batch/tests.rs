@@ -47,17 +47,17 @@ impl Indexing for ByName {
 /// Refuses the first few dead letters, and keeps the others.
 struct Mailbox {
     refuses: AtomicUsize,
-    letters: Mutex<Vec<Value>>,
+    dead_letters: Mutex<Vec<Value>>,
 }
 
 impl DeadLetters for Mailbox {
     fn keep(
         &self,
-        letter: Value,
+        dead_letter: Value,
     ) -> BoxFuture<'_, Result<(), Box<dyn std::error::Error + Send + Sync>>> {
         let works = self.refuses.load(Ordering::Relaxed) == 0;
         if works {
-            self.letters.lock().unwrap().push(letter);
+            self.dead_letters.lock().unwrap().push(dead_letter);
         } else {
             self.refuses.fetch_sub(1, Ordering::Relaxed);
         }
@@ -117,25 +117,25 @@ fn of_change(change: Value) -> Value {
 const TIME: Duration = Duration::from_secs(898);
 
 async fn run(records: &[Value], refuses: usize) -> (IndexingReport, Vec<Value>) {
-    let letters = Mailbox { refuses: refuses.into(), letters: Mutex::default() };
-    let report = index(&sources(), &ByName, &letters, records, TIME).await;
-    (report, letters.letters.into_inner().unwrap())
+    let dead_letters = Mailbox { refuses: refuses.into(), dead_letters: Mutex::default() };
+    let report = index(&sources(), &ByName, &dead_letters, records, TIME).await;
+    (report, dead_letters.dead_letters.into_inner().unwrap())
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_partition_succeeds_or_fails_on_its_own() {
     let ids = ["a:1", "a:poison", "a:throttled", "a:1", "a:throttled", "a:2"];
     let records: Vec<_> = ids.iter().zip(1..).map(|(id, n)| record(n, id)).collect();
-    let (report, letters) = run(&records, 0).await;
+    let (report, dead_letters) = run(&records, 0).await;
     assert_eq!((report.partitions, report.indexed, report.dead_letters), (4, 4, 1));
     assert_eq!(report.failed_from.as_deref(), Some("3"));
     assert!(report.cause.unwrap().contains("throttled"));
-    assert_eq!(letters[0]["partition"], "a:poison");
-    assert!(letters[0]["cause"].as_str().unwrap().contains("put back what is missing"));
+    assert_eq!(dead_letters[0]["partition"], "a:poison");
+    assert!(dead_letters[0]["cause"].as_str().unwrap().contains("put back what is missing"));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
+async fn a_record_whose_dead_letter_is_never_kept_is_delivered_again() {
     let records = [record(1, "a:1"), record(2, "a:poison"), record(3, "a:throttled")];
     let (report, _) = run(&records, usize::MAX).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 0));
@@ -143,18 +143,18 @@ async fn a_record_whose_letter_is_never_kept_is_delivered_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
+async fn dead_letters_to_a_queue_that_never_answers_share_the_time_of_one_invocation() {
     let records = [1, 2].map(keyless);
-    let (letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
-    let report = index(&sources(), &ByName, &letters, &records, TIME).await;
+    let (dead_letters, begin) = (Silent(0.into()), tokio::time::Instant::now());
+    let report = index(&sources(), &ByName, &dead_letters, &records, TIME).await;
     // The timer counts whole milliseconds, and the time is over in the next one.
     assert!(begin.elapsed() <= TIME + Duration::from_millis(1), "{:?}", begin.elapsed());
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("1"), 0));
-    assert_eq!(letters.0.into_inner(), 1, "the second dead letter is not sent");
+    assert_eq!(dead_letters.0.into_inner(), 1, "the second dead letter is not sent");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_for_which_no_time_is_left_is_not_done() {
+async fn a_dead_letter_for_which_no_time_is_left_is_not_done() {
     let records = [1, 2].map(keyless);
     let report = index(&sources(), &ByName, &Slow(TIME), &records, TIME).await;
     assert_eq!((report.failed_from.as_deref(), report.dead_letters), (Some("2"), 1));
@@ -163,8 +163,8 @@ async fn a_letter_for_which_no_time_is_left_is_not_done() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
-    let (report, letters) = run(&[record(1, "a:poison")], 9).await;
-    assert_eq!((report.failed_from, report.dead_letters, letters.len()), (None, 1, 1));
+    let (report, dead_letters) = run(&[record(1, "a:poison")], 9).await;
+    assert_eq!((report.failed_from, report.dead_letters, dead_letters.len()), (None, 1, 1));
 }
 
 /// The mapping counts deliveries, to end a crash loop: an outage must not use them up.
@@ -205,10 +205,10 @@ impl Indexing for Once {
 
 #[tokio::test(start_paused = true)]
 async fn only_what_failed_is_tried_again_with_the_events_that_its_records_show() {
-    let letters = Mailbox { refuses: 0.into(), letters: Mutex::default() };
+    let dead_letters = Mailbox { refuses: 0.into(), dead_letters: Mutex::default() };
     let records = [("a:1", 5), ("a:2", 9), ("a:2", 7)].map(|(id, slot)| event(1, id, slot));
     let indexing = Once(Mutex::default());
-    let report = index(&sources(), &indexing, &letters, &records, TIME).await;
+    let report = index(&sources(), &indexing, &dead_letters, &records, TIME).await;
     assert_eq!((report.indexed, report.failed_from), (2, None));
     let notification = |id: &str, slots: &[u64]| {
         let item = |slot: &u64| {
@@ -234,7 +234,7 @@ async fn a_record_that_cant_be_read_is_a_dead_letter_alone() {
     let mut untyped = event(2, "a:1", 1);
     untyped["dynamodb"]["NewImage"]["event"] = json!({ "X": "Changed" });
     let bad = [keyless(3), untyped, json!("text")];
-    let (report, letters) = run(&[&[fence, event(4, "a:1", 1)], &bad[..]].concat(), 0).await;
+    let (report, dead_letters) = run(&[&[fence, event(4, "a:1", 1)], &bad[..]].concat(), 0).await;
     let links = report.links.clone();
     let expected = IndexingReport {
         partitions: 1,
@@ -244,8 +244,11 @@ async fn a_record_that_cant_be_read_is_a_dead_letter_alone() {
         ..IndexingReport::default()
     };
     assert_eq!(report, expected);
-    assert_eq!(letters.iter().map(|letter| &letter["record"]).collect::<Vec<_>>(), bad.each_ref());
-    let untyped = letters[1]["cause"].as_str().unwrap();
+    assert_eq!(
+        dead_letters.iter().map(|dead_letter| &dead_letter["record"]).collect::<Vec<_>>(),
+        bad.each_ref()
+    );
+    let untyped = dead_letters[1]["cause"].as_str().unwrap();
     assert!(untyped.starts_with("not a stream record: "), "{untyped}");
 }
 

@@ -1,5 +1,5 @@
-//! Runs against a bus, a queue and a Lambda that break off anywhere. A run is determined by its number, which a
-//! failure names.
+//! Runs against a bus, a queue and a Lambda that break off anywhere. A run follows from its number, which a failure
+//! names.
 
 use std::{
     collections::BTreeSet,
@@ -49,7 +49,7 @@ struct World {
     crashed: Notify,
 }
 
-/// A call on its way, until it is answered or nobody waits for it any more.
+/// A call on its way, until it is answered or given up.
 struct Flight<'a>(&'a AtomicUsize);
 
 impl<'a> Flight<'a> {
@@ -153,8 +153,8 @@ impl Bus for &World {
 }
 
 impl DeadLetters for &World {
-    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        let number = sequence_number(&letter["record"]);
+    fn keep(&self, dead_letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let number = sequence_number(&dead_letter["record"]);
         let keep = || {
             self.kept.lock().unwrap().insert(number);
         };
@@ -171,7 +171,7 @@ async fn run(number: u64) {
     let faults = random.below(FAULTS_MAX);
     let world = World::new(random, faults);
     let publisher =
-        Publisher { bus: &world, letters: &world, sources: sources(), catalog: catalog() };
+        Publisher { bus: &world, dead_letters: &world, sources: sources(), catalog: catalog() };
     let batch: Vec<Value> = (0..records)
         .map(|n| if poisoned.contains(&n) { poison(n) } else { record(n, 1) })
         .collect();

@@ -17,7 +17,7 @@ struct Scripted {
     kept: Mutex<Vec<Value>>,
     calls: Mutex<Vec<usize>>,
     /// How many dead letters the queue refuses before it takes them.
-    letters_refused: Mutex<usize>,
+    dead_letters_refused: Mutex<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,13 +58,13 @@ impl Bus for &Scripted {
 }
 
 impl DeadLetters for &Scripted {
-    fn keep(&self, letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
-        let mut refuses = self.letters_refused.lock().unwrap();
+    fn keep(&self, dead_letter: Value) -> BoxFuture<'_, Result<(), Box<dyn Error + Send + Sync>>> {
+        let mut refuses = self.dead_letters_refused.lock().unwrap();
         if *refuses > 0 {
             *refuses -= 1;
             return async { Err("no queue".into()) }.boxed();
         }
-        self.kept.lock().unwrap().push(letter);
+        self.kept.lock().unwrap().push(dead_letter);
         async { Ok(()) }.boxed()
     }
 }
@@ -103,7 +103,7 @@ pub(super) fn poison(n: usize) -> Value {
     record
 }
 
-/// What the records are about.
+/// The event of the records.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct OrderPlaced {
     text: String,
@@ -130,7 +130,7 @@ fn publish(world: &Scripted, records: &[Value]) -> PublishReport {
         .build()
         .unwrap();
     let publisher =
-        Publisher { bus: world, letters: world, sources: sources(), catalog: catalog() };
+        Publisher { bus: world, dead_letters: world, sources: sources(), catalog: catalog() };
     runtime.block_on(publisher.publish(records, Duration::from_secs(600)))
 }
 
@@ -139,7 +139,7 @@ fn the_entry_carries_what_a_consumer_needs() {
     let entry = only(&record(7, 2));
     assert_eq!((&*entry.source, &*entry.detail_type), ("ordering", "OrderPlaced"));
     let detail: Value = serde_json::from_str(&entry.detail).unwrap();
-    // A reader of JSON would round this number, so it comes as an object, and a consumer can't take another one for it.
+    // A reader of JSON would round this number, so it comes as an object.
     let mut record = record(7, 2);
     record["dynamodb"]["NewImage"]["data"] =
         json!({ "M": { "total": { "N": "1584097275961.1234" } } });
@@ -210,9 +210,9 @@ fn one_poison_record_does_not_hold_up_the_others() {
     let report = publish(&world, &records);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (999, 1, None));
     let kept = world.kept.lock().unwrap();
-    let [letter] = kept.as_slice() else { panic!("{} dead letters", kept.len()) };
-    assert_eq!(letter["record"], records[500]);
-    let cause = letter["cause"].as_str().unwrap();
+    let [dead_letter] = kept.as_slice() else { panic!("{} dead letters", kept.len()) };
+    assert_eq!(dead_letter["record"], records[500]);
+    let cause = dead_letter["cause"].as_str().unwrap();
     assert!(cause.contains("position"), "the cause names what is wrong: {cause}");
 }
 
@@ -248,8 +248,8 @@ fn an_entry_that_is_put_off_is_sent_again_before_later_ones() {
 }
 
 #[test]
-fn a_queue_that_takes_no_letters_holds_up_none_of_the_entries_before() {
-    let world = Scripted { letters_refused: usize::MAX.into(), ..Scripted::default() };
+fn a_queue_that_takes_no_dead_letters_holds_up_none_of_the_entries_before() {
+    let world = Scripted { dead_letters_refused: usize::MAX.into(), ..Scripted::default() };
     let report = publish(&world, &[record(1, 1), poison(2), record(3, 1)]);
     assert_eq!((report.published, report.failed_from.as_deref()), (1, Some("2")));
     assert_eq!(report.cause.as_deref(), Some("the dead letter can't be kept: no queue"));
@@ -258,7 +258,7 @@ fn a_queue_that_takes_no_letters_holds_up_none_of_the_entries_before() {
 #[test]
 fn a_queue_that_fails_for_a_while_causes_no_further_delivery() {
     for records in [[poison(1)], [record(1, 1)]] {
-        let world = Scripted { letters_refused: 1.into(), ..Scripted::default() };
+        let world = Scripted { dead_letters_refused: 1.into(), ..Scripted::default() };
         *world.script.lock().unwrap() = vec![Answer::Refused; 2];
         let report = publish(&world, &records);
         assert_eq!((report.published, report.dead_letters, report.failed_from), (0, 1, None));
@@ -275,7 +275,8 @@ fn a_call_refused_as_a_whole_is_cut_in_halves_until_the_entry_at_fault_stands_al
     assert_eq!((report.published, report.dead_letters, report.failed_from), (3, 1, None));
     assert_eq!(*world.calls.lock().unwrap(), [4, 2, 1, 1, 2]);
     let kept = world.kept.lock().unwrap();
-    let kept: Vec<_> = kept.iter().map(|letter| sequence_number(&letter["record"])).collect();
+    let kept: Vec<_> =
+        kept.iter().map(|dead_letter| sequence_number(&dead_letter["record"])).collect();
     assert_eq!(kept, ["2"]);
 }
 
@@ -307,7 +308,7 @@ fn each_event_of_a_record_is_published_and_a_record_is_done_when_all_are() {
 }
 
 #[test]
-fn an_entry_that_is_larger_than_a_call_becomes_a_letter() {
+fn an_entry_that_is_larger_than_a_call_becomes_a_dead_letter() {
     let world = Scripted::default();
     let report = publish(&world, &[record(1, 1), record(2, ENTRY_BYTES_MAX), record(3, 1)]);
     assert_eq!((report.published, report.dead_letters, report.failed_from), (2, 1, None));

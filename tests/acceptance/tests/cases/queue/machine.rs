@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 /// The names of the queues.
 pub(super) const COMMANDS: &str = "ringfence-local-CommandQueue";
-pub(super) const LETTERS: &str = "ringfence-local-CommandsDeadLetters";
+pub(super) const DEAD_LETTERS: &str = "ringfence-local-CommandsDeadLetters";
 
 /// The id of a command whose answer from the queue is lost.
 pub(super) const LOST: &str = "lost";
@@ -39,8 +39,8 @@ impl CommandQueue for Local {
         async move { if is_lost { Err("no answer".into()) } else { Ok(()) } }.boxed()
     }
 
-    fn keep(&self, letter: &Value, message_id: &str, group: &str) -> Sent<'_> {
-        self.put(LETTERS, letter.clone(), group, message_id);
+    fn keep(&self, dead_letter: &Value, message_id: &str, group: &str) -> Sent<'_> {
+        self.put(DEAD_LETTERS, dead_letter.clone(), group, message_id);
         async { Ok(()) }.boxed()
     }
 

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use stack::Shop;
 use tokio::time::timeout;
 
-use super::machine::{Busy, COMMANDS, LETTERS, Local};
+use super::machine::{Busy, COMMANDS, DEAD_LETTERS, Local};
 
 pub(super) const TABLES: [&str; 4] = ["EventTable", "AggregateTable", "DocumentTable", "ViewTable"];
 pub(super) const PLACE: &str = "ordering/place-order";
@@ -149,9 +149,12 @@ impl World {
         taken.iter().filter(|it| !it.request.to_string().contains("ViewTable")).count()
     }
 
-    pub(super) fn letters(&self) -> Vec<Value> {
-        let letters = &self.queues.messages()[LETTERS];
-        letters.iter().map(|letter| serde_json::from_str(&letter.body).unwrap()).collect()
+    pub(super) fn dead_letters(&self) -> Vec<Value> {
+        let dead_letters = &self.queues.messages()[DEAD_LETTERS];
+        dead_letters
+            .iter()
+            .map(|dead_letter| serde_json::from_str(&dead_letter.body).unwrap())
+            .collect()
     }
 }
 

@@ -182,7 +182,7 @@ fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
 }
 
 #[test]
-fn a_deadline_is_late_in_the_console_when_the_alarm_rings() {
+fn a_deadline_is_late_in_the_console_when_its_alarm_goes_off() {
     for template in templates() {
         // A stack without deadlines has no such alarm.
         let mut alarms = resources(&template, "AWS::CloudWatch::Alarm");

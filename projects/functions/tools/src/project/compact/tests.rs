@@ -1,4 +1,4 @@
-//! What a compacted copy tells, and what is decided on it.
+//! A compacted copy, and decisions on it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn shop(root: &TempDir) -> Folder {
     Folder::at(root.path(), &"shop".parse().unwrap())
 }
 
-/// The end of an edge of another feature than the usual one.
+/// The end of an edge of another feature.
 fn done(feature: &str, edge: &str) -> EdgeConverged {
     converged(&format!("{feature}/{edge}"), "c1")
 }
@@ -68,7 +68,7 @@ fn standing(folder: &Reading<'_>) -> Standing {
     Standing::read(folder, &PARTS, |_, _| ()).unwrap().0
 }
 
-/// What becomes of a claim by `ada` here, as text.
+/// The result of a claim by `ada` here, as text.
 fn claims(folder: &Reading<'_>, slices: &Slices, edge: &str, after: &[&str]) -> String {
     let data = json!({ "edge": edge, "agent": "ada", "claim": "c9", "after": after });
     let (slice, key) = ("claim-edge".to_owned(), "key".to_owned().try_into().unwrap());
@@ -80,7 +80,7 @@ fn claims(folder: &Reading<'_>, slices: &Slices, edge: &str, after: &[&str]) -> 
     }
 }
 
-/// Two compactions, at all times and with all numbers of lines that have come by then. Of equal files one is looked at.
+/// Two compactions, at all times and with all numbers of lines that have come by then. Equal files are checked once.
 #[test]
 fn whenever_a_copy_is_compacted_it_tells_the_same_and_decides_the_same() {
     let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
@@ -142,7 +142,7 @@ fn a_line_of_which_a_clock_says_that_it_is_new_keeps_its_feature_alone() {
     }
 }
 
-/// A line that is lost would not come back with the next pull.
+/// A lost line would not come back with the next pull.
 #[test]
 fn wherever_a_compacted_copy_is_cut_it_is_damaged_or_empty() {
     let (root, slices) = (tempfile::tempdir().unwrap(), Slices::all());
@@ -266,18 +266,18 @@ fn what_needs_events_that_are_gone_is_not_decided() {
     folder.replace(EVENTS, &text(&lines)).unwrap();
     let folded = compact(&folder, &rfc3339(BEGIN_MS + 3_600_000)).unwrap();
     assert_eq!(folded, [(id("REQ-F-SEARCH-001"), 5)].into());
-    let refused = format!("the events of {SEARCH} are folded, and the command rests on them");
+    let refused = format!("the events of {SEARCH} are folded, and the command needs them");
     let edge = format!("{SEARCH}/design_code");
     assert!(claims(&folder, &slices, &edge, &[]).starts_with(&refused));
     let other = format!("{PAY}/requirements_design");
     assert!(claims(&folder, &slices, &other, &[AUTH, SEARCH]).starts_with(&refused));
-    // It is worked on again. Its new events alone tell no decision enough.
+    // It is worked on again. Its new events alone are not enough for a decision.
     let reopened = Line { checkpoint: Checkpoint::try_from(12).unwrap(), ..lines[9].clone() };
     let end = folder.lines(|_| Ok(())).unwrap();
     folder.behind(&end).unwrap().append(&to_text(&reopened)).unwrap();
     assert!(claims(&folder, &slices, &edge, &[]).starts_with(&refused));
     assert!(claims(&folder, &slices, &other, &[AUTH]).starts_with("Accepted("));
-    // Nothing of an open feature is folded, even if it was before.
+    // An open feature is not folded, even if it was before.
     let later = rfc3339(BEGIN_MS + 7_200_000);
     assert_eq!(compact(&folder, &later).unwrap(), [].into());
     let is_search = |line: &Value| line["feature"] == "REQ-F-SEARCH-001";

@@ -118,8 +118,7 @@ impl Folder {
         self.lock(LOCK, File::try_lock, u32::MAX).map(|lock| self.writing(lock))
     }
 
-    /// Sees to it that one program at a time sends what waits, until the file is dropped. Others read and write
-    /// meanwhile.
+    /// Lets one program at a time send waiting commands, until the file is dropped. Others read and write meanwhile.
     ///
     /// # Errors
     /// Another program does.
@@ -140,7 +139,7 @@ impl Folder {
         let project = self.project.to_string();
         ensure!(
             ![".", ".."].contains(&&*project),
-            "project {project:?} can't have a folder here, because that name means another folder: take another name"
+            "project {project:?} can't have a folder here, because this name stands for another folder: take another name"
         );
         let making = || format!("making the folder {}", self.path.display());
         let root = self.path.parent().unwrap_or(&self.path);
@@ -171,8 +170,8 @@ impl Reading<'_> {
         self.folder.path.join(name)
     }
 
-    /// Checks that a file is of this project. It is not where a disk takes names that differ in case for one, or where
-    /// a person has renamed the folder.
+    /// Checks that a file is of this project. It may be another's if the disk ignores case in names, or if a person has
+    /// renamed the folder.
     ///
     /// # Errors
     /// The project of the file is another one.
@@ -224,20 +223,20 @@ impl<'a> std::ops::Deref for Writing<'a> {
 }
 
 impl Writing<'_> {
-    /// Replaces a file, so that it has the old text or the new one, whenever the program ends.
+    /// Replaces a file. It has the old text or the new one, even if the program ends meanwhile.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<()> {
-        let mut new = self.anew(name)?;
+        let mut new = self.new_file(name)?;
         new.append(text)?;
         self.put(new, name)
     }
 
-    /// A new file, which takes the place of the one of this name when it is [put](Self::put).
-    pub(crate) fn anew(&self, name: &str) -> Result<Appending> {
+    /// A new file, which replaces the one of this name when it is [put](Self::put).
+    pub(crate) fn new_file(&self, name: &str) -> Result<Appending> {
         let path = self.path(&format!("{name}.new"));
         let making = || format!("making {}", path.display());
         let folder = path.parent().unwrap_or(&path);
         check_folder(folder).and_then(|()| fs::create_dir_all(folder)).with_context(making)?;
-        // A program that has ended before it was put may have left it.
+        // A program that ended before the put may have left it.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(error).with_context(making)?,
             _ => {}
@@ -246,7 +245,7 @@ impl Writing<'_> {
         Ok(Appending { file: file.with_context(making)?, path })
     }
 
-    /// Puts a new file in the place of the one of this name.
+    /// Replaces the file of this name by a new one.
     pub(crate) fn put(&self, new: Appending, name: &str) -> Result<()> {
         let to = self.path(name);
         fs::rename(new.path, &to).with_context(|| format!("replacing {}", to.display()))?;
@@ -305,7 +304,7 @@ fn check_folder(path: &Path) -> io::Result<()> {
     check(path, Metadata::is_dir)
 }
 
-/// Checks that something is what it has to be, if it is there: itself, and not a link to it.
+/// Checks that an existing entry has the right kind, and is not a link.
 fn check(path: &Path, is_plain: fn(&Metadata) -> bool) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(io::Error::other(format!(

@@ -15,21 +15,21 @@ use super::super::json;
 use super::files::{Appending, EVENTS, Reading, TORN, Writing, open, sync_folder_of};
 use projects::line::{Line, Place, summed};
 
-/// Where the good lines end.
+/// The end of the good lines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct End {
     /// The bytes of the good lines.
     pub(crate) bytes: u64,
     /// The last good line.
     pub(crate) last: Option<Line>,
-    /// The last event that the snapshot tells of, if the copy was compacted.
+    /// The last event in the snapshot, if the copy was compacted.
     pub(crate) snapshot: Option<Place>,
-    /// The number of the first line that an append has left torn, and which is cut off before the next one.
+    /// The number of the first line of a torn append, which is cut off before the next one.
     pub(crate) torn: Option<u64>,
 }
 
-/// The first line of a compacted copy. What it tells stands for all events up to the last one of them. The lines of
-/// these events that follow are there for decisions, and need not be folded again.
+/// The first line of a compacted copy. It stands for all events up to its last one. Lines of such events that follow
+/// are for decisions, and need not be folded again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Snapshot {
@@ -45,7 +45,7 @@ pub(crate) struct Snapshot {
     pub(crate) version: String,
 }
 
-/// What each line says of its project, in whatever version of the program.
+/// The parts of a line that every version of the program writes.
 #[derive(Deserialize)]
 struct Head {
     project: ProjectId,
@@ -54,7 +54,7 @@ struct Head {
 }
 
 impl End {
-    /// The last event that the file tells of. In a compacted copy, the last line may be older than the snapshot.
+    /// The last event in the file. In a compacted copy, the last line may be older than the snapshot.
     pub(crate) fn place(&self) -> Option<Place> {
         let last = self.last.as_ref().map(Place::of_line);
         last.into_iter().chain(self.snapshot.clone()).max_by_key(|place| place.checkpoint)
@@ -62,22 +62,21 @@ impl End {
 }
 
 impl Reading<'_> {
-    /// Reads the good lines: those of whole appends. The last append may be torn, because it broke off: its last line
-    /// has no end or a wrong sum, or lines of it are missing. Of a copy nothing is lost then: the next pull begins
-    /// after the last good line. In a local project the append has not taken place.
+    /// Reads the good lines, which are those of whole appends. The last append may be torn: its last line has no end or
+    /// a wrong sum, or lines of it are missing. A copy loses nothing, because the next pull begins after the last good
+    /// line. In a local project such an append has not taken place.
     ///
-    /// # Errors
-    /// A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the one before,
-    /// or another version has written it. Or the file is another project's.
+    /// # Errors A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the
+    /// one before, or another version has written it. Or the file is of another project.
     pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
         let Some(file) = self.open(EVENTS)? else { return Ok(End::default()) };
         let mut file = BufReader::new(file);
         let (mut end, mut text) = (End::default(), Vec::new());
-        // The lines, with their numbers, and the bytes of an append whose last line was not read yet.
+        // The lines with their numbers, and the bytes, of an append whose last line was not read yet.
         let (mut begun, mut begun_bytes): (Vec<(u64, Line)>, u64) = (Vec::new(), 0);
-        // How many lines a snapshot has that must follow, how many lines there were, and how many of them are good.
+        // How many lines must follow a snapshot, how many lines there were, and how many of them are good.
         let (mut kept, mut number, mut good) = (0, 0, 0);
         // Passes a line on.
         let mut pass = |number: u64, line: Line| {
@@ -168,13 +167,13 @@ impl Reading<'_> {
         Ok(snapshot)
     }
 
-    /// Whether the project is local: of no stack, so that the file is its log and not a copy.
+    /// Whether the project is local, so that the file is its log and not a copy.
     pub(crate) fn is_local(&self) -> Result<bool> {
         Ok(self.whose()?.unwrap_or(false))
     }
 
-    /// The same, or `None` if no line with the right sum says it. Any such line does, because a log that is damaged
-    /// elsewhere, or of another version, must not be replaced either. So does one whose end another program has changed.
+    /// The same, or `None` if no line with a right sum tells it. One such line is enough, even if its end was changed
+    /// by another program: a log that is damaged elsewhere, or of another version, must not be replaced.
     fn whose(&self) -> Result<Option<bool>> {
         let Some(file) = self.open(EVENTS)? else { return Ok(None) };
         for text in BufReader::new(file).split(b'\n') {
@@ -223,7 +222,7 @@ impl Writing<'_> {
         Ok(Appending { path, file })
     }
 
-    /// Keeps the file of the events, which is to be replaced, if nothing in it says that it is a copy.
+    /// Keeps the file of the events before it is replaced, unless a line shows that it is a copy.
     pub(crate) fn keep_unknown(&self) -> Result<()> {
         let Some(mut file) = self.open(EVENTS)? else { return Ok(()) };
         let mut text = Vec::new();
@@ -237,7 +236,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Keeps what goes: if its sum is wrong, a person may know what it was.
+    /// Keeps lines that are cut off: if a sum is wrong, a person may recognize the line.
     fn keep_torn(&self, torn: &[u8], wrong: &str) -> Result<()> {
         let (from, path) = (self.path(EVENTS), self.path(TORN));
         let writing = || format!("writing {}", path.display());
@@ -362,7 +361,7 @@ mod tests {
                 assert!(error.starts_with("line 3 of ") && error.contains(expected), "{error}");
             }
         }
-        // A log is one too if another version has written all of its lines.
+        // A log counts even if another version has written all of its lines.
         writing.replace(EVENTS, &to_text(&newer(line(1, Some(0))))).unwrap();
         assert!(writing.is_local().unwrap());
         // A line whose sum is wrong may have been hit on its way to the disk.
@@ -389,7 +388,7 @@ mod tests {
         }
         drop(writing);
         assert_eq!(read(&shop(&root)).unwrap().0, [1]);
-        // What is wrong with a line that is read names it.
+        // An error about a line names the line.
         let folder = shop(&root);
         let wrong = folder.read().unwrap().lines(|_| Err(anyhow!("wrong"))).unwrap_err();
         assert!(format!("{wrong:#}").starts_with("line 1 of "), "{wrong:#}");

@@ -33,7 +33,7 @@ fn only_a_folder_that_does_not_exist_has_no_names() {
     assert_eq!(writing.names("conflicts").unwrap(), [""; 0]);
     writing.replace("conflicts/one", "").unwrap();
     assert_eq!(writing.names("conflicts").unwrap(), ["one"]);
-    // Whatever else is wrong with it is an error.
+    // Any other failure is an error.
     let no_folder = names_in(&writing.path("conflicts/one")).unwrap_err();
     assert_eq!(no_folder.kind(), ErrorKind::NotADirectory);
 }

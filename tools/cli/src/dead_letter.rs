@@ -252,13 +252,13 @@ fn queued(command: Value) -> Result<Box<QueuedCommand>> {
 }
 
 /// Where to find the events of a record that was too large for a message.
-fn stored(letter: &mut Value) -> Result<Stored> {
-    let Partition { log, .. } = partition(&letter["key"])?;
+fn stored(dead_letter: &mut Value) -> Result<Stored> {
+    let Partition { log, .. } = partition(&dead_letter["key"])?;
     if log != LogKind::Documents {
-        return Ok(Stored::Item { log, key: letter["key"].take() });
+        return Ok(Stored::Item { log, key: dead_letter["key"].take() });
     }
-    let stream = StreamName::try_from(text(letter, "/key/p/S").unwrap_or_default())?;
-    let number = |name: &str| letter[name]["N"].as_str().and_then(|n| n.parse().ok());
+    let stream = StreamName::try_from(text(dead_letter, "/key/p/S").unwrap_or_default())?;
+    let number = |name: &str| dead_letter[name]["N"].as_str().and_then(|n| n.parse().ok());
     let (end, appended): (Option<u64>, Option<u64>) = (number("n"), number("a"));
     let span = end.zip(appended).and_then(|(end, a)| Some(end.checked_sub(a)?..end));
     let events = span.context("the dead letter does not say which events of the stream")?;

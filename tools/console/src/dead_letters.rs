@@ -15,13 +15,13 @@ use crate::events::cut;
 use crate::frame::{Path, Problem, encoded, given, url};
 use crate::part::{Part, Standing};
 use crate::site::Site;
+use ringfence_cli::dead_letter::To;
 use ringfence_cli::kept::{DeadLetterBox, Receive};
-use ringfence_cli::letter::To;
 use ringfence_cli::stack::Named;
 use ringfence_cli::work::{Fate, SENT, Tried, each, look};
 
 /// The most dead letters of a queue or bucket that are shown.
-const LETTERS_MAX: usize = 10;
+const DEAD_LETTERS_MAX: usize = 10;
 /// The most characters of a dead letter in a row.
 const BODY_CHARS_MAX: usize = 240;
 
@@ -40,7 +40,7 @@ struct Place {
 
 /// What is kept at a place: the first dead letters with their bodies, and whether there may be more.
 struct Look {
-    letters: Vec<(Tried, String)>,
+    dead_letters: Vec<(Tried, String)>,
     may_have_more: bool,
 }
 
@@ -93,21 +93,23 @@ impl Place {
 
     async fn look(&self, site: &Site) -> Result<Look> {
         let mut store = self.open(site, Receive::Look).await?;
-        let mut letters = Vec::new();
-        while letters.len() <= LETTERS_MAX {
+        let mut dead_letters = Vec::new();
+        while dead_letters.len() <= DEAD_LETTERS_MAX {
             let some = store.next().await?;
             if some.is_empty() {
                 break;
             }
-            letters.extend(some.into_iter().map(|kept| (look(kept.letter, kept.name), kept.body)));
+            dead_letters.extend(
+                some.into_iter().map(|kept| (look(kept.dead_letter, kept.name), kept.body)),
+            );
         }
         // A queue shows a look no more than its first ones.
         let may_have_more = match self.kind {
-            Kind::Queue => letters.len() >= LETTERS_MAX,
-            Kind::Bucket => letters.len() > LETTERS_MAX,
+            Kind::Queue => dead_letters.len() >= DEAD_LETTERS_MAX,
+            Kind::Bucket => dead_letters.len() > DEAD_LETTERS_MAX,
         };
-        letters.truncate(LETTERS_MAX);
-        Ok(Look { letters, may_have_more })
+        dead_letters.truncate(DEAD_LETTERS_MAX);
+        Ok(Look { dead_letters, may_have_more })
     }
 
     fn markup(&self, site: &Site, looked: &Result<Look>) -> Markup {
@@ -116,9 +118,9 @@ impl Place {
             h3 { (self.title()) }
             @match looked {
                 Err(error) => p role="alert" { (format!("{error:#}")) },
-                Ok(Look { letters, .. }) if letters.is_empty() => p { "It keeps nothing." },
-                Ok(Look { letters, may_have_more }) => {
-                    table.letters role="table" {
+                Ok(Look { dead_letters, .. }) if dead_letters.is_empty() => p { "It keeps nothing." },
+                Ok(Look { dead_letters, may_have_more }) => {
+                    table.dead-letters role="table" {
                         thead role="rowgroup" {
                             tr role="row" {
                                 @for column in ["Name", "Cause", "Body"] {
@@ -127,7 +129,7 @@ impl Place {
                             }
                         }
                         tbody role="rowgroup" {
-                            @for (letter, body) in letters { (self.line(letter, body, may_redrive)) }
+                            @for (dead_letter, body) in dead_letters { (self.line(dead_letter, body, may_redrive)) }
                         }
                     }
                     @if *may_have_more { p.note { "It may keep more. They are shown when these are gone." } }
@@ -137,14 +139,14 @@ impl Place {
         }
     }
 
-    fn line(&self, letter: &Tried, body: &str, may_redrive: bool) -> Markup {
-        let whole = url(&format!("{}/letter", self.url()), [("name", &*letter.name)]);
+    fn line(&self, dead_letter: &Tried, body: &str, may_redrive: bool) -> Markup {
+        let whole = url(&format!("{}/dead-letter", self.url()), [("name", &*dead_letter.name)]);
         html! {
             tr role="row" {
-                td role="cell" { a href=(whole) { (letter.name) } }
+                td role="cell" { a href=(whole) { (dead_letter.name) } }
                 td role="cell" {
-                    (why(letter))
-                    @if may_redrive { (self.form(Some(&letter.name))) }
+                    (why(dead_letter))
+                    @if may_redrive { (self.form(Some(&dead_letter.name))) }
                 }
                 td.data role="cell" { code { (cut(body, BODY_CHARS_MAX)) } }
             }
@@ -152,12 +154,12 @@ impl Place {
     }
 
     /// Redrives the dead letter of this name, or all.
-    fn form(&self, letter: Option<&str>) -> Markup {
+    fn form(&self, dead_letter: Option<&str>) -> Markup {
         html! {
             form method="post" action={ (self.url()) "/redrive" } {
-                @if let Some(name) = letter { input type="hidden" name="name" value=(name); }
+                @if let Some(name) = dead_letter { input type="hidden" name="name" value=(name); }
                 button {
-                    @match letter { Some(_) => "Redrive", None => { "Redrive all of " (self.named.name) } }
+                    @match dead_letter { Some(_) => "Redrive", None => { "Redrive all of " (self.named.name) } }
                 }
             }
         }
@@ -191,7 +193,7 @@ pub(crate) async fn all(site: &Site) -> Part {
             standing: Standing::Wrong("some dead letters can't be read".to_owned()),
         };
     }
-    let kept = looked.iter().flatten().map(|look| look.letters.len()).sum();
+    let kept = looked.iter().flatten().map(|look| look.dead_letters.len()).sum();
     let what = [
         "dead letter or failed batch is kept",
         "dead letters and failed batches are kept, or more",
@@ -249,8 +251,8 @@ pub(crate) async fn redrive(
             }
             None => {
                 let mut store = place.open(&of_job, Receive::Work).await?;
-                let told = |letter| {
-                    tried.push(letter);
+                let told = |dead_letter| {
+                    tried.push(dead_letter);
                     job.say(format!("{} tried.", tried.len()));
                 };
                 if let Err(error) = each(&mut store, Some(&does), told).await {
@@ -279,13 +281,13 @@ fn outcome(tried: &[Tried]) -> Markup {
         }
         @if sent > 0 { p { (SENT) ". " a href="/health" { "Look again" } } }
         ul {
-            @for letter in tried {
+            @for dead_letter in tried {
                 li {
-                    code { (letter.name) } ": "
-                    @match letter.fate {
+                    code { (dead_letter.name) } ": "
+                    @match dead_letter.fate {
                         Fate::Done => "done",
                         Fate::Sent => "sent again",
-                        _ => (why(letter)),
+                        _ => (why(dead_letter)),
                     }
                 }
             }

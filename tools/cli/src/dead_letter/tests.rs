@@ -20,8 +20,8 @@ fn of_message(body: &str) -> Result<DeadLetter> {
 }
 
 fn check(body: &Value, cause: Option<&str>, work: &Work) {
-    let letter = of_message(&body.to_string()).expect("a dead letter");
-    assert_eq!((letter.cause.as_deref(), &letter.work), (cause, work));
+    let dead_letter = of_message(&body.to_string()).expect("a dead letter");
+    assert_eq!((dead_letter.cause.as_deref(), &dead_letter.work), (cause, work));
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn messages_say_what_they_ask_for() {
     let partition = Partition::from(BoundaryId::stored(id));
     let index = Work::Index(BTreeSet::from([partition]));
     check(&json!({ "cause": "c", "partition": id }), Some("c"), &index);
-    let letter = json!({ "cause": "c", "log": "aggregates", "partition": "customers#ada" });
+    let dead_letter = json!({ "cause": "c", "log": "aggregates", "partition": "customers#ada" });
     let partition = Partition::from(BoundaryId::stored("customers#ada"));
-    check(&letter, Some("c"), &Work::Index(BTreeSet::from([partition])));
+    check(&dead_letter, Some("c"), &Work::Index(BTreeSet::from([partition])));
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn events_of_a_record_that_was_too_large_for_a_message_are_found_by_their_key() 
         check(&json!({ "cause": "c", "key": key }), Some("c"), &Work::PublishStored(stored));
     }
     let key = json!({ "p": { "S": "carts-a:1" }, "i": { "N": "2147483647" } });
-    let letter = json!({ "cause": "c", "key": key, "n": { "N": "7" }, "a": { "N": "2" } });
+    let dead_letter = json!({ "cause": "c", "key": key, "n": { "N": "7" }, "a": { "N": "2" } });
     let stream = StreamName::new("carts", "a:1").expect("a name");
     let stored = Stored::Span { stream, events: 5..7 };
-    check(&letter, Some("c"), &Work::PublishStored(stored));
+    check(&dead_letter, Some("c"), &Work::PublishStored(stored));
     let unsaid = json!({ "cause": "c", "key": key }).to_string();
     check_refused(&unsaid, "the dead letter does not say which events of the stream");
 }
@@ -80,7 +80,7 @@ fn events_are_repeated_as_they_were_with_their_history() {
 }
 
 #[test]
-fn a_letter_of_an_automation_says_which_function_and_which_rule() {
+fn a_dead_letter_of_an_automation_says_which_function_and_which_rule() {
     let function = "arn:aws:lambda:eu-west-1:1:function:shop-PlaceOrder-1A";
     let failed = json!({
         "requestContext": { "functionArn": format!("{function}:$LATEST") },
@@ -95,11 +95,11 @@ fn a_letter_of_an_automation_says_which_function_and_which_rule() {
         ("TARGET_ARN", function),
     ];
     let attributes = attributes.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let letter = DeadLetter::of_message(&event().to_string(), &attributes.into());
-    let letter = letter.expect("a dead letter");
-    let whose = letter.whose.to_string();
+    let dead_letter = DeadLetter::of_message(&event().to_string(), &attributes.into());
+    let dead_letter = dead_letter.expect("a dead letter");
+    let whose = dead_letter.whose.to_string();
     assert_eq!(whose, " of function shop-PlaceOrder-1A, rule shop-PlaceOrderRule-2B");
-    assert_eq!(letter.cause.as_deref(), Some("NO_PERMISSIONS: not authorized"));
+    assert_eq!(dead_letter.cause.as_deref(), Some("NO_PERMISSIONS: not authorized"));
 }
 
 fn check_refused(body: &str, cause: &str) {
@@ -108,7 +108,7 @@ fn check_refused(body: &str, cause: &str) {
 }
 
 #[test]
-fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
+fn a_message_that_is_not_a_dead_letter_is_refused_with_the_reason() {
     check_refused("{", "the message is not JSON: ");
     check_refused(
         "{}",
@@ -133,17 +133,17 @@ fn a_failed_batch_is_published_or_indexed_as_it_is_asked() {
         "payload": payload.to_string(),
     })
     .to_string();
-    let letter = |to| DeadLetter::of_object(&object, to).expect("a batch");
+    let dead_letter = |to| DeadLetter::of_object(&object, to).expect("a batch");
     let records = payload["Records"].as_array().cloned().expect("records");
-    assert_eq!(letter(To::Bus).work, Work::Publish(records));
-    assert_eq!(letter(To::Bus).cause.as_deref(), Some("RetryAttemptsExhausted"));
+    assert_eq!(dead_letter(To::Bus).work, Work::Publish(records));
+    assert_eq!(dead_letter(To::Bus).cause.as_deref(), Some("RetryAttemptsExhausted"));
     let stream = StreamName::new("a", "1:2").expect("a name");
     let partitions = [
         BoundaryId::stored("a:1").into(),
         Partition::from(BoundaryId::stored("a#1")),
         Partition::from(stream.partition()),
     ];
-    assert_eq!(letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
+    assert_eq!(dead_letter(To::Index).work, Work::Index(BTreeSet::from(partitions)));
     for payload in ["{}", "[]", "null"] {
         let object = json!({ "payload": payload }).to_string();
         let error = DeadLetter::of_object(&object, To::Bus).expect_err("no batch").to_string();
