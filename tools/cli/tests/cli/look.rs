@@ -235,7 +235,7 @@ async fn conflicts_are_counted_from_the_command_lines() {
     assert!(world.error(&["stats", "--logs", "/nowhere"]).contains("in /nowhere"));
 }
 
-/// CloudWatch Logs with these pages. Each but the last leads to the next. Also what it was asked for.
+/// CloudWatch Logs with these pages, each but the last with a link to the next. Also the requests that it got.
 async fn log_group(pages: Vec<Vec<String>>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let requests = asked.clone();

@@ -1,4 +1,4 @@
-//! `sql`, with DuckDB if it can be had.
+//! `sql`, with DuckDB if it is installed.
 
 use std::fs;
 use std::path::Path;

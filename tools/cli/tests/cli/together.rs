@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::logs::{cart, customer};
 use crate::world::{AGGREGATES, BUCKET, DOCUMENTS, QUEUE, World};
 
-/// A stream whose name has to be escaped.
+/// A stream whose name needs escapes.
 const CART: &str = "a:1";
 const CART_PARTITION: &str = "carts-a%3A1";
 
