@@ -1,4 +1,4 @@
-//! Dead letters and failed batches: what queues and buckets keep, and its redrive.
+//! Dead letters and failed batches in queues and buckets, and their redrive.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Place {
     named: Named,
 }
 
-/// What is kept at a place: the first dead letters with their bodies, and whether there may be more.
+/// The content of a queue or bucket: the first dead letters with their bodies, and whether there may be more.
 struct Look {
     letters: Vec<(Tried, String)>,
     may_have_more: bool,
@@ -59,7 +59,7 @@ impl Place {
         found.ok_or_else(|| Problem::nothing(format!("No flag names {kind} {name:?}.")))
     }
 
-    /// Its kind in a URL.
+    /// Its kind, as a part of a URL.
     fn path(&self) -> &'static str {
         match self.kind {
             Kind::Queue => "queues",
@@ -78,7 +78,7 @@ impl Place {
         }
     }
 
-    /// Whether what it keeps asks for any work.
+    /// Whether its dead letters can be redriven.
     fn has_work(&self) -> bool {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
@@ -101,7 +101,7 @@ impl Place {
             }
             letters.extend(some.into_iter().map(|kept| (look(kept.letter, kept.name), kept.body)));
         }
-        // A queue shows a look no more than its first ones.
+        // A look at a queue returns no more than its first messages.
         let may_have_more = match self.kind {
             Kind::Queue => letters.len() >= LETTERS_MAX,
             Kind::Bucket => letters.len() > LETTERS_MAX,
@@ -151,7 +151,7 @@ impl Place {
         }
     }
 
-    /// Redrives the dead letter of this name, or all.
+    /// The form that redrives the dead letter of this name, or all.
     fn form(&self, letter: Option<&str>) -> Markup {
         html! {
             form method="post" action={ (self.url()) "/redrive" } {
@@ -164,7 +164,7 @@ impl Place {
     }
 }
 
-/// Why a dead letter was kept, whose it is, what it has behind it, and why it stays.
+/// Why a dead letter was kept, its function, its past failures, and why it stays.
 fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     html! {
         @if let Some(kept) = kept { (kept) }
@@ -174,7 +174,7 @@ fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     }
 }
 
-/// What all queues and buckets keep.
+/// The content of all queues and buckets.
 pub(crate) async fn all(site: &Site) -> Part {
     let places = Place::all(site);
     if places.is_empty() {
@@ -220,7 +220,7 @@ fn gone(name: &str) -> String {
     )
 }
 
-/// Starts the redrive of the dead letter of the field `name`, or of all, and leads to the page of its progress.
+/// Starts the redrive of the dead letter in the field `name`, or of all, and redirects to the page of its progress.
 pub(crate) async fn redrive(
     State(site): State<Arc<Site>>,
     Path((kind, store)): Path<(String, String)>,
@@ -228,7 +228,7 @@ pub(crate) async fn redrive(
 ) -> Result<Redirect, Problem> {
     let place = Place::find(&site, &kind, &store)?;
     if !place.has_work() {
-        let why = format!("What {} has given up asks for no work: delete it.", place.named.name);
+        let why = format!("failed batches of {} need no redrive: delete them.", place.named.name);
         return Err(Problem::bad(why));
     }
     let does = site.does()?;
@@ -242,7 +242,7 @@ pub(crate) async fn redrive(
         let mut tried = Vec::new();
         match name {
             Some(name) => {
-                // It stays visible, so that a redrive of one hides no other.
+                // A look hides no message, so a redrive of one dead letter hides no other.
                 let mut store = place.open(&of_job, Receive::Look).await?;
                 let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
                 tried.push(does.redrive(&store, kept).await);
@@ -266,7 +266,7 @@ pub(crate) async fn redrive(
     Ok(Redirect::to(&url))
 }
 
-/// What became of dead letters.
+/// The results of dead letters.
 fn outcome(tried: &[Tried]) -> Markup {
     let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
     let (done, sent) =
