@@ -1,6 +1,6 @@
 //! The tests that every stack has.
 
-/// Makes the tests of a stack. `$stack` is the type that lists its contexts. If something is forgotten, one of the tests
+/// Makes the tests of a stack. `$stack` is the type that lists its contexts. If a part is forgotten, one of the tests
 /// names it, with the line to write. The package of the tests depends on `tokio`, with its feature `macros`.
 #[macro_export]
 macro_rules! checks {
