@@ -1,4 +1,4 @@
-//! The line of a command as a span, and what its events carry of it.
+//! The line of a command as a span, and the span in its events.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Slice for Discount {
     }
 }
 
-/// An event as the EventTopic brings it.
+/// An event in the form of the EventTopic.
 fn entry(source: &str, event: &SequencedEvent) -> Value {
     json!({
         "detail-type": event.event_type,
@@ -189,7 +189,7 @@ fn a_trace_that_nobody_keeps_is_continued_and_its_lines_say_so() {
     assert!(event.metadata.text("traceparent").unwrap().ends_with("-00"));
 }
 
-/// What a trace costs: bytes of the line in the log, and of the event in its table and in the index.
+/// The cost of a trace: bytes of the log line, and of the event in its table and in the index.
 #[test]
 fn a_span_takes_111_bytes_of_the_line_and_66_of_the_event() {
     let shop = shop();
