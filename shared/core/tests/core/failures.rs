@@ -1,4 +1,4 @@
-//! What the kit says if a case fails.
+//! The kit's message if a case fails.
 
 use ringfence_core::{kit::given, prelude::*};
 

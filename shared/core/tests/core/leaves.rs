@@ -1,4 +1,4 @@
-//! A rejection can leave events: in a partition of the caller's own, under the condition that it still follows.
+//! A rejection can leave events: in a partition of the caller, under the condition that the rejection still follows.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It lies in the partition of the person who asked, so it is no conflict for the holder of the tool.
+/// It is in the partition of the person who asked, so it is no conflict for the holder of the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -43,7 +43,7 @@ impl Context for Tools {
     }
 }
 
-/// Borrows a tool. A rejected borrower learns once whom to ask.
+/// Borrows a tool. A rejection says once whom to ask.
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "wish", value = format!("{tool}/{by}"))]
 struct Borrow {
@@ -145,7 +145,7 @@ impl Slice for Borrow {
     }
 }
 
-/// The same, but its command lacks the tag of what its rejections leave.
+/// Does the same, but its command lacks the tag of the events that its rejections leave.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Grab {
     #[tag(key = "tool")]

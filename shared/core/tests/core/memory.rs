@@ -26,7 +26,7 @@ fn put(log: &MemoryLog, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
     append(log, events, None, &Envelope::default()).unwrap()
 }
 
-/// What a decision has seen that reads these boundaries and types now.
+/// What a decision that reads these boundaries and types has seen now.
 fn seen(log: &MemoryLog, items: &[(&'static str, &str, &'static str)]) -> Seen {
     let item = |(key, value, event_type): &(&'static str, &str, &'static str)| QueryItem {
         tags: vec![Tag::new(*key, *value)],
@@ -99,7 +99,7 @@ fn other_events_of_a_partition_do_not_concern_a_decision_on_its_fenced_types() {
     let envelope = Envelope::default();
     assert_eq!(block_on(log.verify(&before, &envelope)).unwrap(), None);
     append(&log, events![cleaned("r2", 1)], Some(&before), &envelope).unwrap();
-    // Its own partition takes the slot after what it has seen.
+    // Its own partition takes the slot after the last one seen.
     let own = append(&log, events![closed("r1")], Some(&before), &envelope);
     assert_eq!(own, Err("conflict: roomId:r1 has Cleaned in slot 1, which was free".to_owned()));
 }
