@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_has_its_own_endpoint_or_that_of_all_and_an_empty_one_is_none() {
+    fn a_service_has_its_own_or_the_common_endpoint_and_ignores_an_empty_one() {
         let (own, all) = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL");
         let (one, two) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
         for (variables, dynamo, sqs) in [

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_stored_is_refused_with_the_path_of_the_field() {
+    fn a_value_that_can_not_be_stored_is_refused_with_its_path() {
         let error = to_attribute("data", &json!({ "items": [{ "price": 1e126 }] }));
         let error = error.expect_err("it is too large");
         assert_eq!(

@@ -275,16 +275,16 @@ mod tests {
             (vec![throttled(), throttled(), throttled()], None),
         ];
         for (failures, expected) in ended {
-            let told = format!("{failures:?}");
+            let name = format!("{failures:?}");
             let unknown = match written(failures).await {
                 StoreError::OutcomeUnknown { attempts, source } => {
                     Some((source.source().expect("what the SDK reported").to_string(), attempts))
                 }
                 StoreError::Failed { .. } | StoreError::Throttled { attempts: 3 } => None,
-                other => panic!("{told} ended as {other:?}"),
+                other => panic!("{name} ended as {other:?}"),
             };
             let expected = expected.map(|(cause, attempts)| (cause.to_owned(), attempts));
-            assert_eq!(unknown, expected, "{told}");
+            assert_eq!(unknown, expected, "{name}");
         }
     }
 

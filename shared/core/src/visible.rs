@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_controls_a_terminal_or_turns_text_around_is_written_out() {
+    fn characters_that_control_a_terminal_or_turn_text_around_are_escaped() {
         let hostile = "a\u{202e}b\u{9b}31m\u{1b}[2J\r\t\u{7f}\u{2066}\u{200f}\u{2028}\u{feff}c";
         let shown = r"a\u202eb\u009b31m\u001b[2J\u000d\u0009\u007f\u2066\u200f\u2028\ufeffc";
         assert_eq!(visible(hostile), shown);

@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
+    fn a_failed_record_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
         let record = json!({ "dynamodb": { "SequenceNumber": "7" } });
         assert_eq!(delivered(None), json!({ "batchItemFailures": [] }));
         let from_7 = json!({ "batchItemFailures": [{ "itemIdentifier": "7" }] });

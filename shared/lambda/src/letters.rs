@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_always_fits_a_message() {
+    fn a_dead_letter_always_fits_a_message() {
         let small = record("x");
         assert_eq!(letter(&small, "refused"), json!({ "cause": "refused", "record": small }));
         // Escaped characters count as they are sent.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_only_characters_that_sqs_takes_and_reads_back_as_the_letter() {
+    fn a_message_has_only_characters_that_sqs_takes_and_reads_back_as_the_dead_letter() {
         let text: String = ('\0'..=char::MAX).collect();
         let letter = json!({ "cause": text, "\\\u{fffe}": "\\\u{ffff}" });
         let message = message(&letter);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_application_s_lines_are_shown_and_those_of_dependencies_are_not() {
+    async fn lines_of_applications_are_shown_and_lines_of_dependencies_are_not() {
         let sink = Sink::default();
         let writer = sink.clone();
         let logs = logs(LevelFilter::TRACE, move || writer.clone());

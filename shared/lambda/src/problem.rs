@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_caller_sent_is_repeated_only_up_to_a_limit() {
+    fn a_callers_text_is_repeated_only_up_to_a_limit() {
         let long = "x".repeat(100_000);
         let problem = Problem::new(422, "rejected", "The command is rejected", long.clone());
         assert_eq!(problem.detail().len(), DETAIL_BYTES_MAX);

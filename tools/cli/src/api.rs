@@ -252,7 +252,7 @@ mod tests {
         // With paused time an hour passes at once, as soon as nothing else can happen.
         tokio::time::pause();
         let ended = timeout(Duration::from_secs(3_600), post).await;
-        let error = ended.expect("it has a time-out of its own").err().unwrap();
+        let error = ended.expect("it has its own time-out").err().unwrap();
         assert_eq!(error.to_string(), format!("{url}/rooms/book: no answer in 35s"));
         tokio::time::resume();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
+    fn an_answer_of_a_proxy_is_neither_a_yes_nor_a_rejection() {
         let answer = |status, document| Answer { status, document, challenge: None };
         let code = |status, document| format!("{:?}", answer(status, document).code());
         let [accepted, rejected, failed] =

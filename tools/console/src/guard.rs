@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_lacks_the_token_sees_nothing() {
+    async fn nobody_sees_anything_without_the_token() {
         for (url, cookie) in [
             ("/", ""),
             ("/?tokens=secret", ""),

@@ -249,11 +249,11 @@ pub(crate) async fn redrive(
             }
             None => {
                 let mut store = place.open(&of_job, Receive::Work).await?;
-                let told = |letter| {
+                let on_tried = |letter| {
                     tried.push(letter);
                     job.say(format!("{} tried.", tried.len()));
                 };
-                if let Err(error) = each(&mut store, Some(&does), told).await {
+                if let Err(error) = each(&mut store, Some(&does), on_tried).await {
                     return Ok(html! {
                         p role="alert" { "It ended early: " (format!("{error:#}")) }
                         (outcome(&tried))

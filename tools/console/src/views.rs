@@ -362,7 +362,7 @@ pub(crate) async fn rebuild(
     let anew = given(&form, "anew") == Some("yes");
     let from = ("/views", view_url(view.name));
     let url = site.jobs.start(format!("Rebuild of {}", view.name), from, async move |job| {
-        let rebuilt = view::run(&projector, end, &view, anew, &|told| job.say(told)).await?;
+        let rebuilt = view::run(&projector, end, &view, anew, &|line| job.say(line)).await?;
         Ok(html! {
             p role="status" { (rebuilt) "." }
             @if rebuilt.parked > 0 {

@@ -162,7 +162,7 @@ async fn letter(error: fn() -> InvokeError, queue: &str) -> Message {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_letter_names_its_function_and_an_undelivered_one_its_rule() {
+async fn a_dead_letter_names_its_function_and_an_undelivered_one_its_rule() {
     let here = format!("{REGION}:{ACCOUNT}");
     let function = format!("arn:aws:lambda:{here}:function:on-order");
     let Message { attributes, .. } = letter(undelivered, "undelivered").await;

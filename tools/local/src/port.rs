@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_port_that_nobody_answers_at_may_be_that_of_a_stack_that_builds() {
+    async fn a_silent_port_may_belong_to_a_stack_that_builds() {
         let (_listener, port) = taken().await;
         let refusal = refusal(port).await;
         assert!(refusal.contains("does not answer"), "{refusal}");

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_failed_comes_again_and_the_rest_is_deleted() {
+    async fn failed_messages_come_again_and_the_others_are_deleted() {
         let resource = QueueResource { is_fifo: true, ..QueueResource::named("orders".into()) };
         let queues = Queues::of_template(&[resource]);
         for (n, (body, group)) in

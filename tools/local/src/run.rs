@@ -270,7 +270,7 @@ fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     }
     println!("  sam local start-api --template {template} --port {port}");
     println!("Both in a shell without the variables of {},", files.shell.display());
-    println!("which SAM would take for those of the template.");
+    println!("which SAM would use in place of the template's.");
 }
 
 /// Prints events while the stack runs.

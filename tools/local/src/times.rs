@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_or_cron_is_refused_with_what_to_write() {
+    fn an_invalid_expression_is_refused_with_the_way_out() {
         for (expression, why) in [
             ("at(2026-11-20T13:00:00)", "write `rate(5 minutes)` or `cron(0 8 ? * MON-FRI *)`"),
             ("rate(5)", "a rate is in minutes, hours or days"),

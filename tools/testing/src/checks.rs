@@ -27,12 +27,12 @@ macro_rules! checks {
         }
 
         #[test]
-        fn what_was_released_is_still_there_and_every_reader_reads_it() {
+        fn released_names_still_exist_and_every_reader_reads_them() {
             $crate::check_schemas::<$stack>();
         }
 
         #[test]
-        fn the_documents_of_the_api_are_those_of_the_stack() {
+        fn the_documents_of_the_api_fit_the_stack() {
             $crate::check_api::<$stack>();
         }
 

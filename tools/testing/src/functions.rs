@@ -52,7 +52,7 @@ pub fn check_functions<M: Members>() {
     check_written(&stack, None);
     check_tables(&stack);
     let model = model();
-    contexts_and_views_have_names_of_their_own(&stack);
+    contexts_and_views_have_unique_names(&stack);
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_is_in_the_template(&stack, &model);
@@ -88,13 +88,13 @@ fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
     ));
 }
 
-fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
+fn contexts_and_views_have_unique_names(stack: &Stack) {
     // Without it the source of an entry of the EventTopic would be ambiguous.
     let contexts = stack.contexts.iter().map(|context| context.name);
     let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
         check_once("contexts need different names, and so do views and dues", &names);
-        assert!(!names.contains(&"commands"), "the path /commands is that of queued commands");
+        assert!(!names.contains(&"commands"), "the path /commands belongs to queued commands");
         // The name of a context is in the table of a log of streams, and another program may have chosen it.
         let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
         let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
@@ -169,7 +169,7 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
         let tag = schema.and_then(|schema| schema.tags.iter().find(|tag| tag.key == key));
         assert!(
             tag.is_some_and(|tag| !tag.many && tag.required),
-            "{name}: its lanes are those of {key}, but not every {event_type} has one {key}"
+            "{name}: its lanes go by {key}, but not every {event_type} has one {key}"
         );
     }
 }
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another name: orders")]
-    fn a_name_that_stands_there_twice_is_named() {
+    fn a_repeated_name_is_reported() {
         check_once("names are unique", &["orders", "carts", "orders"]);
     }
 

@@ -83,8 +83,8 @@ fn harass(slice: &str, refused: Refused) {
         json!({}),
         json!({ "\u{1}".repeat(30_000): 1 }),
     ];
-    let mut told = 0;
-    let mut tell = |command: &Value, pointer: &str| {
+    let mut checked = 0;
+    let mut check = |command: &Value, pointer: &str| {
         let text = command.to_string();
         assert!(text.len() < 350 * 1_024, "the body is within the limit of its size");
         let Some(problem) = refused(&text) else { return };
@@ -100,26 +100,26 @@ fn harass(slice: &str, refused: Refused) {
         let word = JARGON.iter().find(|word| words.contains(**word));
         assert_eq!(word, None, "{context}");
         assert!(document.to_string().len() < 4_096, "{context}");
-        told += 1;
+        checked += 1;
     };
     for pointer in &at {
         for wrong in &wrong {
             let mut command = sample.clone();
             *command.pointer_mut(pointer).expect("it is there") = wrong.clone();
-            tell(&command, pointer);
+            check(&command, pointer);
         }
         let (parent, step) = pointer.rsplit_once('/').expect("a pointer");
         let mut command = sample.clone();
         if let Some(Value::Object(object)) = command.pointer_mut(parent) {
             object.remove(step);
-            tell(&command, pointer);
+            check(&command, pointer);
         }
     }
     let mut command = sample.clone();
     command["unheardOf"] = 1.into();
     assert!(refused(&command.to_string()).is_some(), "{slice}");
-    tell(&command, "/unheardOf");
-    assert!(told > 1, "{slice}");
+    check(&command, "/unheardOf");
+    assert!(checked > 1, "{slice}");
 }
 
 /// Tries wrong values in each place of each slice's sample `events/<slice>/direct.json`, and leaves out each field.

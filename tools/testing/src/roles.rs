@@ -30,7 +30,7 @@ pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     write_if_asked(&stack);
     let template = template(&stack_root());
-    every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
+    every_function_has_the_role_of_its_log_or_context_or_its_own_role(&stack, &template);
     check_none(&writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
         &stack, &template,
     ));
@@ -116,7 +116,7 @@ fn statements(template: &Value, role: &str) -> Vec<Value> {
     policy["PolicyDocument"]["Statement"].as_array().expect("the shape of a template").clone()
 }
 
-fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(
+fn every_function_has_the_role_of_its_log_or_context_or_its_own_role(
     stack: &Stack,
     template: &Value,
 ) {

@@ -29,7 +29,7 @@ pub fn check_rooms<M: Members>() {
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     every_binary_runs_the_function_of_its_name::<M>();
     a_slice_uses_no_other_slice(&stack);
-    what_is_written_in_a_context_is_in_its_list(&stack);
+    every_member_of_a_context_is_in_its_list(&stack);
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
@@ -163,7 +163,7 @@ fn used(source: &str) -> impl Iterator<Item = &str> {
 }
 
 /// An unlisted slice or view compiles, and nothing else would notice that it is missing.
-fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
+fn every_member_of_a_context_is_in_its_list(stack: &Stack) {
     let of = |context: &ContextInfo| {
         let sources = sources(&format!("functions/{}/src", context.name)).into_iter();
         sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()

@@ -193,7 +193,7 @@ mod tests {
 
     /// The notes must also reach a person whose test passes, because readers have to be deployed first.
     #[test]
-    fn what_is_written_with_a_note_is_said() {
+    fn notes_on_written_files_are_shown() {
         let root = tempfile::tempdir().expect("a folder");
         let differences = |kinds: &[&str], update| {
             let mut code = code(&["RoomBooked"]);

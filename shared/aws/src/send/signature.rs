@@ -147,7 +147,7 @@ fn push_hex(text: &mut String, bytes: &[u8]) {
 
 /// The requests without a query from AWS's published test suite for Signature Version 4. Each is of 30 August 2015.
 #[test]
-fn signatures_are_those_of_awss_test_suite() {
+fn signatures_equal_those_of_awss_test_suite() {
     const TOKEN: &str = "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267";
     const FORM: &str = "application/x-www-form-urlencoded";
     const FORM_SHA256: &str = "9095672bbd1f56dfc5b65f3e153adc8731a4a654192329106275f4c7b24d0b6e";

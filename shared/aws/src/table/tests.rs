@@ -51,7 +51,7 @@ async fn a_write_without_a_condition_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_never_processed_fails_and_what_is_missing_is_no_item() {
+async fn unprocessed_keys_fail_and_missing_items_are_left_out() {
     let answer = |operation: &str, _: &[u8]| {
         let key = json!({ "id": { "S": "a" } });
         let answer = match operation {

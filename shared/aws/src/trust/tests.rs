@@ -129,7 +129,7 @@ fn proxy() -> (u16, Arc<AtomicUsize>) {
 
 /// Runs the test above on a machine that trusts the private root, and reaches servers through a proxy.
 #[test]
-fn what_the_machine_trusts_is_not_trusted_and_its_proxy_is_used() {
+fn the_machines_roots_are_not_trusted_and_its_proxy_is_used() {
     let program = std::env::current_exe().expect("the test");
     let test = "trust::tests::only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others";
     let (port, count) = proxy();

@@ -244,7 +244,7 @@ fn an_answer_that_appends_nothing_is_given_once_a_look_shows_nothing_new() {
 }
 
 #[test]
-fn who_always_loses_or_has_no_time_gives_up_and_names_what_changed() {
+fn a_command_that_always_loses_or_has_no_time_gives_up_and_names_the_changes() {
     let contention = |log: &Faulty, expected: u32| {
         let error = run(log, &book("r1", "g1"), None).unwrap_err();
         let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error

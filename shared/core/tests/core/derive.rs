@@ -132,7 +132,7 @@ enum Taken {
 }
 
 #[test]
-fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
+fn fields_can_take_the_id_and_the_time_of_the_event() {
     let [flight, guest_id] = ["rf-12", "g1"].map(str::to_owned);
     let NewEvent { tags, data, .. } = SeatTaken { flight, row: 7, guest_id, tags: vec![] }.into();
     let event = SequencedEvent {

@@ -102,7 +102,7 @@ fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled
 }
 
 #[test]
-fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
+fn events_beyond_the_query_are_counted_and_not_folded() {
     let log = Faulty::new(events![cleaned("r1", 1), cleaned("r1", 2)]);
     let accepted = run(&log, &Clean { room_id: id("r1"), shift_id: 3 }, None).unwrap();
     assert_eq!(accepted.attempts, 1);

@@ -191,7 +191,7 @@ fn append(
 }
 
 #[test]
-fn what_an_index_item_shows_is_conditioned_on() {
+fn the_condition_includes_events_of_index_items() {
     let (log, envelope) = (MemoryLog::new(catalog()), Envelope::default());
     let conflict = |read: QueryItem, then: Vec<NewEvent>| {
         let plan = plan(vec![read]).unwrap();
@@ -250,7 +250,7 @@ impl Slice for Count {
 
 /// An older version lacks the type of an event that index items show.
 #[test]
-fn a_decision_fails_at_an_index_item_of_its_own_context_of_an_unknown_type() {
+fn a_decision_fails_at_an_index_item_of_its_context_with_an_unknown_type() {
     let old = Catalog::new("parcels", [Arrived::SCHEMA, Noted::SCHEMA]).unwrap();
     let count = |log: &MemoryLog, catalog: &Catalog| {
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());

@@ -69,7 +69,7 @@ fn a_time_is_later_than_those_before_and_than_its_cause() {
 }
 
 #[test]
-fn what_was_added_since_is_a_conflict_that_names_every_change() {
+fn a_conflict_names_every_change_since_the_read() {
     let log = log();
     put(&log, events![cleaned("r1", 1), booked("r2", "g1")]);
     let items =
@@ -165,7 +165,7 @@ fn an_append_with_a_record_takes_effect_once() {
 }
 
 #[test]
-fn what_the_log_on_dynamodb_refuses_is_refused_with_the_same_error() {
+fn the_log_in_memory_refuses_with_the_errors_of_the_log_on_dynamodb() {
     let log = log();
     let opened = |bytes: usize| NewEvent::from(Opened { name: "x".repeat(bytes) });
     let error = |events: Vec<NewEvent>| {

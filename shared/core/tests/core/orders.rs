@@ -123,7 +123,7 @@ fn the_order_within_a_partition_stays() {
 }
 
 #[test]
-fn what_a_case_waits_between_stays_in_order() {
+fn facts_between_which_a_case_waits_stay_in_order() {
     let case = |ms| {
         let facts = given(events![cleaned("r1", 1)]).wait(ms).and(events![cleaned("r2", 2)]);
         run(facts.when(name(After::Last)).then(named(2)))

@@ -110,7 +110,7 @@ fn a_type_whose_tags_all_partition_it_is_read_as_its_partition() {
 }
 
 #[test]
-fn what_no_read_returns_is_refused() {
+fn a_clause_that_no_read_returns_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
     // The events of a clause with several tags need not be in another clause's read.
     let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);

@@ -155,7 +155,7 @@ fn fenced_types_are_counted_up_to_the_gap_where_a_partition_is_read_by_them_alon
 }
 
 #[test]
-fn nothing_seen_conditions_on_every_boundary() {
+fn a_decision_that_has_seen_nothing_depends_on_every_boundary() {
     let plan = plan(&[item("roomId", "r1", &["Closed"]), item("guestId", "g1", &["Booked"])]);
     let seen = Seen::nothing(&plan);
     let counts = |name: &'static str| [(name.into(), 0)].into();

@@ -298,7 +298,7 @@ fn without(event_type: &str) -> Catalog {
 
 /// An event of the slice's context, of a type that it does not ask for, and that only a newer version declares.
 #[test]
-fn a_decision_fails_at_an_event_of_its_own_context_of_an_unknown_type() {
+fn a_decision_fails_at_an_event_of_its_context_with_an_unknown_type() {
     let (new, old) = (catalog().unwrap(), without("Closed"));
     let survey = |log: &Watched, decisions: &Decisions<Survey>, catalog: &Catalog| {
         let command = Survey { room_id: id("r1"), guest_id: id("g1") };

@@ -90,7 +90,7 @@ fn a_program_that_does_not_know_a_version_decides_nothing() {
 }
 
 #[test]
-fn what_does_not_have_the_shape_of_its_version_names_type_version_and_field() {
+fn an_event_without_the_shape_of_its_version_names_type_version_and_field() {
     let mut event = written("i").remove(0);
     event.data = json!({ "price": 1 });
     let Err(CurrentError::Upcast { event: id, source }) = catalog(3).current(&event) else {

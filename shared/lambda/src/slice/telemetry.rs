@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_requests_and_units_of_a_line_are_those_of_tables_and_indexes() {
+    fn a_line_has_the_requests_and_units_of_tables_and_indexes() {
         let index = Units { read: 0.5, write: 4.0 };
         let usage = Usage {
             reads: 3,

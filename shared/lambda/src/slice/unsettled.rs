@@ -98,9 +98,9 @@ mod tests {
         ] {
             let (problem, logged) = (problem(&error, "r"), chain(&error));
             assert_eq!((problem.status, problem.kind), (503, kind));
-            let told = problem.document().to_string();
-            assert!(["deploy", "roll-back"].iter().all(|when| told.contains(when)), "{told}");
-            assert!(!told.contains("RoomBooked") && !told.contains("r1"), "{told}");
+            let text = problem.document().to_string();
+            assert!(["deploy", "roll-back"].iter().all(|when| text.contains(when)), "{text}");
+            assert!(!text.contains("RoomBooked") && !text.contains("r1"), "{text}");
             assert!(logged.contains("RoomBooked") && logged.contains("r1"), "{logged}");
         }
     }

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_off_is_written_again_and_nothing_twice() {
+    fn an_interrupted_export_is_completed_and_writes_nothing_twice() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("made");
         assert!(Folder::read(&path).expect("it can be read").is_none());

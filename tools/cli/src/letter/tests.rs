@@ -80,7 +80,7 @@ fn events_are_repeated_as_they_were_with_their_history() {
 }
 
 #[test]
-fn a_letter_of_an_automation_says_which_function_and_which_rule() {
+fn a_dead_letter_of_an_automation_names_function_and_rule() {
     let function = "arn:aws:lambda:eu-west-1:1:function:shop-PlaceOrder-1A";
     let failed = json!({
         "requestContext": { "functionArn": format!("{function}:$LATEST") },
@@ -108,7 +108,7 @@ fn check_refused(body: &str, cause: &str) {
 }
 
 #[test]
-fn a_message_that_is_not_a_letter_is_refused_with_the_reason() {
+fn a_message_that_is_not_a_dead_letter_is_refused_with_the_reason() {
     check_refused("{", "the message is not JSON: ");
     check_refused(
         "{}",

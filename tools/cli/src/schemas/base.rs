@@ -81,7 +81,7 @@ fn locks(root: &Path, base: &str) -> Result<BTreeMap<String, Lock>> {
     let commit = git(root, &["rev-parse", "--verify", "--end-of-options", &commit]);
     let commit = commit.with_context(|| {
         format!(
-            "--base {base}: name a branch, a tag or a commit that this clone has; `git fetch origin` brings those of the \
+            "--base {base}: name a branch, a tag or a commit that this clone has; `git fetch origin` brings the \
              others"
         )
     })?;

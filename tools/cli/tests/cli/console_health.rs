@@ -27,7 +27,7 @@ async fn console(world: &World, more: &[&str]) -> Console {
 }
 
 /// Puts dead letters into the queue: each is an event of an order, or text that is not a dead letter.
-async fn with_letters(orders: &[&str]) -> World {
+async fn with_dead_letters(orders: &[&str]) -> World {
     let world = World::start().await;
     for order in orders {
         world.demand("p1", order).await;
@@ -75,8 +75,8 @@ async fn readers_of_the_views_are_shown_and_all_readers_if_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody() {
-    let world = with_letters(&["o1"]).await;
+async fn dead_letters_are_shown_with_their_causes_and_a_look_hides_them_from_nobody() {
+    let world = with_dead_letters(&["o1"]).await;
     let long = format!("<script>{}", "x".repeat(10_000));
     world.queues.send(QUEUE, long.clone()).unwrap();
     world.buckets.put(BUCKET, "aws/a", b"{}").unwrap();
@@ -120,8 +120,8 @@ async fn a_place_that_may_keep_more_than_is_shown_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_letter_is_redriven_and_then_all() {
-    let mut world = with_letters(&["o1", "o2", "o3"]).await;
+async fn one_dead_letter_is_redriven_and_then_all() {
+    let mut world = with_dead_letters(&["o1", "o2", "o3"]).await;
     world.queues.send(QUEUE, "hello".to_owned()).unwrap();
     let console = console(&world, &["--write"]).await;
     assert!(console.page("/health").await.contains("Redrive all of Automations"));
@@ -138,7 +138,7 @@ async fn one_letter_is_redriven_and_then_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_batches_go_where_those_of_their_function_go() {
+async fn failed_batches_go_to_the_destination_of_their_function() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
     let payload = json!({ "Records": world.records() }).to_string();

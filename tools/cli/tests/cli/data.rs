@@ -122,7 +122,7 @@ pub(crate) fn import(folder: &Path) -> [&str; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_exported_is_imported_with_its_ids_and_times() {
+async fn an_export_is_imported_with_its_ids_and_times() {
     let world = of_all_logs().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events");

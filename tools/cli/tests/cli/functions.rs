@@ -50,7 +50,7 @@ async fn function_gets_its_payload_and_only_its_environment() {
 }
 
 #[tokio::test]
-async fn overlapping_invocations_run_in_processes_of_their_own() {
+async fn overlapping_invocations_run_in_different_processes() {
     let (folder, functions) = start(Duration::from_secs(20)).await;
     let place = folder.path().join("place");
     fs::create_dir(&place).expect("a folder");
@@ -75,7 +75,7 @@ fn message(failed: Result<Value, InvokeError>) -> String {
 }
 
 #[tokio::test]
-async fn failures_are_told_apart() {
+async fn failures_are_distinguished() {
     let (_folder, functions) = start(Duration::from_secs(20)).await;
     let failed = functions.invoke("echo", &json!({ "do": "fail" })).await;
     assert_eq!(message(failed), "\"to fail\"");

@@ -127,7 +127,7 @@ fn refused_by_the_bus(record: &Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_that_comes_back_stays_and_has_a_history() {
+async fn a_dead_letter_that_comes_back_stays_and_has_a_history() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
     let failed = |event: Value, at: &str| {
@@ -216,7 +216,7 @@ async fn a_dry_run_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_of_an_automation_is_shown_with_its_function_and_its_rule() {
+async fn a_dead_letter_of_an_automation_is_shown_with_its_function_and_its_rule() {
     let world = World::start().await;
     world.demand("p1", "o1").await;
     let event = bus_event(&world.records()[0], "o1");
@@ -285,7 +285,7 @@ async fn failed_batches_are_published_or_indexed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_letter_stays_when_a_flag_that_it_needs_is_missing() {
+async fn a_dead_letter_stays_when_a_flag_that_it_needs_is_missing() {
     let world = World::start().await;
     let letter = json!({ "cause": "why", "partition": "productId:p1" }).to_string();
     world.queues.send(QUEUE, letter).unwrap();
@@ -375,7 +375,7 @@ async fn queue(batches: &[&[&str]]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_that_stay_and_come_again_hide_no_others() {
+async fn dead_letters_that_stay_and_come_again_hide_no_others() {
     let world = World::start().await;
     let left = async |batches: &[&[&str]]| {
         let url = queue(batches).await;

@@ -34,7 +34,7 @@ async fn append(world: &World, events: Vec<NewEvent>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
+async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
     let world = World::start().await;
     let check = |more: &[&str]| world.run(&[&["schemas", "check"], more].concat());
     world.indexed_demand("p", "o").await;

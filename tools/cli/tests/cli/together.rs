@@ -161,7 +161,7 @@ async fn a_gap_keeps_the_events_after_it_out_of_the_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn letters_of_all_logs_are_done_again() {
+async fn dead_letters_of_all_logs_are_redriven() {
     let mut world = World::start().await;
     customer(&world, "ada", &[1, 2]).await;
     cart(&world, CART, 3).await;

@@ -70,7 +70,7 @@ fn a_form_that_was_filled_in_is_the_command_s_json() {
 }
 
 #[test]
-fn what_is_no_number_is_sent_and_what_is_no_json_is_named() {
+fn text_that_is_no_number_is_sent_and_text_that_is_no_json_is_named() {
     let sent = json(&order(), &form(&[("f.price.amount", "many")])).unwrap();
     assert_eq!((&sent["price"]["amount"], &sent["orderId"]), (&json!("many"), &json!("")));
     // It would be rounded, so it is sent as text, and the slice explains what it takes.

@@ -32,7 +32,7 @@ fn check<S: Slice>(command: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_an_event_is_named_by_its_place_in_the_payload() {
+fn a_fault_of_an_event_is_named_by_its_place_in_the_payload() {
     let event = |detail: &str| {
         format!(r#"{{"detail-type":"Priced","source":"catalog","detail":{detail}}}"#)
     };

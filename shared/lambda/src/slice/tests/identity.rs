@@ -254,7 +254,7 @@ fn a_reaction_carries_what_an_older_version_has_recorded_as_the_principal() {
 }
 
 #[test]
-fn what_a_caller_leaves_out_is_the_id_of_the_command() {
+fn ids_that_a_caller_leaves_out_are_the_commands_id() {
     let function = function();
     invoke(&function, demand()).answer.unwrap();
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);

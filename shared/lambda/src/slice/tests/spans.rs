@@ -104,7 +104,7 @@ fn a_flow_over_three_slices_is_one_tree_with_the_same_ids_in_every_run() {
     let began = |line: &Value| text(line, "timestamp").unwrap();
     let spans: BTreeMap<_, _> =
         lines.iter().map(|line| (text(line, "span_id").unwrap(), began(line))).collect();
-    assert_eq!(spans.len(), lines.len(), "each command has a span of its own");
+    assert_eq!(spans.len(), lines.len(), "each command has its own span");
     for (line, event) in lines.iter().zip(&events) {
         assert_eq!(line["trace_id"], CALLER[3..35]);
         let own = Traceparent::of_event(&event.metadata).unwrap();
@@ -158,7 +158,7 @@ fn a_command_without_a_parent_begins_a_trace_whatever_its_correlation_id() {
 }
 
 #[test]
-fn a_run_that_left_nothing_has_a_span_of_its_own_and_a_repeat_says_so() {
+fn a_run_that_left_nothing_has_its_own_span_and_a_repeat_says_so() {
     let shop = shop();
     let run = |request_id: &str, order: &Value, key: &str| {
         let mut lambda = lambda_runtime::Context::default();
