@@ -1,4 +1,4 @@
-//! SDK clients, configured by variables alone. DynamoDB's leaves retries to [`crate::Retry`].
+//! SDK clients, configured only by variables. [`crate::Retry`] retries requests to DynamoDB, not the SDK.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,16 +13,15 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 
 use crate::trust::{BundleError, CA_BUNDLE, Trust};
 
-/// A connection within one Region is up in a few milliseconds; if it takes longer, the path is broken.
+/// A connection within one Region takes a few milliseconds. If it takes longer, the path is broken.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// From the request's last byte to the answer's first; a transaction of 100 items takes well
-/// under one second.
+/// From the request's last byte to the answer's first. A transaction of 100 items takes well under one second.
 const READ_TIMEOUT: Duration = Duration::from_secs(3);
-/// One attempt as a whole, a page of 1 MB included.
+/// One attempt as a whole, also for a page of 1 MB.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the variables of this process say for the clients of all services, as Lambda sets them for a function. No file
-/// is read but that of [`AWS_CA_BUNDLE`](crate::CA_BUNDLE).
+/// The configuration for the clients of all services, from the variables that Lambda sets for a function. It reads no
+/// file except [`AWS_CA_BUNDLE`](crate::CA_BUNDLE).
 ///
 /// # Errors
 /// The certificates of that file can't be used.
@@ -33,8 +32,8 @@ pub fn sdk_config() -> Result<SdkConfig, BundleError> {
     sdk_config_of(std::env::vars_os().filter_map(text).collect())
 }
 
-/// The same of these variables. An empty one counts as absent: a template leaves it so where nothing is to be set, and
-/// the SDK would take an empty text for a URL and panic at the first request.
+/// The configuration from these variables. An empty one counts as absent: a template leaves it empty if nothing is to
+/// be set, and the SDK would take the empty text for a URL and panic at the first request.
 ///
 /// # Errors
 /// As of [`sdk_config`].
@@ -55,11 +54,11 @@ pub fn sdk_config_of(mut variables: BTreeMap<String, String>) -> Result<SdkConfi
     config.set_credentials_provider(credentials);
     config.set_use_fips(is_on("AWS_USE_FIPS_ENDPOINT"));
     config.set_use_dual_stack(is_on("AWS_USE_DUALSTACK_ENDPOINT"));
-    variables.retain(|name, _| name.starts_with("AWS_ENDPOINT_URL")); // what is kept has no secrets
+    variables.retain(|name, _| name.starts_with("AWS_ENDPOINT_URL")); // none of these is a secret
     Ok(config.service_config(Endpoints(variables)).build())
 }
 
-/// The variables of endpoints: `AWS_ENDPOINT_URL_DYNAMODB` is that of a service, `AWS_ENDPOINT_URL` that of all others.
+/// The variables of endpoints: `AWS_ENDPOINT_URL_DYNAMODB` is for one service, `AWS_ENDPOINT_URL` for all others.
 #[derive(Debug)]
 struct Endpoints(BTreeMap<String, String>);
 
@@ -71,8 +70,8 @@ impl LoadServiceConfig for Endpoints {
     }
 }
 
-/// A client from the variables of this process ([`sdk_config`]). The SDK's own retries are off, so that every attempt
-/// is counted once.
+/// A client from the variables of this process ([`sdk_config`]). The SDK's retries are off, so every attempt is counted
+/// once.
 ///
 /// # Errors
 /// As of [`sdk_config`].
@@ -80,7 +79,7 @@ pub fn client_from_env() -> Result<Client, BundleError> {
     Ok(client_of(&sdk_config()?))
 }
 
-/// The same of another configuration.
+/// A client from another configuration.
 #[must_use]
 pub fn client_of(config: &SdkConfig) -> Client {
     let timeouts = TimeoutConfig::builder()
@@ -94,8 +93,8 @@ pub fn client_of(config: &SdkConfig) -> Client {
     Client::from_conf(config.build())
 }
 
-/// Opens the connection, credentials and TLS included, so that the first command need not wait
-/// for it. Any answer will do, even a refusal: the call needs no permission and reads no table.
+/// Opens the connection, with credentials and TLS, so the first command need not wait for it. Any answer is enough,
+/// even a refusal: the call needs no permission and reads no table.
 pub async fn open(client: &Client) {
     if let Err(error) = client.describe_endpoints().send().await {
         let known = error.raw_response().is_some();
@@ -115,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_has_its_own_endpoint_or_that_of_all_and_an_empty_one_is_none() {
+    fn a_service_has_its_own_or_the_common_endpoint_and_ignores_an_empty_one() {
         let (own, all) = ("AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL");
         let (one, two) = ("http://127.0.0.1:1", "http://127.0.0.1:2");
         for (variables, dynamo, sqs) in [

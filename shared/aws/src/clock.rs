@@ -1,4 +1,4 @@
-//! The one module that reads the clock and makes random numbers, so that tests can control both.
+//! Only this module reads the clock and makes random numbers, so tests can control both.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use ringfence_core::is_followed;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Where an adapter gets the time from; clones share what a test sets.
+/// The source of time for an adapter. Clones share the time that a test sets.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     fixed_ms: Option<Arc<AtomicU64>>,
-    /// If set, a fixed clock goes on from this moment, with tokio's time.
+    /// If set, a fixed clock runs from this moment on, with tokio's time.
     since: Option<Instant>,
 }
 
@@ -31,14 +31,13 @@ impl Clock {
         Self { fixed_ms: Some(Arc::new(AtomicU64::new(ms))), since: None }
     }
 
-    /// A clock that shows `ms` now and goes on with tokio's time, which a test can pause.
+    /// A clock that shows `ms` now and runs with tokio's time, which a test can pause.
     #[must_use]
     pub fn running(ms: u64) -> Self {
         Self { since: Some(monotonic()), ..Self::fixed(ms) }
     }
 
-    /// Moves a fixed or running clock to `ms` since the epoch, back or forth. Does nothing to the
-    /// machine's clock.
+    /// Moves a fixed or running clock to `ms` since the epoch, back or forth. Does nothing to the machine's clock.
     pub fn set(&self, ms: u64) {
         if let Some(fixed) = &self.fixed_ms {
             fixed.store(ms.saturating_sub(self.passed_ms()), Ordering::SeqCst);
@@ -50,8 +49,8 @@ impl Clock {
         u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The time of a command's cause, if the command's events follow it. If it lies too far ahead of this clock, a
-    /// warning says that they do not. Both are in milliseconds since 1970.
+    /// The time of a command's cause, if the command's events must be later. If it is too far ahead of this clock, it
+    /// is ignored with a warning. Both are in milliseconds since 1970.
     pub fn follow(&self, cause_ms: Option<u64>) -> Option<u64> {
         let now_ms = self.now_ms();
         let followed = cause_ms.filter(|cause_ms| is_followed(*cause_ms, now_ms));
@@ -67,7 +66,7 @@ impl Clock {
     pub fn now_ms(&self) -> u64 {
         match &self.fixed_ms {
             Some(fixed) => fixed.load(Ordering::SeqCst).saturating_add(self.passed_ms()),
-            // A time before 1970 counts as 0, one after the year 584,542,016 as the greatest number.
+            // A time before 1970 counts as 0, and one after the year 584,542,016 as the greatest number.
             None => SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)),
@@ -86,7 +85,7 @@ thread_local! {
     static SEEDED: std::cell::RefCell<Option<crate::Random>> = const { std::cell::RefCell::new(None) };
 }
 
-/// From now on this thread's UUIDs and waits follow from `seed`, so that a run can be repeated exactly.
+/// From now on this thread's UUIDs and waits follow from `seed`, so a run can be repeated exactly.
 #[cfg(any(test, feature = "test-util"))]
 pub fn seed_thread(seed: u64) {
     SEEDED.set(Some(crate::Random::new(&[seed])));
@@ -106,7 +105,7 @@ fn random_uuid() -> Uuid {
     Uuid::new_v4()
 }
 
-/// The monotonic clock that deadlines are measured by.
+/// The monotonic clock for deadlines.
 #[allow(clippy::disallowed_methods, reason = "the one module that may")]
 pub(crate) fn monotonic() -> Instant {
     Instant::now()
@@ -119,11 +118,11 @@ pub(crate) fn jitter(most: Duration) -> Duration {
     most.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 
-/// What an error says of a text that [`ms_of_rfc3339`] does not read.
+/// The message for a text that [`ms_of_rfc3339`] can't read.
 pub const TIME_WANTED: &str =
     "must be a time of RFC 3339 from 1970 to 9999, such as 2026-11-22T19:30:00Z";
 
-/// Milliseconds since 1970 of an RFC 3339 text, whatever its offset; the rest of the second is cut off.
+/// Milliseconds since 1970 of an RFC 3339 text with any offset. The rest of the second is cut off.
 #[must_use]
 pub fn ms_of_rfc3339(text: &str) -> Option<u64> {
     let time = DateTime::from_str(text, Format::DateTimeWithOffset).ok()?;

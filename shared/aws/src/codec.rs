@@ -1,5 +1,5 @@
-//! JSON to attribute values and back. What DynamoDB would refuse, or store as something else, is refused ([`storable`]),
-//! with the path of the field, before any request.
+//! JSON to attribute values and back. A value that DynamoDB would refuse, or change, is refused before any request
+//! ([`storable`]), with the path of the field.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_core::{
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(attribute_bytes(&list), storable::bytes(&json));
             assert_eq!(to_attribute("data", &json), Ok(list));
         }
-        // Any number of digits, with the point at any place.
+        // Any number of digits, with the point at any position.
         let all = "73951284617395128461739512846173951281";
         for (digits, point) in (1..=38).flat_map(|digits| (1..=digits).map(move |n| (digits, n))) {
             let (whole, fraction) = all[..digits].split_at(point);
@@ -114,7 +114,7 @@ mod tests {
             let json = from_attribute("data", stored.clone()).expect("a number");
             assert_eq!(to_attribute("data", &json), Ok(stored));
         }
-        // DynamoDB writes out the zeros of a number that a program holds as 1e22.
+        // DynamoDB writes out the zeros of a number that a program writes as 1e22.
         let plain = AttributeValue::N("10000000000000000000000".to_owned());
         assert_eq!(from_attribute("data", plain.clone()), Ok(json!(1e22)));
         assert_eq!(to_attribute("data", &json!(1e22)), Ok(plain));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_stored_is_refused_with_the_path_of_the_field() {
+    fn a_value_that_can_not_be_stored_is_refused_with_its_path() {
         let error = to_attribute("data", &json!({ "items": [{ "price": 1e126 }] }));
         let error = error.expect_err("it is too large");
         assert_eq!(

@@ -1,6 +1,6 @@
-//! The HTTP client of all services: requests over HTTP/1.1, on connections that are kept. hyper does all that is HTTP.
+//! The HTTP client of all services: requests over HTTP/1.1, on connections that are kept. hyper does the work.
 //!
-//! The SDK's own client is hyper too, but always with HTTP/2. No service that is called here needs it, DynamoDB does
+//! The SDK's client is hyper too, but always with HTTP/2. No service that is called here needs HTTP/2, DynamoDB does
 //! not even offer it, and it is a twelfth of a function's code. docs/decisions.md has the figures.
 
 use std::collections::HashMap;
@@ -36,7 +36,7 @@ mod dial;
 
 use dial::{Dial, Late};
 
-/// How long the steps of a request may take: until there is a connection, with TLS, and until an answer begins.
+/// Time limits of a request: until there is a connection, with TLS, and until an answer begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct TimeLimits {
     connect: Option<Duration>,
@@ -44,42 +44,42 @@ struct TimeLimits {
 }
 
 impl Trust {
-    /// The client for all services. As the SDK's own client it takes the proxy that the environment names.
+    /// The client for all services. Like the SDK's client it uses the proxy that the environment names.
     #[must_use]
     pub fn http_client(self) -> SharedHttpClient {
         http_client(self, Matcher::from_env())
     }
 
-    /// Sends requests as they are, without a proxy.
+    /// Sends requests directly, without a proxy.
     #[must_use]
     pub fn connector(&self) -> SharedHttpConnector {
         connector(self, no_proxy(), TimeLimits::default(), None)
     }
 
-    /// The same, with a resolver of names of its own.
+    /// Sends requests directly, with another resolver of names.
     #[must_use]
     pub fn connector_by(&self, resolver: SharedDnsResolver) -> SharedHttpConnector {
         connector(self, no_proxy(), TimeLimits::default(), Some(resolver))
     }
 
-    /// The same through the proxy that the environment names.
+    /// Sends requests through the proxy that the environment names.
     #[must_use]
     pub fn proxied(&self) -> SharedHttpConnector {
         connector(self, Matcher::from_env(), TimeLimits::default(), None)
     }
 }
 
-/// Every request goes where its URL says.
+/// No proxy for any request.
 pub(crate) fn no_proxy() -> Matcher {
     Matcher::builder().build()
 }
 
-/// A client for all services. Those with the same limits share their connections.
+/// A client for all services. Services with the same limits share their connections.
 pub(crate) fn http_client(trust: Trust, proxies: Matcher) -> SharedHttpClient {
     SharedHttpClient::new(Connectors { trust, proxies: Arc::new(proxies), made: Mutex::default() })
 }
 
-/// Sends requests to these proxies, or else to where they go.
+/// Sends requests through these proxies, or directly.
 fn connector(
     trust: &Trust,
     proxies: impl Into<Arc<Matcher>>,
@@ -92,7 +92,7 @@ fn connector(
     SharedHttpConnector::new(Connector { client, proxies, answer_limit: limits.answer })
 }
 
-/// What the SDK asks for a connector before each request.
+/// The SDK gets a connector from this before each request.
 #[derive(Debug)]
 struct Connectors {
     trust: Trust,
@@ -151,8 +151,8 @@ impl HttpConnector for Connector {
 }
 
 impl Connector {
-    /// A proxy that passes on a request without TLS wants its credentials in the request. One that passes on a
-    /// connection has them before.
+    /// Adds a proxy's credentials to a request that the proxy forwards without TLS. A proxy of a connection got them
+    /// before.
     fn show_credentials(&self, request: &mut Request<SdkBody>) {
         if request.uri().scheme() != Some(&Scheme::HTTP) {
             return;
@@ -165,7 +165,7 @@ impl Connector {
     }
 }
 
-/// The connection of a request, as the SDK knows it. After a failure it is given up.
+/// The SDK's description of a request's connection. After a failure the SDK gives the connection up.
 fn described(connection: &CaptureConnection) -> Option<ConnectionMetadata> {
     let connected = connection.connection_metadata();
     let is_proxied = connected.as_ref()?.is_proxied();
@@ -179,7 +179,7 @@ fn described(connection: &CaptureConnection) -> Option<ConnectionMetadata> {
     Some(ConnectionMetadata::builder().proxied(is_proxied).poison_fn(give_up).build())
 }
 
-/// The SDK's kinds of errors, by which it and [`crate::Failure`] know whether a request may be sent again.
+/// The SDK's kind of an error, by which the SDK and [`crate::Failure`] know whether a request may be sent again.
 fn classified(error: ClientError) -> ConnectorError {
     let is_io = cause::<io::Error>(&error).is_some();
     let kind: fn(Box<dyn Error + Send + Sync>) -> ConnectorError =

@@ -1,5 +1,5 @@
-//! The one place that classifies the SDK's errors: what is known about the request's effect, and
-//! so what may be done next.
+//! Only this module classifies the SDK's errors: by what is known about the request's effect, which decides what may be
+//! done next.
 
 use std::error::Error as StdError;
 
@@ -10,55 +10,54 @@ use aws_smithy_runtime_api::client::endpoint::error::ResolveEndpointError;
 
 use crate::Item;
 
-/// What the SDK reported.
+/// The SDK's error.
 pub(crate) type Source = Box<dyn StdError + Send + Sync>;
 
 /// Why a request to DynamoDB failed, by what is known about its effect.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// The transaction was cancelled and changed nothing; one reason for each of its actions, in
-    /// their order.
+    /// The transaction was cancelled and changed nothing. There is one reason for each of its actions, in their order.
     #[error("the transaction was cancelled")]
     Cancelled(Vec<Reason>),
     /// The condition of a single write did not hold; nothing changed.
     #[error("the condition does not hold")]
     Condition(Option<Item>),
-    /// Refused for its rate: nothing changed, the same request may be sent again.
+    /// Throttled: nothing changed, and the same request may be sent again.
     #[error("the request was throttled")]
     Throttled {
-        /// What the SDK reported.
+        /// The SDK's error.
         source: Source,
     },
-    /// Another transaction held the item: nothing changed, the request may be sent again.
+    /// Another transaction held the item: nothing changed, and the request may be sent again.
     #[error("another transaction holds the item")]
     Contended {
-        /// What the SDK reported.
+        /// The SDK's error.
         source: Source,
     },
-    /// Whether it took effect is not known: only the identical request may be sent again.
+    /// The request may have taken effect: only the identical request may be sent again.
     #[error("the outcome of the request is unknown")]
     Unknown {
-        /// What the SDK reported.
+        /// The SDK's error.
         source: Source,
     },
-    /// Sending it again cannot help: the request, the permissions or the table are wrong.
+    /// The request, the permissions or the table are wrong, so sending it again can't help.
     #[error("the request was refused")]
     Permanent {
-        /// What the SDK reported.
+        /// The SDK's error.
         source: Source,
     },
 }
 
-/// The part of one action in the cancellation of its transaction.
+/// The reason of one action for the cancellation of its transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reason {
     /// This action could have been carried out.
     None,
-    /// Its condition did not hold; the item as it was found, if there was one.
+    /// Its condition did not hold. It has the item, if there was one.
     Condition(Option<Item>),
     /// Another request held the item.
     Conflict,
-    /// The table or the item was over its rate.
+    /// The table or the item was throttled.
     Throttled,
     /// The action can never succeed.
     Refused {
@@ -98,8 +97,8 @@ impl Failure {
         }
     }
 
-    /// Whether the request is refused for its content, so that a smaller one may succeed. False for a
-    /// missing permission or table, which stops every request.
+    /// Whether the request is refused for its content, so a smaller one may succeed. False for a missing permission or
+    /// table, which stops every request.
     #[must_use]
     pub fn is_of_content(&self) -> bool {
         match self {
@@ -136,7 +135,7 @@ impl Reason {
     }
 }
 
-/// Codes that DynamoDB may send with any operation, whether or not its model lists them.
+/// Codes that DynamoDB may send with any operation, whether its model lists them or not.
 fn by_code(code: Option<&str>, status: u16, source: Source) -> Failure {
     match (code, status) {
         (

@@ -1,7 +1,6 @@
-//! HTTP as the clients of the SDK speak it, without an SDK: whole answers to requests, which are signed if they are for a
-//! service of AWS.
+//! HTTP without an SDK, on the same client: whole answers to requests, which are signed if they go to a service of AWS.
 //!
-//! The SDK of a service takes many seconds of a first build. Where one operation or two are needed, this is enough.
+//! The SDK of a service adds many seconds to a first build. For one or two operations, this is enough.
 
 mod endpoint;
 mod signer;
@@ -21,14 +20,14 @@ use tokio::time::{sleep, timeout_at};
 pub use endpoint::{EndpointError, endpoint};
 pub use signer::{SignError, Signer};
 
-/// A client. With a signer, each request is signed. Redirects are answers as others.
+/// A client. With a signer, each request is signed. It does not follow redirects.
 pub struct Http {
     connector: SharedHttpConnector,
     signer: Option<Signer>,
     bytes_max: usize,
 }
 
-/// An answer as a whole.
+/// A whole answer.
 #[derive(Debug)]
 pub struct Reply {
     /// The HTTP status.
@@ -48,10 +47,10 @@ impl Reply {
     }
 }
 
-/// A request has no whole answer.
+/// A request without a whole answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    /// A part of the request can't be sent, such as a URL that is none.
+    /// A part of the request can't be sent, such as an invalid URL.
     #[error("the request can't be sent as it is")]
     Request(#[source] Box<dyn Error + Send + Sync>),
     /// It can't be signed.
@@ -63,20 +62,20 @@ pub enum HttpError {
     /// The time was over before an answer began.
     #[error("no answer in {0:?}")]
     Late(Duration),
-    /// The connection has failed in the middle of the answer, or the time was over.
+    /// The connection failed in the middle of the answer, or the time was over.
     #[error("the answer, of status {status}, breaks off")]
     Torn {
         /// The answer's HTTP status.
         status: u16,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The answer is longer than the client takes.
+    /// The answer is longer than the client allows.
     #[error("the answer, of status {status}, has more than {bytes_max} bytes")]
     TooLong {
         /// The answer's HTTP status.
         status: u16,
-        /// The most bytes that the client takes.
+        /// The limit of the client.
         bytes_max: usize,
     },
 }
@@ -117,7 +116,7 @@ impl Http {
         self.rest(self.begin(method, url, headers, body).await?).await
     }
 
-    /// The same within this time. If an answer has begun, the error has its status.
+    /// Sends a request like [`Self::send`], within this time. If an answer has begun, the error has its status.
     ///
     /// # Errors
     /// There is no whole answer in time. The request may have taken effect.

@@ -1,5 +1,4 @@
-//! A write that is thought through and not sent: what it would do to which items, under which conditions, and at
-//! what price.
+//! A write that is planned and not sent: its effect on items, its conditions, and its price.
 
 use std::collections::BTreeMap;
 
@@ -8,22 +7,22 @@ use crate::{Item, TableLayout, item_bytes, transact_write_units, write_units};
 /// A write request that is not sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Intent {
-    /// Its actions, in their order. One alone is a request of its own, several are a transaction.
+    /// Its actions, in their order. A single action is a plain request, several are a transaction.
     pub actions: Vec<Action>,
     /// The write units of each index, by its name.
     pub indexes: BTreeMap<String, f64>,
 }
 
-/// What a request would do to one item.
+/// The effect of a request on one item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Action {
     /// The item: its partition key and its sort key.
     pub item: String,
-    /// What is done; nothing if the action only checks the condition.
+    /// The update; `None` if the action only checks the condition.
     pub does: Option<String>,
-    /// The condition; nothing if there is none.
+    /// The condition, if there is one.
     pub requires: Option<String>,
-    /// The larger size of the item, before and after, in bytes; 0 if it is only known to be small.
+    /// The larger of the item's sizes before and after, in bytes; 0 if the item is small and its size is not computed.
     pub bytes: usize,
 }
 
@@ -48,8 +47,8 @@ impl Intent {
         }
     }
 
-    /// The write units of all of it, with indexes. An update is taken to write an item of at most 1 KB if its
-    /// size is not known.
+    /// The write units of the whole request, with indexes. An update without a known size counts as one of at most 1
+    /// KB.
     #[must_use]
     pub fn units(&self) -> f64 {
         let actions = self.actions.iter().map(|action| self.units_of(action));

@@ -1,8 +1,8 @@
-//! Items as the SDK has them.
+//! Items in the SDK's form.
 
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
-/// One item as the SDK has it: attribute names and values.
+/// One item in the SDK's form: attribute names and values.
 pub type Item = HashMap<String, AttributeValue>;

@@ -1,4 +1,4 @@
-//! The layout of the table that a log needs, and the requests that make it.
+//! The layout of the table that a log needs, and the requests that create it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -16,20 +16,20 @@ use serde_json::{Value, json};
 
 use crate::{Item, attribute_bytes, write_units};
 
-/// How long DynamoDB may take to make a table with its indexes.
+/// DynamoDB may take this long to create a table with its indexes.
 const MADE_WITHIN: Duration = Duration::from_secs(300);
 
-/// A key attribute: its name, and `S` for a text or `N` for a number.
+/// A key attribute: its name, and `S` for a string or `N` for a number.
 pub type Key = (String, ScalarAttributeType);
 
-/// The keys, the indexes and the stream of a table. Each log says what its own table needs.
+/// The keys, the indexes and the stream of a table. Each log has the layout of its table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableLayout {
     /// The partition key and the sort key.
     pub keys: [Key; 2],
     /// The global secondary indexes.
     pub indexes: Vec<IndexLayout>,
-    /// What the table's stream shows of a change; `None` if nothing reads a stream of it.
+    /// The content of the table's stream; `None` if nothing reads a stream of it.
     pub stream: Option<StreamViewType>,
     /// The attribute with the time, in seconds since 1970, after which DynamoDB deletes an item.
     pub expires_at: Option<&'static str>,
@@ -42,11 +42,11 @@ pub struct IndexLayout {
     pub name: String,
     /// The partition key and the sort key.
     pub keys: [Key; 2],
-    /// The attributes that it has besides the keys.
+    /// Its attributes besides the keys.
     pub attributes: Vec<&'static str>,
 }
 
-/// A key attribute that holds a text.
+/// A key attribute that holds a string.
 pub fn text_key(name: impl Into<String>) -> Key {
     (name.into(), ScalarAttributeType::S)
 }
@@ -57,7 +57,7 @@ pub fn number_key(name: impl Into<String>) -> Key {
 }
 
 impl TableLayout {
-    /// The properties of an `AWS::DynamoDB::Table`, as a template has them.
+    /// The properties of an `AWS::DynamoDB::Table` for a template.
     #[must_use]
     pub fn properties(&self) -> Value {
         let typed = |(name, kind): (&str, &ScalarAttributeType)| json!({ "AttributeName": name, "AttributeType": kind.as_str() });
@@ -95,11 +95,11 @@ impl TableLayout {
         properties
     }
 
-    /// Makes the table `name`, paid by the request, and waits until it can be used.
+    /// Creates the table `name`, paid by the request, and waits until it can be used.
     ///
     /// # Errors
     /// There is a table of this name, the role lacks `dynamodb:CreateTable`, `dynamodb:DescribeTable` or
-    /// `dynamodb:UpdateTimeToLive`, or DynamoDB does not make it within five minutes. What was made stays.
+    /// `dynamodb:UpdateTimeToLive`, or DynamoDB takes longer than five minutes. A part of it may exist by then.
     pub async fn create(&self, client: &Client, name: &str) -> Result<(), StoreError> {
         let indexes: Vec<_> = self.indexes.iter().map(IndexLayout::request).collect();
         let stream = self.stream.clone().map(|view| {
@@ -134,7 +134,7 @@ impl TableLayout {
         self.indexes.iter().find(|index| index.name == name)
     }
 
-    /// Every key attribute of the table and its indexes with its type, each once, as DynamoDB demands.
+    /// Every key attribute of the table and its indexes with its type, each once, as DynamoDB requires.
     #[must_use]
     pub fn attributes(&self) -> BTreeMap<&str, &ScalarAttributeType> {
         let of_indexes = self.indexes.iter().flat_map(|index| &index.keys);
@@ -151,8 +151,8 @@ impl TableLayout {
 }
 
 impl IndexLayout {
-    /// The units to write a new item into the index; `None` if the item lacks one of its keys, and so is not in
-    /// it. `keys` are those of the table.
+    /// The units to write a new item into the index; `None` if the item lacks one of the index's keys, and so is not in
+    /// the index. `keys` are the keys of the table.
     #[must_use]
     pub fn write_units(&self, keys: &[Key; 2], item: &Item) -> Option<f64> {
         let is_in = |(name, _): &Key| item.contains_key(name);

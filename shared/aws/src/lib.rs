@@ -1,5 +1,5 @@
-//! What every DynamoDB adapter needs, and nothing about events: the clock, the client, the table and its
-//! requests, the classes of errors, retry, the item codec, sizes and units.
+//! The parts of every DynamoDB adapter, without events: the clock, the client, the table and its requests, the classes
+//! of errors, retry, the item codec, sizes and units.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod client;

@@ -1,8 +1,8 @@
-//! What requests cost: their number and the units they consumed, of each table and of each index,
-//! reads and writes apart.
+//! The cost of requests: their number and their units, for each table and each index, with separate counts of reads and
+//! writes.
 //!
-//! A write whose condition does not hold and a transaction that is cancelled consume units too. DynamoDB does not say
-//! how many. Here they count as much as if they had been carried out, but for the indexes, which they don't reach.
+//! A failed condition and a cancelled transaction consume units too, and DynamoDB does not report how many. Here they
+//! count as if they had been carried out, without the indexes, which they don't reach.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,9 +12,9 @@ use aws_sdk_dynamodb::types::{Capacity, ConsumedCapacity};
 /// Whether a request reads or writes. A replayed transaction is a write that consumes read units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// `Query`, `Scan` and whatever gets items.
+    /// `Query`, `Scan` and the requests that get items.
     Read,
-    /// Whatever puts, updates or deletes items.
+    /// The requests that put, update or delete items.
     Write,
 }
 
@@ -27,14 +27,14 @@ pub struct Units {
     pub write: f64,
 }
 
-/// What was consumed up to some moment, or between two moments.
+/// The consumption up to a moment, or between two moments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// Read requests that were sent, failed ones included.
+    /// Read requests that were sent, with failed ones.
     pub reads: u32,
-    /// Write requests that were sent, failed ones included.
+    /// Write requests that were sent, with failed ones.
     pub writes: u32,
-    /// Units of all tables, their indexes not included.
+    /// Units of all tables, without their indexes.
     pub tables: Units,
     /// Units of each index by `<table>/<index>`.
     pub indexes: BTreeMap<String, Units>,
@@ -50,7 +50,7 @@ impl Usage {
         })
     }
 
-    /// What was added since `before`, an earlier snapshot of the same meter.
+    /// The consumption since `before`, an earlier snapshot of the same meter.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let minus = |now: Units, then: Units| Units {
@@ -68,7 +68,7 @@ impl Usage {
         }
     }
 
-    /// Both together.
+    /// Read and write units together.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         let plus = |sum: &mut Units, added: Units| {
@@ -108,7 +108,7 @@ fn of(kind: Kind, units: f64) -> Units {
     }
 }
 
-/// DynamoDB tells read units from write units for transactions only.
+/// DynamoDB reports read units apart from write units only for transactions.
 fn units(kind: Kind, capacity: &Capacity) -> Units {
     match (capacity.read_capacity_units, capacity.write_capacity_units) {
         (None, None) => of(kind, capacity.capacity_units.unwrap_or_default()),
@@ -116,7 +116,7 @@ fn units(kind: Kind, capacity: &Capacity) -> Units {
     }
 }
 
-/// A running count that clones share.
+/// A running count. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Meter(Arc<Mutex<Usage>>);
 
@@ -129,7 +129,7 @@ impl Meter {
         });
     }
 
-    /// Adds the consumption that an answer reports, as asked for with `ReturnConsumedCapacity`.
+    /// Adds the consumption that an answer reports because of `ReturnConsumedCapacity`.
     pub(crate) fn consumed<'a>(
         &self,
         kind: Kind,
@@ -138,7 +138,7 @@ impl Meter {
         self.with(|usage| all.into_iter().for_each(|consumed| usage.add(kind, consumed)));
     }
 
-    /// Adds what a refused request consumed of the table.
+    /// Adds the consumption of a refused request.
     pub(crate) fn refused(&self, kind: Kind, units: f64) {
         self.with(|usage| {
             let consumed = of(kind, units);
@@ -147,14 +147,14 @@ impl Meter {
         });
     }
 
-    /// What was consumed so far.
+    /// The consumption so far.
     #[must_use]
     pub fn snapshot(&self) -> Usage {
         self.with(|usage| usage.clone())
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Usage) -> T) -> T {
-        // Sums have no invariant that a panic could break half-way.
+        // A panic can't break sums.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

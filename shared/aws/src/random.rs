@@ -5,8 +5,8 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed. A seed may have several parts, such as a schedule and a number within it;
-    /// other parts make another stream.
+    /// The stream of a seed. A seed may have several parts, such as a schedule and a number within it. Other parts make
+    /// another stream.
     #[must_use]
     pub fn new(parts: &[u64]) -> Self {
         let mut random = Self(0);

@@ -1,5 +1,5 @@
-//! Sending until the outcome is known, with exponential backoff and full jitter, bounded by attempts and by
-//! a deadline.
+//! Sends a request until its outcome is known, with exponential backoff and full jitter, within limits of attempts and
+//! time.
 
 use std::borrow::BorrowMut;
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::clock::{jitter, monotonic};
 use crate::error::Source;
 use crate::{Clock, Failure};
 
-/// How often one request is sent, the first time included, unless the caller says otherwise.
+/// A request is sent this often, with the first time, unless the caller sets another number.
 pub const ATTEMPTS_MAX: u32 = 8;
-/// The longest wait before the second attempt; doubled for each further one.
+/// The longest wait before the second attempt. It doubles for each further one.
 const WAIT_FIRST: Duration = Duration::from_millis(25);
 /// The longest wait of all.
 const WAIT_MAX: Duration = Duration::from_millis(1_600);
-/// Tokio's timer counts whole milliseconds, so a wait ends up to one later than it was to.
+/// Tokio's timer counts whole milliseconds, so a wait can end one later.
 const WAKE_MAX: Duration = Duration::from_millis(1);
 
-/// How often and how long to try.
+/// Limits of attempts and time.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     attempts_max: u32,
@@ -34,7 +34,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// The default, but no longer than until the deadline of a command.
+    /// The default, but only until the deadline of a command.
     #[must_use]
     pub fn of(envelope: &Envelope, clock: &Clock) -> Self {
         let retry = Self::default();
@@ -47,13 +47,13 @@ impl Retry {
         }
     }
 
-    /// The same with at most `attempts` attempts; at least one is made.
+    /// The same limits with at most `attempts` attempts, at least one.
     #[must_use]
     pub fn attempts_max(self, attempts: u32) -> Self {
         Self { attempts_max: attempts.max(1), ..self }
     }
 
-    /// The same, but every wait and every attempt ends `within` from now.
+    /// The same limits, and every wait and every attempt ends `within` from now.
     #[must_use]
     pub fn within(self, within: Duration) -> Self {
         Self { deadline: monotonic().checked_add(within), ..self }
@@ -65,14 +65,14 @@ impl Retry {
         self.deadline.map(|deadline| deadline.saturating_duration_since(monotonic()))
     }
 
-    /// Starts counting: the first attempt is under way.
+    /// Starts counting, with the first attempt under way.
     #[must_use]
     pub fn start(self) -> Attempts {
         Attempts { retry: self, made: 1 }
     }
 
-    /// Waits before attempt `attempt` + 1, with full jitter. Returns false at once if the wait would
-    /// cross the deadline.
+    /// Waits before attempt `attempt` + 1, with full jitter. Returns false at once if the wait would end after the
+    /// deadline.
     pub async fn pause(self, attempt: u32) -> bool {
         let doubled = WAIT_FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(10));
         let wait = jitter(doubled.min(WAIT_MAX));
@@ -83,9 +83,9 @@ impl Retry {
         true
     }
 
-    /// Sends one request until its outcome is known: the identical request again, as long as its failure is
-    /// transient. A write that is refused in the end may still have taken effect, by an earlier attempt
-    /// whose answer was lost: [`GaveUp::unknown`] says so.
+    /// Sends one request until its outcome is known: it repeats the identical request as long as its failure is
+    /// transient. A write that is refused in the end may still have taken effect, by an earlier attempt whose answer
+    /// was lost. [`GaveUp::unknown`] says so.
     ///
     /// # Errors
     /// The first failure that is not transient, or the last one.
@@ -97,7 +97,7 @@ impl Retry {
     }
 }
 
-/// One future for both `run`s, so that futures of callers nest less deep.
+/// One future for both `run`s, so futures of callers nest less deep.
 async fn until_known<T, F>(
     mut attempts: impl BorrowMut<Attempts>,
     mut send: impl FnMut() -> F,
@@ -108,7 +108,7 @@ where
     let attempts = attempts.borrow_mut();
     let mut unknown = None;
     loop {
-        // At the deadline an attempt is given up; whether it took effect is then unknown.
+        // At the deadline an attempt is given up. It may have taken effect.
         let sent = match attempts.retry.deadline {
             None => send().await,
             Some(deadline) => tokio::time::timeout_at(deadline, send())
@@ -135,15 +135,15 @@ pub struct GaveUp {
     /// The last failure.
     #[source]
     pub failure: Failure,
-    /// How many attempts were made.
+    /// The number of attempts.
     pub attempts: u32,
-    /// What the SDK reported of the last earlier attempt with an unknown outcome. If there was such an
-    /// attempt, the request may have taken effect, whatever the failure says.
+    /// The SDK's error of the last earlier attempt with an unknown outcome. If there was such an attempt, the request
+    /// may have taken effect, whatever the failure says.
     pub unknown: Option<Source>,
 }
 
 impl GaveUp {
-    /// The error for a request that has no effect when it fails.
+    /// The error for a request without an effect if it fails.
     #[must_use]
     pub fn during(self, operation: &'static str) -> StoreError {
         let Self { failure, attempts, .. } = self;
@@ -158,8 +158,8 @@ impl GaveUp {
         }
     }
 
-    /// The error for a write whose failure does not show whether it took effect. If one attempt may have
-    /// taken effect, nothing that a later attempt reports counts as the outcome.
+    /// The error for a write whose failure does not show whether it took effect. If one attempt may have taken effect,
+    /// no later failure counts as the outcome.
     #[must_use]
     pub fn writing(self, operation: &'static str) -> StoreError {
         let (source, attempts) = match self {
@@ -179,13 +179,13 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// How many attempts were made, the one under way included.
+    /// The number of attempts, with the one under way.
     #[must_use]
     pub fn made(&self) -> u32 {
         self.made
     }
 
-    /// The same as [`Retry::run`], with the attempts that are left.
+    /// Does the same as [`Retry::run`], with the remaining attempts.
     ///
     /// # Errors
     /// As [`Retry::run`].
@@ -196,7 +196,7 @@ impl Attempts {
         until_known(self, send)
     }
 
-    /// Waits, then counts another attempt; false at once if there is none left.
+    /// Waits, then counts another attempt. Returns false at once if none is left.
     pub async fn again(&mut self) -> bool {
         let again = self.made < self.retry.attempts_max && self.retry.pause(self.made).await;
         self.made += u32::from(again);
@@ -275,16 +275,16 @@ mod tests {
             (vec![throttled(), throttled(), throttled()], None),
         ];
         for (failures, expected) in ended {
-            let told = format!("{failures:?}");
+            let name = format!("{failures:?}");
             let unknown = match written(failures).await {
                 StoreError::OutcomeUnknown { attempts, source } => {
                     Some((source.source().expect("what the SDK reported").to_string(), attempts))
                 }
                 StoreError::Failed { .. } | StoreError::Throttled { attempts: 3 } => None,
-                other => panic!("{told} ended as {other:?}"),
+                other => panic!("{name} ended as {other:?}"),
             };
             let expected = expected.map(|(cause, attempts)| (cause.to_owned(), attempts));
-            assert_eq!(unknown, expected, "{told}");
+            assert_eq!(unknown, expected, "{name}");
         }
     }
 

@@ -1,22 +1,22 @@
-//! A request without the SDK's orchestrator, which takes four fifths of the processor's time of a request without TLS.
-//! The types, serialisers, deserialisers, errors, credentials, endpoint rules, TLS and connections are the SDK's.
+//! Sends a request without the SDK's orchestrator, which takes four fifths of the processor time of a request without
+//! TLS. The types, serialisers, deserialisers, errors, credentials, endpoint rules, TLS and connections are the SDK's.
 //!
-//! What the orchestrator finds out for a request is the same for all requests of a table: the endpoint, most headers,
-//! the time-outs, the connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest
-//! is done here, in the orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection
-//! that failed is given up, and a wrong clock is corrected.
+//! The orchestrator finds out the same for all requests of a table: the endpoint, most headers, the time-outs, the
+//! connector. So it is asked once, and again when the credentials change ([`Resolved`]). The rest happens here, in the
+//! orchestrator's order: serialise, sign ([`signature`]), send, read, deserialise. A connection that failed is given
+//! up, and a wrong clock is corrected.
 //!
-//! The request that asks is ended by an interceptor just before it would be sent, so endpoints, headers, time-outs and
-//! the errors of a wrong configuration are the SDK's. Its signature is compared with the one that is made here.
+//! An interceptor ends the asking request just before it would be sent, so endpoints, headers, time-outs and the errors
+//! of a wrong configuration are the SDK's. Its signature is compared with the one that is made here.
 //!
-//! What differs from the SDK:
+//! Differences from the SDK:
 //!
 //! - There are no retries, no time-out of an operation, no protection against stalled streams, no spans and no metrics.
-//! - A caller's interceptor or resolver of endpoints sees the request that asks, and no other one.
+//! - A caller's interceptor or resolver of endpoints sees only the asking request.
 //! - `AWS_DISABLE_CLOCK_SKEW_CORRECTION` has no effect. The SDK corrects the clock only with retries on, and not after
 //!   the function was frozen.
-//! - A success whose answer can't be read has an unknown outcome. The SDK makes the same error of it as of a refusal.
-//!   So the HTTP status decides.
+//! - A success whose answer can't be read has an unknown outcome. The SDK makes the same error of it as of a refusal,
+//!   so the HTTP status decides.
 //!
 //! Neither the SDK nor this module checks `x-amz-crc32`; TLS protects the answer.
 //!
@@ -47,13 +47,13 @@ mod signature;
 pub(crate) use operation::{Answer, Operation};
 use resolved::Resolved;
 
-/// A refusal is put down to the time that was signed only if the next signature would be of a time that is more than
-/// this away. AWS refuses what was signed five minutes before or after its own time.
+/// A refusal counts as caused by the signed time only if the next signature would have a time that differs by more than
+/// this. AWS refuses signatures whose time differs by five minutes from its own.
 const SKEW_MIN_MS: u64 = 4 * 60 * 1_000;
-/// After a longer round trip the answer's `Date` is not compared with this machine's clock. A function may have been
-/// frozen meanwhile, or its clock was set.
+/// After a longer round trip the answer's `Date` is not compared with this machine's clock. The function may have been
+/// frozen meanwhile, or its clock may have been set.
 const ROUND_TRIP_MAX: Duration = Duration::from_secs(60);
-/// The codes with which AWS refuses a request for its time, as the SDK lists them.
+/// The codes of AWS for a refused time, as the SDK lists them.
 const SKEW_CODES: [&str; 5] = [
     "InvalidSignatureException",
     "SignatureDoesNotMatch",
@@ -62,7 +62,7 @@ const SKEW_CODES: [&str; 5] = [
     "AccessDeniedException",
 ];
 
-/// Sends the requests for one table. Clones share what is known.
+/// Sends the requests for one table. Clones share what they have found out.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender(Arc<Shared>);
 
@@ -70,12 +70,12 @@ pub(crate) struct Sender(Arc<Shared>);
 struct Shared {
     client: Client,
     table: String,
-    /// The time-out of one attempt as a whole.
+    /// The time-out of a whole attempt.
     attempt_timeout: Option<Duration>,
     resolved: Mutex<Option<Arc<Resolved>>>,
-    /// The requests that begin together wait for the one that asks.
+    /// Requests that begin together wait for the one that asks.
     asking: tokio::sync::Mutex<()>,
-    /// By how many milliseconds the service's clock is ahead of this machine's.
+    /// The service's clock is ahead of this machine's by this many milliseconds.
     skew_ms: AtomicI64,
 }
 
@@ -114,7 +114,7 @@ impl Sender {
         answer
     }
 
-    /// What holds for all requests of the table, as long as the credentials are the same, and the time.
+    /// The common parts of all requests of the table, as long as the credentials are the same, and the time.
     async fn resolved<E>(&self) -> Result<(Arc<Resolved>, SystemTime), SdkError<E, HttpResponse>> {
         let known = || self.0.resolved.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(known) = known() {
@@ -140,7 +140,7 @@ impl Sender {
         self.in_time(ask).await
     }
 
-    /// What comes of it within the time of an attempt.
+    /// The result of a future within the time of an attempt.
     async fn in_time<T, E>(
         &self,
         work: impl Future<Output = Result<T, SdkError<E, HttpResponse>>>,
@@ -176,7 +176,7 @@ impl Sender {
             I::answer(response)
         };
         let answer = self.in_time(attempt).await;
-        // What comes next on a connection that broke off or that a failing server holds would fail as well.
+        // Further requests would fail too, on a connection that broke off or belongs to a failing server.
         let failed = match &answer {
             Err(SdkError::ServiceError(refused)) => refused.raw().status().as_u16() >= 500,
             Err(_) => true,

@@ -1,7 +1,7 @@
-//! DynamoDB's documented rules for the size of an item and the units a request consumes.
+//! DynamoDB's documented rules for the size of an item and the units of a request.
 //!
-//! Sources: "Best practices for storing large items", "DynamoDB item sizes and formats" and
-//! "DynamoDB read and write operations" in the Amazon DynamoDB Developer Guide.
+//! Sources: "Best practices for storing large items", "DynamoDB item sizes and formats" and "DynamoDB read and write
+//! operations" in the Amazon DynamoDB Developer Guide.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use ringfence_core::Consistency;
@@ -46,21 +46,20 @@ pub fn write_units(bytes: usize) -> f64 {
     steps(bytes, WRITE_UNIT_BYTES)
 }
 
-/// Units to write, or to check the condition of, one item of `bytes` in a transaction.
+/// Units to write one item of `bytes` in a transaction, or to check its condition.
 #[must_use]
 pub fn transact_write_units(bytes: usize) -> f64 {
     2.0 * write_units(bytes)
 }
 
-/// Units to read `bytes`: one item by its key, or one page of a query, whose items are added up
-/// before rounding.
+/// Units to read `bytes`: one item by its key, or one page of a query, whose items are added up before rounding.
 #[must_use]
 pub fn read_units(bytes: usize, consistency: Consistency) -> f64 {
     let strong = steps(bytes, READ_UNIT_BYTES);
     if consistency == Consistency::Strong { strong } else { strong / 2.0 }
 }
 
-/// Whole steps, at least one: an absent item and an empty page cost as much as a small one.
+/// Whole steps, at least one: a missing item and an empty page cost as much as a small one.
 fn steps(bytes: usize, step: usize) -> f64 {
     let steps = bytes.div_ceil(step).max(1);
     f64::from(u32::try_from(steps).unwrap_or(u32::MAX))

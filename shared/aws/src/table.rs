@@ -1,6 +1,6 @@
-//! A table, and the one place from which requests go to DynamoDB. Each request is one attempt, to be
-//! repeated by [`Retry::run`]. It is counted before it is sent, and so is what it consumes. Its failure
-//! says what is known about its effect.
+//! A table, and the only code that sends requests to DynamoDB. Each request is one attempt, which [`Retry::run`]
+//! repeats. It is counted before it is sent, and then its units are added. Its failure says what is known about its
+//! effect.
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::batch_get_item::BatchGetItemInput;
@@ -35,17 +35,17 @@ const UNPROCESSED: &str = "all of the batch is unprocessed";
 const UNCONDITIONED: &str = "a write without a condition takes effect again if it is sent again; give it one, or call \
                              `overwrite`";
 
-/// One table. Nothing else has the client, so every request is counted. Clones share one meter.
+/// One table. Only the table has the client, so every request is counted. Clones share one meter.
 #[derive(Clone, Debug)]
 pub struct Table {
     sender: Sender,
     meter: Meter,
 }
 
-/// Sends a request that reads or writes; its answer. The future is large. In a box it is not a part of the futures
-/// around it, which would be moved with it.
+/// Sends a request that reads or writes, and returns its answer. The future is large. In a box it is not a part of the
+/// futures around it, which would be moved with it.
 ///
-/// The answer to a refused request does not say what it consumed. With a price, which follows from the failure, it is
+/// The answer to a refused request does not report its units. With a price, which follows from the failure, they are
 /// counted all the same.
 macro_rules! answer {
     ($table:expr, $kind:ident, $request:expr) => {
@@ -64,8 +64,8 @@ macro_rules! answer {
     }};
 }
 
-/// What a write of items with these sizes in bytes consumed that was refused: as much as if it had been carried out.
-/// What an update or a check finds is known only where its condition failed; otherwise it is taken for small.
+/// The units of a refused write of items with these sizes in bytes: as if it had been carried out. The size of an item
+/// for an update or a check is known only if its condition failed. Otherwise it counts as small.
 fn refused_writes(bytes: &[usize], failure: &Failure) -> f64 {
     let larger = |bytes: usize, found: Option<&Item>| bytes.max(found.map_or(0, item_bytes));
     match (failure, bytes) {
@@ -81,7 +81,7 @@ fn refused_writes(bytes: &[usize], failure: &Failure) -> f64 {
     }
 }
 
-/// What a look at several items consumed that was refused, if they are small.
+/// The units of a refused read of several items, which count as small.
 fn refused_gets(failure: &Failure) -> f64 {
     match failure {
         Failure::Cancelled(reasons) => {
@@ -91,16 +91,16 @@ fn refused_gets(failure: &Failure) -> f64 {
     }
 }
 
-/// A write may be sent twice, and its first send may arrive late. Under a condition on what was read, that changes
-/// nothing.
+/// A write may be sent twice, and its first send may arrive late. Under a condition on the state that was read, that
+/// changes nothing.
 fn conditioned(condition: Option<&String>) -> Result<(), Failure> {
     condition.map(drop).ok_or_else(|| Failure::Permanent { source: UNCONDITIONED.into() })
 }
 
 impl Table {
-    /// The table `name`. What the client's interceptors do to a request is done to all of them alike. Its time-out of an
-    /// operation and its stalled-stream protection have no effect. Its own retries must be off
-    /// ([`crate::client_from_env`]), so that every attempt is counted once.
+    /// The table `name`. The client's interceptors apply to all requests. The client's time-out of an operation and its
+    /// stalled-stream protection have no effect. Its retries must be off ([`crate::client_from_env`]), so every attempt
+    /// is counted once.
     #[must_use]
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         Self { sender: Sender::new(client, name.into()), meter: Meter::default() }
@@ -112,7 +112,7 @@ impl Table {
         self.sender.table()
     }
 
-    /// What the requests cost so far.
+    /// The cost of the requests so far.
     #[must_use]
     pub fn meter(&self) -> &Meter {
         &self.meter
@@ -149,8 +149,8 @@ impl Table {
         Ok(answer!(self, Read, get.consistent_read(strong)).item)
     }
 
-    /// Gets at most [`BATCH_KEYS_MAX`] items. Returns those that exist, in no order, and the keys that the
-    /// store left unprocessed.
+    /// Gets at most [`BATCH_KEYS_MAX`] items. Returns those that exist, in no order, and the keys that DynamoDB left
+    /// unprocessed.
     ///
     /// # Errors
     /// The request failed.
@@ -188,7 +188,7 @@ impl Table {
                 keys.append(&mut rest);
                 return Ok(items);
             }
-            // Size limits a batch too, so only a batch without any progress counts as throttled.
+            // A batch also stops at a size limit, so only a batch without any progress counts as throttled.
             if !attempts.again().await {
                 let failure = Failure::Throttled { source: UNPROCESSED.into() };
                 return Err(GaveUp { failure, attempts: attempts.made(), unknown: None });
@@ -213,8 +213,8 @@ impl Table {
         Ok(items)
     }
 
-    /// Gets items as they were at one moment, in the order of the keys: at most as many as a transaction
-    /// has actions, and at most 4 MB.
+    /// Gets items as they were at one moment, in the order of the keys: at most as many as a transaction has actions,
+    /// and at most 4 MB.
     ///
     /// # Errors
     /// The request failed.
@@ -227,11 +227,11 @@ impl Table {
         let gets = gets.set_transact_items(Some(keys.iter().map(get).collect()));
         let found =
             answer!(self, Read, gets, refused_gets).responses.unwrap_or_default().into_iter();
-        // A missing item comes back as nothing or as an item without attributes.
+        // A missing item is returned as nothing or as an item without attributes.
         Ok(found.map(|found| found.item.filter(|item| !item.is_empty())).collect())
     }
 
-    /// Carries out one put without a transaction, at half the price.
+    /// Puts one item without a transaction, at half the price.
     ///
     /// # Errors
     /// The request failed, has no condition, or the condition does not hold.
@@ -240,8 +240,8 @@ impl Table {
         self.overwrite(put).await
     }
 
-    /// Carries out one put that needs no condition. A send that arrives late puts its item over a newer one: the caller
-    /// says why that does no harm.
+    /// Puts one item without a condition. A send that arrives late overwrites a newer item, so the caller must say why
+    /// that does no harm.
     ///
     /// # Errors
     /// The request failed.
@@ -260,8 +260,7 @@ impl Table {
         Ok(())
     }
 
-    /// Carries out one update without a transaction, at half the price. Returns the attributes that it
-    /// asks for.
+    /// Updates one item without a transaction, at half the price. Returns the attributes that it asks for.
     ///
     /// # Errors
     /// The request failed, has no condition, or the condition does not hold.
@@ -285,7 +284,7 @@ impl Table {
         Ok(answer!(self, Write, request, |failure: &_| refused_writes(&[0], failure)).attributes)
     }
 
-    /// Carries out one delete without a transaction.
+    /// Deletes one item without a transaction.
     ///
     /// # Errors
     /// The request failed, has no condition, or the condition does not hold.
@@ -301,7 +300,7 @@ impl Table {
         Ok(())
     }
 
-    /// Deletes an item that nobody ever puts again, if it is there.
+    /// Deletes an item that is never put again, if it exists.
     ///
     /// # Errors
     /// The request failed.
@@ -311,7 +310,7 @@ impl Table {
         Ok(())
     }
 
-    /// Deletes some of at most 25 items that nobody ever puts again. Returns how many.
+    /// Deletes some of at most 25 items that are never put again. Returns how many.
     ///
     /// # Errors
     /// The request failed, or left all items unprocessed.

@@ -1,7 +1,7 @@
-//! Which servers the SDK's clients trust.
+//! The servers that the SDK's clients trust.
 //!
-//! A function trusts Amazon's roots alone: reading all roots of the machine took more than half of a start. They are
-//! valid until 2037. Three of these five have signed the roots of the European Sovereign Cloud.
+//! A function trusts only Amazon's roots, because reading all roots of the machine took more than half of a start. They
+//! are valid until 2037. Three of these five have signed the roots of the European Sovereign Cloud.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -15,11 +15,11 @@ use rustls::{ClientConfig, RootCertStore};
 /// The variable with the path of a PEM file. Other SDKs of AWS read it too.
 pub const CA_BUNDLE: &str = "AWS_CA_BUNDLE";
 
-/// The five roots of Amazon Trust Services, to which the certificates of AWS lead: Amazon Root CA 1 to 4, and
-/// Starfield Services Root Certificate Authority - G2. <https://www.amazontrust.com/repository/> lists them.
+/// The five roots of Amazon Trust Services, to which the certificates of AWS lead: Amazon Root CA 1 to 4, and Starfield
+/// Services Root Certificate Authority - G2. <https://www.amazontrust.com/repository/> lists them.
 const AMAZON: &[u8] = include_bytes!("trust/amazon.pem");
 
-/// The root certificates that a client trusts. Clones share the sessions of TLS that can be resumed.
+/// The root certificates that a client trusts. Clones share the TLS sessions that can be resumed.
 #[derive(Clone, Debug)]
 pub struct Trust {
     roots: Roots,
@@ -29,7 +29,7 @@ pub struct Trust {
 #[derive(Clone, Debug)]
 enum Roots {
     Pem(Cow<'static, [u8]>),
-    /// Reads them when they are needed. A program that never asks for those of the machine has no code for it.
+    /// Reads them when they are needed. A program that never uses the machine's roots has no code for them.
     Read(fn() -> RootCertStore),
 }
 
@@ -42,7 +42,7 @@ pub struct BundleError {
 }
 
 impl Trust {
-    /// Amazon's own roots. They are in the program, so nothing is read.
+    /// Amazon's roots. They are in the program, so no file is read.
     #[must_use]
     pub fn of_amazon() -> Self {
         Self::of(Roots::Pem(AMAZON.into()))
@@ -54,7 +54,7 @@ impl Trust {
         Self::of(Roots::Read(of_machine))
     }
 
-    /// The certificates of the bundle alone, if there is one.
+    /// Only the certificates of the bundle, if there is one.
     ///
     /// # Errors
     /// The file can't be read, or has no certificate, or a wrong one.
@@ -67,7 +67,7 @@ impl Trust {
         Ok(Self::of(Roots::Pem(pem.into())))
     }
 
-    /// The roots as PEM, for clients of other protocols; `None` if they are those that the machine trusts.
+    /// The roots as PEM, for clients of other protocols; `None` for the machine's roots.
     #[must_use]
     pub fn pem(&self) -> Option<&[u8]> {
         match &self.roots {
@@ -76,7 +76,7 @@ impl Trust {
         }
     }
 
-    /// The settings of TLS. The first connection that needs them makes them.
+    /// The settings of TLS. The first connection makes them.
     pub(crate) fn tls(&self) -> Arc<ClientConfig> {
         let make = || {
             let provider = Arc::new(rustls::crypto::ring::default_provider());

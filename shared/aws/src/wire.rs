@@ -1,5 +1,4 @@
-//! For tests: an HTTP client under the SDK that records every request and causes faults that no
-//! emulator causes.
+//! For tests: an HTTP client under the SDK that records every request and causes faults that no emulator causes.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -36,20 +35,20 @@ pub struct Exchange {
     pub answer: Value,
 }
 
-/// Sees every request of a wire, and says what happens to it.
+/// Sees every request of a wire, and chooses its faults.
 pub trait Director: Send + Sync {
-    /// What happens to the request, in this order.
+    /// The faults of the request, in this order.
     fn faults(&self, operation: &str, request: &Value) -> Vec<Fault>;
 
-    /// The store has carried out the request and answers with this status: called in the order of
-    /// the effects, whatever happens to the answer.
+    /// The store has carried out the request and answers with this status. Called in the order of the effects, whatever
+    /// happens to the answer.
     fn carried_out(&self, operation: &str, request: &Value, status: u16);
 }
 
 /// A DynamoDB in this process: it takes an operation and its body, and returns a status and a body.
 pub type Backend = Arc<dyn Fn(&str, &[u8]) -> (u16, Vec<u8>) + Send + Sync>;
 
-/// An exchange as it is recorded. Few are looked at, so the bodies are parsed when they are taken.
+/// A recorded exchange. Few are read, so the bodies are parsed only then.
 struct Recorded {
     operation: String,
     request: Vec<u8>,
@@ -59,7 +58,7 @@ struct Recorded {
 #[derive(Default)]
 struct State {
     exchanges: Vec<Recorded>,
-    /// Operation, how many of its requests pass first, what happens to the next one.
+    /// The operation, how many of its requests pass first, and the fault of the next one.
     faults: Vec<(String, usize, Fault)>,
     director: Option<Arc<dyn Director>>,
 }
@@ -101,14 +100,14 @@ impl Wire {
         Client::from_conf(config)
     }
 
-    /// The HTTP client to give to the SDK's configuration; plain HTTP, for loopback only.
+    /// The HTTP client for the SDK's configuration: plain HTTP, only for loopback.
     #[must_use]
     pub fn http_client(&self) -> SharedHttpClient {
         let store = Store::Http(http_client(Trust::of_machine(), no_proxy()));
         SharedHttpClient::new(WireClient { store, wire: self.clone() })
     }
 
-    /// From now on `director` says what happens to each request, after the injected faults.
+    /// From now on `director` chooses the faults of each request, after the injected ones.
     pub fn direct(&self, director: Arc<dyn Director>) {
         self.with(|state| state.director = Some(director));
     }
@@ -144,7 +143,7 @@ impl Wire {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Records the request and picks its faults, each injected one once. `body` parses it.
+    /// Records the request and chooses its faults, each injected one once. `body` parses it.
     fn begin<'b>(
         &self,
         operation: &str,
@@ -182,7 +181,7 @@ impl Wire {
     }
 }
 
-/// What carries the requests out.
+/// The store of the requests.
 #[derive(Clone)]
 enum Store<H> {
     Http(H),
@@ -238,7 +237,7 @@ impl WireConnector {
         let target = request.headers().get("x-amz-target").unwrap_or_default();
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let text = request.body().bytes().unwrap_or_default();
-        // Of most requests nobody looks at it.
+        // Most bodies are never read.
         let mut body = OnceLock::new();
         let (index, faults) = self.wire.begin(&operation, text, || body.get_or_init(|| json(text)));
         for fault in &faults {
@@ -292,7 +291,7 @@ impl WireConnector {
         Ok(respond(status, SdkBody::from(answer)))
     }
 
-    /// Has the store carry it out, and notes the answer.
+    /// Lets the store carry it out, and records the answer.
     async fn carry_out(
         &self,
         index: usize,

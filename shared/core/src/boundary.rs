@@ -1,4 +1,4 @@
-//! Where an event is filed, how a decision reads it, and what was seen: catalogs, queries, plans and effects.
+//! The place of an event, the reads of a decision, and what was seen: catalogs, queries, plans and effects.
 
 pub(crate) mod catalog;
 pub(crate) mod catalogs;

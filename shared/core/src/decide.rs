@@ -1,4 +1,4 @@
-//! A slice, and how a command on it is carried out: read, fold, decide, append.
+//! Slices, and the execution of their commands: read, fold, decide, append.
 
 pub(crate) mod cache;
 pub(crate) mod case;

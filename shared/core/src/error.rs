@@ -1,4 +1,4 @@
-//! Why a log did not do what it was asked to.
+//! Errors of a log.
 
 use std::error::Error;
 
@@ -11,13 +11,13 @@ pub fn chain(error: &(dyn Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// What was added to the boundaries that a decision read: at least one change.
+/// The changes to boundaries that a decision read, at least one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
 pub struct Conflict(pub Vec<Change>);
 
 impl Conflict {
-    /// The boundaries to which something was added.
+    /// The boundaries that changed.
     pub fn boundaries(&self) -> impl Iterator<Item = &BoundaryId> {
         self.0.iter().map(|change| match change {
             Change::Slot { partition, .. } => partition,
@@ -26,7 +26,7 @@ impl Conflict {
     }
 }
 
-/// What was added to one boundary since the decision read it.
+/// A change of one boundary since the decision read it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Change {
     /// A partition has an event in the slot after the last one seen.
@@ -39,7 +39,7 @@ pub enum Change {
         /// The type of the event that is there.
         event_type: Name,
     },
-    /// A fence counts other than what was seen.
+    /// A fence counts another number than was seen.
     #[error("{boundary} holds {found} {event_type}, seen {seen}")]
     Count {
         /// The boundary.
@@ -48,7 +48,7 @@ pub enum Change {
         event_type: Name,
         /// How many the decision has seen.
         seen: u64,
-        /// How many the fence counts.
+        /// The count of the fence.
         found: u64,
     },
 }
@@ -65,12 +65,12 @@ pub enum LogError {
     /// Too large; nothing is written.
     #[error(transparent)]
     Limit(#[from] LimitExceeded),
-    /// A value that the store has no form for; nothing is written.
+    /// A value that the store can't hold; nothing is written.
     #[error("{field}: {reason}")]
     Unstorable {
         /// The path of the field, as `data.items[2].price`.
         field: String,
-        /// What is wrong with its value, and the way out.
+        /// The fault of its value, and the way out.
         reason: String,
     },
     /// An event can't be filed; nothing is written.
@@ -84,13 +84,13 @@ pub enum LogError {
     Undecodable {
         /// Its id: partition and slot.
         event: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// A partition that the decision reads has an event of the decision's own context, of a type that the context's
-    /// catalog does not have: a newer function has written it, or the type was renamed. Nobody can say
-    /// what the event means for the decision, so nothing is decided and nothing is written.
+    /// A partition that the decision reads has an event of the decision's context whose type the catalog lacks: a newer
+    /// function wrote it, or the type was renamed. Nobody can say what the event means for the decision, so nothing is
+    /// decided and nothing is written.
     #[error(
         "event {event} is of the type {event_type}, which the catalog of {context} does not have"
     )]
@@ -99,7 +99,7 @@ pub enum LogError {
         event: String,
         /// The type.
         event_type: String,
-        /// The context, which has declared the type in another version of the program.
+        /// The context, which declares the type in another version of the program.
         context: String,
     },
     /// An event that the decision reads has a version that this program does not know; nothing is written.
@@ -126,8 +126,7 @@ impl From<CurrentError> for LogError {
     }
 }
 
-/// Why the store of a log did not do what it was asked to. Only [`StoreError::OutcomeUnknown`]
-/// leaves open whether anything was written.
+/// Why the store of a log failed. Only [`StoreError::OutcomeUnknown`] leaves open whether anything was written.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Others kept writing; nothing is written.
@@ -135,12 +134,11 @@ pub enum StoreError {
     Contention {
         /// How often it was tried.
         attempts: u32,
-        /// What had changed at the last attempt: the log's conflict. `None` where others held the items in
-        /// transactions of theirs.
+        /// The change that the last attempt met: the log's conflict. `None` if other transactions held the items.
         #[source]
         over: Option<Box<dyn Error + Send + Sync>>,
     },
-    /// The store kept refusing for its load; nothing is written.
+    /// The store kept refusing because of its load; nothing is written.
     #[error("throttled: gave up after {attempts} attempts")]
     Throttled {
         /// How often it was tried.
@@ -149,7 +147,7 @@ pub enum StoreError {
     /// The store gave no answer to a read; nothing is written.
     #[error("{operation}: no answer after {attempts} attempts")]
     Unavailable {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
         /// How often it was tried.
         attempts: u32,
@@ -157,8 +155,8 @@ pub enum StoreError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The answer to a write was lost, and nothing later says what became of it. Repeat the command
-    /// with the same idempotency key.
+    /// The answer to a write was lost, and nothing later shows its outcome. Repeat the command with the same
+    /// idempotency key.
     #[error("outcome unknown after {attempts} attempts")]
     OutcomeUnknown {
         /// How often it was tried.
@@ -167,19 +165,19 @@ pub enum StoreError {
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The store refused for good, or an item is not as the log writes it.
+    /// The store refused for good, or an item does not have the log's form.
     #[error("{operation} failed")]
     Failed {
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// Why it failed.
+        /// The cause.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl StoreError {
-    /// How often it was tried; what is refused for good counts as tried once.
+    /// How often it was tried. A refusal for good counts as one attempt.
     #[must_use]
     pub fn attempts(&self) -> u32 {
         match self {

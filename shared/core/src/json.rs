@@ -1,31 +1,31 @@
-//! JSON of somebody else, read and written so that nothing is lost.
+//! Foreign JSON, read and written without loss.
 //!
-//! A text is refused, with the path of the field, if a key is given twice, if it nests too deep, or if it has a number
-//! that a program can't hold as it is. `serde_json` would drop a value or round.
+//! A text is refused, with the path of the field, if a key is repeated, if it nests too deep, or if a program can't
+//! hold a number exactly. `serde_json` would drop a value or round.
 //!
-//! What is stored can't be refused: DynamoDB keeps 38 digits, and the body of a document has any number. A number that
-//! does not fit is then kept as an object with its text, `{"$number": "1584097275961.1234"}`, and whatever stores the
-//! value again writes the number. So a copy has the same number, and a type that takes a number refuses the event
-//! instead of taking another number. serde_json's feature `arbitrary_precision` is no help: each number would be a text
-//! in memory, and types that serde reads through a buffer (`untagged`, `flatten`) would fail on fractions.
+//! Stored JSON can't be refused: DynamoDB keeps 38 digits, and the body of a document has any number. A number that
+//! does not fit becomes an object with its text, `{"$number": "1584097275961.1234"}`, and a store of the value writes
+//! the number again. So a copy has the same number, and a type that takes a number refuses the event instead of taking
+//! another number. serde_json's feature `arbitrary_precision` does not help: each number would be a text in memory, and
+//! types that serde reads through a buffer (`untagged`, `flatten`) would fail on fractions.
 
 use std::fmt::Write as _;
 
 use serde::de::IgnoredAny;
 use serde_json::{Map, Number, Value};
 
-/// The one field of the object that stands for a number which does not fit.
+/// The one field of the object that stands for a number that does not fit.
 pub const NUMBER: &str = "$number";
-/// How deep a text may nest around and in a stored value: `serde_json` reads no deeper.
+/// The depth limit of a text around and in a stored value: `serde_json` reads no deeper.
 pub const LEVELS_MAX: usize = 127;
 
-/// A text that can't be read so that nothing is lost.
+/// A text that can't be read without loss.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{problem}", prefix(.path))]
 pub struct JsonError {
-    /// The path of the field, as `items[2].price`; empty for the whole.
+    /// The path of the field, such as `items[2].price`; empty for the whole.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: String,
 }
 
@@ -33,23 +33,23 @@ fn prefix(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!("{path}: ") }
 }
 
-/// Reads a text, at most `levels_max` deep. The innermost value counts as a level.
+/// Parses a text, at most `levels_max` deep. The innermost value counts as a level.
 ///
 /// # Errors
-/// It is not JSON, a key is given twice, it nests too deep, or a number does not fit.
+/// It is not JSON, a key is repeated, it nests too deep, or a number does not fit.
 pub fn read(text: &str, levels_max: usize) -> Result<Value, JsonError> {
     Reader::whole(text, levels_max, false)
 }
 
-/// Reads a text from a store. A number that does not fit is kept as an object.
+/// Parses a text from a store. A number that does not fit becomes an object.
 ///
 /// # Errors
-/// It is not JSON, a key is given twice, or it nests deeper than [`LEVELS_MAX`].
+/// It is not JSON, a key is repeated, or it nests deeper than [`LEVELS_MAX`].
 pub fn read_stored(text: &str) -> Result<Value, JsonError> {
     Reader::whole(text, LEVELS_MAX, true)
 }
 
-/// The text of a value as a store has it: with numbers instead of the objects that stand for them.
+/// The text of a value for a store, with numbers in place of the objects that stand for them.
 #[must_use]
 pub fn stored_text(value: &Value) -> String {
     let mut text = String::new();
@@ -88,8 +88,8 @@ pub fn fitting(text: &str) -> Option<Number> {
     (Digits::of(text) == Digits::of(&kept.to_string())).then_some(kept)
 }
 
-/// The integer that a text is, also one written with a fraction or an exponent, such as `1250.0` and `1.25e3`: in JSON
-/// Schema they are the same integer.
+/// The integer of a text, also with a fraction or an exponent, such as `1250.0` and `1.25e3`: in JSON Schema they are
+/// the same integer.
 fn whole(text: &str) -> Option<Number> {
     let digits = Some(text).filter(|text| is_number(text)).map(Digits::of)?;
     let is_short = (0..=i64::from(u64::MAX.ilog10())).contains(&digits.power);
@@ -97,14 +97,14 @@ fn whole(text: &str) -> Option<Number> {
     text.parse::<u64>().map(Number::from).or_else(|_| text.parse::<i64>().map(Number::from)).ok()
 }
 
-/// The value of a number, whatever way it is written.
+/// The value of a number, independent of its notation.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Digits {
     /// Whether it is below zero.
     pub is_negative: bool,
     /// The digits without zeros at both ends; empty for zero.
     pub significant: String,
-    /// The power of ten of the last one.
+    /// The power of ten of the last digit.
     pub power: i64,
 }
 
@@ -126,7 +126,7 @@ impl Digits {
         Self { is_negative: number.starts_with('-'), significant, power }
     }
 
-    /// The number as DynamoDB gives it back: without an exponent, and 1.0 as 1.
+    /// The number in DynamoDB's notation: without an exponent, and 1.0 as 1.
     #[must_use]
     pub fn plain(&self) -> String {
         let Self { is_negative, significant, power } = self;
@@ -191,13 +191,13 @@ fn write(value: &Value, text: &mut String) {
     }
 }
 
-/// Reads a text that is JSON, from its beginning.
+/// Parses a text that is JSON, from its beginning.
 struct Reader<'t> {
     rest: &'t str,
     /// The path of the value; empty for the whole.
     path: String,
     levels_max: usize,
-    /// Whether a number that does not fit is kept as an object.
+    /// Whether a number that does not fit becomes an object.
     keeps_numbers: bool,
 }
 
@@ -207,7 +207,7 @@ impl<'t> Reader<'t> {
         if text.starts_with('\u{feff}') {
             return Err(reader.wrong("begins with a byte order mark; send UTF-8 without one"));
         }
-        // So the text has the form of JSON, at any depth. Only the escapes of its texts are not checked yet.
+        // This checks the form of the JSON, at any depth, except the escapes in its strings.
         serde_json::from_str::<IgnoredAny>(text).map_err(|error| reader.no_json(&error))?;
         reader.value(1)
     }
@@ -233,7 +233,7 @@ impl<'t> Reader<'t> {
             self.skip_space();
             self.skip(1);
             let dot = if self.path.is_empty() { "" } else { "." };
-            // A name that is empty is shown as it is written.
+            // An empty name is shown in quotation marks.
             let shown = if name.is_empty() { r#""""# } else { &name };
             let value =
                 self.inside(&format!("{dot}{shown}"), |reader| match object.contains_key(&name) {
@@ -265,7 +265,7 @@ impl<'t> Reader<'t> {
         serde_json::from_str(text).map_err(|error| self.no_json(&error))
     }
 
-    /// A number, a truth or null.
+    /// A number, a boolean or null.
     fn word(&mut self) -> Result<Value, JsonError> {
         let end = self.rest.find([',', ']', '}', ' ', '\t', '\n', '\r']);
         let word = self.skip(end.unwrap_or(self.rest.len()));
@@ -287,7 +287,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Whether the object or the list has one more. What lies before it, or the end, is skipped.
+    /// Whether the object or the list has another element. Skips the separator or the end.
     fn has_more(&mut self, end: char) -> bool {
         self.skip_space();
         self.rest = self.rest.strip_prefix(',').unwrap_or(self.rest);
@@ -307,7 +307,7 @@ impl<'t> Reader<'t> {
         skipped
     }
 
-    /// Reads the value at `step` of the path.
+    /// Parses the value at `step` of the path.
     fn inside<T>(&mut self, step: &str, read: impl FnOnce(&mut Self) -> T) -> T {
         let here = self.path.len();
         self.path.push_str(step);

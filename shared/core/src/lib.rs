@@ -162,7 +162,7 @@ pub use ringfence_derive::{Command, Event, Reads, Writes};
 pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
 pub use visible::{visible, visible_lines};
 
-/// What the files of slices and contexts use.
+/// Names for the files of slices and contexts.
 pub mod prelude {
     pub use crate::{
         Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due, Event,
@@ -172,7 +172,7 @@ pub mod prelude {
     };
 }
 
-/// What the derive macros and [`id_type!`] use; not for use by hand.
+/// Names for the derive macros and [`id_type!`], not for use by hand.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::{
@@ -185,7 +185,7 @@ pub mod __private {
     use serde::{Deserialize, Deserializer, de::DeserializeOwned, de::Error};
     use serde_json::{Map, Value};
 
-    /// When the event was recorded, for a field that is marked `#[time]`.
+    /// The time of the event, for a field that is marked `#[time]`.
     pub fn ms(event: &crate::SequencedEvent) -> Result<u64, serde_json::Error> {
         match event.at {
             0 => Err(Error::custom("the time at which another writer recorded it can't be read")),
@@ -210,7 +210,7 @@ pub mod __private {
         }
     }
 
-    /// The type has no such variant. Like all errors of variants, it begins with the field.
+    /// The error for a type without such a variant. Like all errors of variants, it begins with the field.
     pub fn unknown_variant<E: Error>(variant: &str, variants: &'static [&'static str]) -> E {
         E::custom(format_args!("type: {}", E::unknown_variant(variant, variants)))
     }

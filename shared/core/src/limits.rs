@@ -1,11 +1,11 @@
-//! Limits on what an append writes, checked before it writes, so that the error names the numbers. They are
-//! DynamoDB's; the log in memory keeps them as well, so that a slice meets them where it is tried.
+//! Limits of an append, checked before it writes, so the error names the numbers. They are DynamoDB's. The log in
+//! memory has them too, so a slice meets them in its tests.
 //!
 //! Source: "Quotas in Amazon DynamoDB", Amazon DynamoDB Developer Guide.
 
 use std::fmt;
 
-/// Which limit is exceeded, for a program that handles one differently from another.
+/// The kind of a limit, for programs that handle them differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     /// The boundaries of one decision.
@@ -14,7 +14,7 @@ pub enum LimitKind {
     Key,
     /// One event.
     Event,
-    /// What one append writes: its events and what goes with them.
+    /// One append: its events and its other items.
     Append,
     /// The condition on one boundary.
     Condition,
@@ -34,22 +34,22 @@ pub enum LimitKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{subject}: {found} {unit}, limit {limit}; {advice}")]
 pub struct LimitExceeded {
-    /// Which limit.
+    /// The kind of the limit.
     pub kind: LimitKind,
-    /// What is too large, by its name: a field, a tag, an event type.
+    /// The name of what is too large: a field, a tag, an event type.
     pub subject: String,
-    /// How large it is.
+    /// Its size.
     pub found: u64,
-    /// How large it may be.
+    /// The largest allowed size.
     pub limit: u64,
-    /// In what.
+    /// The unit of both.
     pub unit: &'static str,
     /// The way out.
     pub advice: &'static str,
 }
 
 impl LimitExceeded {
-    /// Checks `found`, in `unit`, against `limit`; at the limit is allowed.
+    /// Checks that `found` is at most `limit`, in `unit`.
     ///
     /// # Errors
     /// `found` is larger than `limit`.
@@ -69,18 +69,18 @@ impl LimitExceeded {
     }
 }
 
-/// How many actions one append may have: as many as a transaction.
+/// An append may have this many actions, as many as a transaction.
 pub const ACTIONS_MAX: usize = 100;
-/// How many event types the condition on one boundary may name. A condition expression of
-/// DynamoDB has at most 4,096 bytes and 300 operators. A type takes up to 32 bytes and 2 operators, and the guard of the
-/// fence's head takes 48 and 4.
+/// The condition on one boundary may name this many event types. A condition expression of DynamoDB has at most 4,096
+/// bytes and 300 operators. A type takes up to 32 bytes and 2 operators, and the guard of the fence's head takes 48 and
+/// 4.
 pub const TYPES_MAX: usize = 100;
 /// The items of one append together, in bytes.
 pub const TRANSACTION_BYTES_MAX: usize = 4 * 1_024 * 1_024;
-/// The item of one event, in bytes. An item may have 400 KB; the rest is kept free, so that an
-/// event fits a page of the feed.
+/// The item of one event, in bytes. An item may have 400 KB. The rest is kept free, so an event fits into a page of the
+/// feed.
 pub const EVENT_BYTES_MAX: usize = 350 * 1_024;
-/// The text of a snapshot, in bytes. An item may have 400 KB, its key among them.
+/// The text of a snapshot, in bytes. An item may have 400 KB with its key.
 pub const SNAPSHOT_BYTES_MAX: usize = 390 * 1_024;
 /// A partition key, in bytes.
 pub(crate) const KEY_BYTES_MAX: usize = 2_048;

@@ -1,4 +1,4 @@
-//! What a log is, and the log in memory.
+//! The interface of a log, and the log in memory.
 
 pub(crate) mod event_log;
 pub(crate) mod memory;

@@ -1,16 +1,16 @@
-//! Texts of others, for people's eyes.
+//! Foreign texts, for people's eyes.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with each character that controls a terminal, breaks a line, can't be seen, or changes the order in which
-/// others are shown. It is written as JSON writes it, such as `\u202e`. So a JSON text stays the same JSON.
+/// `text` with JSON escapes such as `\u202e` for characters that control a terminal, break a line, can't be seen, or
+/// change the order in which others are shown. So a JSON text stays the same JSON.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     written(text, controls)
 }
 
-/// The same for a text of several lines: its line feeds stay.
+/// Does the same for a text of several lines, whose line feeds stay.
 #[must_use]
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     written(text, |c| c != '\n' && controls(c))
@@ -34,7 +34,7 @@ fn written(text: &str, is_written: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Joiners are not among them: scripts and emoji need them.
+/// Joiners are not among them, because scripts and emoji need them.
 fn controls(c: char) -> bool {
     let is_bidirectional = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}');
     let breaks_a_line = matches!(c, '\u{2028}' | '\u{2029}');
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_controls_a_terminal_or_turns_text_around_is_written_out() {
+    fn characters_that_control_a_terminal_or_turn_text_around_are_escaped() {
         let hostile = "a\u{202e}b\u{9b}31m\u{1b}[2J\r\t\u{7f}\u{2066}\u{200f}\u{2028}\u{feff}c";
         let shown = r"a\u202eb\u009b31m\u001b[2J\u000d\u0009\u007f\u2066\u200f\u2028\ufeffc";
         assert_eq!(visible(hostile), shown);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::problem::Problem;
 
-/// The seconds after which to try a busy boundary again.
+/// A caller should retry on a busy boundary after this many seconds.
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The answer as an API Gateway response, payload format 2.0.
@@ -22,7 +22,7 @@ pub fn http(answer: Result<Value, Problem>) -> ApiGatewayV2httpResponse {
     if matches!(status, 409 | 503) {
         response.headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS.into());
     }
-    // A terminal shows its next output on a line of its own.
+    // A terminal begins its next output on a new line.
     response.body = Some(format!("{body}\n").into());
     response
 }

@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::problem::Problem;
 
-/// The least time for a command, in milliseconds. With less left none begins: it is delivered again.
+/// A command needs at least this many milliseconds. With less time none begins, and it is delivered again.
 const COMMAND_MS_LEAST: u64 = 2_000;
 
-/// Whether a command may begin now that must have its answer by `until_ms`. Both are in milliseconds since 1970.
+/// Whether a command may begin now if its answer is due at `until_ms`. Both are in milliseconds since 1970.
 #[must_use]
 pub fn has_time(now_ms: u64, until_ms: u64) -> bool {
     now_ms.saturating_add(COMMAND_MS_LEAST) <= until_ms
@@ -25,14 +25,14 @@ pub fn records(payload: &mut Value) -> Result<Vec<Value>, Diagnostic> {
     }
 }
 
-/// The place of a record in its stream. For a record without a number it is empty, which makes Lambda
-/// deliver the whole batch again.
+/// The position of a record in its stream. A record without a number has an empty one, which makes Lambda deliver the
+/// whole batch again.
 pub fn sequence_number(record: &Value) -> String {
     record["dynamodb"]["SequenceNumber"].as_str().unwrap_or_default().to_owned()
 }
 
-/// The answer that has Lambda deliver again what these identify: of a stream, the records from one sequence number on; of
-/// a queue, the messages with these ids.
+/// The answer that makes Lambda deliver records again: for a stream, those from one sequence number on; for a queue,
+/// the messages with these ids.
 pub fn delivered(failed: impl IntoIterator<Item = String>) -> Value {
     let failure = |identifier| json!({ "itemIdentifier": identifier });
     json!({ "batchItemFailures": failed.into_iter().map(failure).collect::<Vec<_>>() })
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
+    fn a_failed_record_is_reported_by_its_number_and_without_one_the_whole_batch_fails() {
         let record = json!({ "dynamodb": { "SequenceNumber": "7" } });
         assert_eq!(delivered(None), json!({ "batchItemFailures": [] }));
         let from_7 = json!({ "batchItemFailures": [{ "itemIdentifier": "7" }] });

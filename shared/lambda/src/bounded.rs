@@ -1,10 +1,10 @@
-//! Texts of callers, cut before they are repeated to the callers or to the log.
+//! Cuts texts of callers before they are repeated to the callers or to the log.
 
 /// Marks a cut.
 const CUT: &str = "…";
 
-/// `text`, or as much of its beginning as takes `bytes_max` bytes in JSON together with the mark of the
-/// cut. No character is cut in the middle.
+/// `text`, or its longest beginning that takes at most `bytes_max` bytes in JSON together with the mark of the cut. No
+/// character is cut in the middle.
 pub fn bounded(text: &str, bytes_max: usize) -> String {
     let mut bytes = 0;
     let mut fits = 0;
@@ -20,7 +20,7 @@ pub fn bounded(text: &str, bytes_max: usize) -> String {
     text.to_owned()
 }
 
-/// How many bytes a character takes in a JSON text.
+/// The bytes of a character in a JSON text.
 fn json_bytes(c: char) -> usize {
     match c {
         '"' | '\\' | '\u{8}' | '\u{9}' | '\u{a}' | '\u{c}' | '\u{d}' => 2,

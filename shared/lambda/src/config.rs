@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fmt::Display, str::FromStr};
 
 use ringfence_log::Sources;
 
-/// Everything that is wrong with the environment.
+/// All faults of the environment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the template must set {}", .0.iter().cloned().collect::<Vec<_>>().join(", "))]
 pub struct ConfigError(BTreeSet<String>);
@@ -12,13 +12,13 @@ pub struct ConfigError(BTreeSet<String>);
 /// The names of the variables that a function reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VariableNames {
-    /// It does not start without them.
+    /// It does not start without these.
     pub required: BTreeSet<String>,
-    /// They have defaults.
+    /// These have defaults.
     pub optional: BTreeSet<String>,
 }
 
-/// Reads variables and remembers which are missing, so that one error names them all.
+/// Reads variables and remembers the missing ones, so one error names them all.
 pub struct Variables {
     read: fn(&str) -> Option<String>,
     names: VariableNames,
@@ -29,7 +29,7 @@ impl Variables {
     /// The configuration that `config` makes from the variables of this process.
     ///
     /// # Errors
-    /// A variable is missing or can't be read. The error names each.
+    /// Variables are missing or can't be read. The error names each.
     pub fn from_env<C>(config: impl FnOnce(&mut Self) -> C) -> Result<C, ConfigError> {
         let read = |name: &str| {
             #[expect(clippy::disallowed_methods, reason = "the one place that reads variables")]
@@ -68,7 +68,7 @@ impl Variables {
         value
     }
 
-    /// The tables of these logs, in their order, each after the name of its variable.
+    /// The names of the tables of these logs, each from its variable.
     pub fn tables(&mut self, sources: &Sources) -> Vec<(&'static str, String)> {
         let variables = sources.iter().map(|source| source.facts().variable);
         variables.map(|name| (name, self.required(name))).collect()

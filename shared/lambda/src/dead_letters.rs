@@ -1,4 +1,4 @@
-//! Dead letters about records of streams that can never be handled. A queue keeps them for a person.
+//! Dead letters for records of streams that can never be handled. A queue keeps them for a person.
 
 use std::error::Error;
 
@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 /// Most bytes of a message that every Region's SQS takes: 256 KB.
 pub const MESSAGE_BYTES_MAX: usize = 256 * 1024;
-/// Most bytes of a cause, which may quote what it is about.
+/// The most bytes of a cause, which may quote the record.
 const CAUSE_BYTES_MAX: usize = 4 * 1024;
 
-/// A dead letter about a record: the record and a cause. If the record is too large for a message, the dead letter
-/// has its key instead, because the table has the events. Those of a document's Tip are the last `a` events
-/// before event `n`.
+/// A dead letter for a record: the record and a cause. If the record is too large for a message, the dead letter has
+/// its key instead, because the table has the events. For a document's Tip these are the last `a` events before event
+/// `n`.
 pub fn dead_letter(record: &Value, cause: &str) -> Value {
     let cause = &cause[..cause.floor_char_boundary(CAUSE_BYTES_MAX)];
     let dead_letter = json!({ "cause": cause, "record": record });
@@ -33,8 +33,8 @@ pub fn dead_letter(record: &Value, cause: &str) -> Value {
     dead_letter
 }
 
-/// JSON as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are
-/// escaped here, as control characters are in any JSON.
+/// JSON as a message. SQS refuses a message with U+FFFE or U+FFFF, which JSON texts may have. They are escaped here,
+/// like control characters in any JSON.
 pub fn message(dead_letter: &Value) -> String {
     dead_letter.to_string().replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }

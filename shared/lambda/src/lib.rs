@@ -1,9 +1,9 @@
-//! The ground that every function stands on: how it starts, its variables, its problems and answers, its log, and the
-//! dead letters that it keeps for a person. It knows no slice and no log. A function that is not a slice is a [`Service`].
+//! The parts that every function shares: its start, its variables, its problems and answers, its log, and its dead
+//! letters. They know no slice and no log. A function that is not a slice is a [`Service`].
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 #[cfg(test)]
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod answer;
 mod batch;

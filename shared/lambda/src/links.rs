@@ -1,5 +1,5 @@
-//! The line of a run that handles a batch of events, as a span. It has many causes, so it begins a trace, and has links
-//! to the spans of commands that wrote the events.
+//! The span of a run that handles a batch of events. The run has many causes, so it begins a trace, and links to the
+//! spans of the commands that wrote the events.
 
 use ringfence_core::{Metadata, Traceparent, rfc3339};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use serde_json::Value;
 /// The most links of a line.
 const LINKS_MAX: usize = 10;
 
-/// The spans to which a line has links: those of the first commands of a batch.
+/// The links of a line: the spans of the first commands of a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Links(Vec<Traceparent>);
 
 impl Links {
-    /// Whether more would not be kept.
+    /// Whether further links would be ignored.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.0.len() == LINKS_MAX
@@ -24,7 +24,7 @@ impl Links {
         self.0.extend(span.filter(|span| !self.0.contains(span)));
     }
 
-    /// Makes the line of the run of this name a span. Without links it is none.
+    /// Makes the line of a run a span. Without links it stays a plain line.
     pub fn trace(&self, line: &mut Value, run: &str, request_id: &str, (began, ended): (u64, u64)) {
         line["timestamp"] = rfc3339(began).into();
         line["duration_ms"] = ended.saturating_sub(began).into();

@@ -11,12 +11,12 @@ use tracing_subscriber::{
 use crate::bounded::bounded;
 use crate::config::Variables;
 
-/// The longest text from others in a line of the log, in bytes of JSON.
+/// The longest foreign text in a line of the log, in bytes of JSON.
 pub const LOGGED_BYTES_MAX: usize = 2_048;
 
-/// Sends `tracing` to standard output as JSON with `timestamp` and `level`, by which Lambda files it.
-/// `AWS_LAMBDA_LOG_LEVEL` filters the application's lines and ours. Those of dependencies stay at WARN: at
-/// DEBUG they are some hundred for each command.
+/// Sends `tracing` to standard output as JSON with `timestamp` and `level`, which Lambda needs. `AWS_LAMBDA_LOG_LEVEL`
+/// filters the lines of the application and of Ringfence. Lines of dependencies stay at WARN: at DEBUG they are some
+/// hundred for each command.
 pub(crate) fn init_logs() {
     let level =
         |variables: &mut Variables| variables.optional("AWS_LAMBDA_LOG_LEVEL", LevelFilter::INFO);
@@ -38,8 +38,8 @@ where
     registry().with(format.with_filter(shown.with_max_level_hint(level)))
 }
 
-/// Whether a line of this file and target is of a crate that Cargo has fetched. Lists of names would not do: a list of
-/// noisy crates would lack a new dependency, and a list of all others would lack a new slice.
+/// Whether a line of this file and target comes from a crate that Cargo has fetched. A list of names would not be
+/// enough: a list of noisy crates would lack a new dependency, and a list of all others would lack a new slice.
 fn is_dependency(file: Option<&str>, target: &str) -> bool {
     let fetched = ["/registry/src/", "/git/checkouts/"];
     let file = file.unwrap_or_default().replace('\\', "/");
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_application_s_lines_are_shown_and_those_of_dependencies_are_not() {
+    async fn lines_of_applications_are_shown_and_lines_of_dependencies_are_not() {
         let sink = Sink::default();
         let writer = sink.clone();
         let logs = logs(LevelFilter::TRACE, move || writer.clone());

@@ -1,4 +1,4 @@
-//! Who sends a request over HTTP, as the API's authorizer has found it.
+//! The sender of an HTTP request, as the API's authorizer found it.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use ringfence_core::{Principal, PrincipalKind, escape};
 
 use crate::problem::Problem;
 
-/// Longest alias of an issuer, in bytes: it is in each event that a token's subject causes.
+/// The longest alias of an issuer, in bytes. It is in each event that a token's subject causes.
 const ALIAS_BYTES_MAX: usize = 32;
 
 /// The issuers of tokens that have aliases. As text: `main=https://id.example.com/,partner=https://login.example.org`.
@@ -16,8 +16,7 @@ const ALIAS_BYTES_MAX: usize = 32;
 pub struct Issuers(HashMap<String, String>);
 
 impl Issuers {
-    /// How an issuer is named in principals: by its alias. One without an alias is named by its URL, escaped, so that it
-    /// has no colon.
+    /// The name of an issuer in principals: its alias, or its escaped URL, which has no colon.
     fn name(&self, issuer: &str) -> String {
         self.0.get(issuer).cloned().unwrap_or_else(|| escape(issuer))
     }
@@ -55,12 +54,12 @@ fn is_url(issuer: &str) -> bool {
     issuer.starts_with("https://") || issuer.starts_with("http://")
 }
 
-/// Who sends a request of the HTTP API. `None` if the API has no authorizer.
+/// The sender of a request to the HTTP API; `None` if the API has no authorizer.
 ///
 /// # Errors
-/// The API lets the request in, but the token or the signature names nobody, or its authorizer is of another kind, so that
-/// nobody can say which member of what it returns is the caller. An unknown caller must not be taken for one of an API
-/// without an authorizer, who may do and see everything.
+/// The API let the request in, but the token or the signature names nobody, or the authorizer is of another kind, so no
+/// member of its result is known to be the caller. Without an authorizer a caller may do and see everything, so an
+/// unknown caller must not count as such.
 pub fn principal(
     request: &ApiGatewayV2httpRequest,
     issuers: &Issuers,
@@ -83,13 +82,13 @@ pub fn principal(
     found.ok_or_else(nobody).map(Some)
 }
 
-/// Of a token, its issuer, subject and scopes count, and no other claim.
+/// The caller of a token: only its issuer, subject and scopes count.
 fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Principal> {
     let claim = |name| claims.get(name).filter(|text| !text.is_empty());
-    // Of one that is no URL the name could be the alias of another one.
+    // An issuer that is not a URL could look like the alias of another one.
     let issuer = issuers.name(claim("iss").filter(|issuer| is_url(issuer))?);
-    // A program that has a token of its own may have no subject. Its id is not taken for that of a subject. A subject that
-    // is empty is no program.
+    // The token of a program may have no subject. Then the program's id must not look like a subject. An empty subject
+    // is not a program.
     let (kind, id) = match claims.contains_key("sub") {
         true => (PrincipalKind::Jwt, claim("sub")?),
         false => (PrincipalKind::Client, claim("client_id")?),
@@ -100,8 +99,8 @@ fn of_claims(claims: &HashMap<String, String>, issuers: &Issuers) -> Option<Prin
     Some(Principal::new(kind, Some(&issuer), id.clone()).with_scopes(scopes))
 }
 
-/// Of an ARN, the account counts if it is not the API's. Neither the path nor the session does: the names of users and
-/// roles are unique in their account without a path, and a caller chooses the name of its session.
+/// The caller of an ARN. The account counts if it is not the API's. The path does not count, because names of users and
+/// roles are unique in their account, nor does the session, because a caller chooses its name.
 fn of_arn(arn: &str, own_account: Option<&str>) -> Option<Principal> {
     // arn:<partition>:<service>:<Region>:<account>:<resource>
     let mut parts = arn.splitn(6, ':').skip(4);
@@ -113,7 +112,7 @@ fn of_arn(arn: &str, own_account: Option<&str>) -> Option<Principal> {
         Some((kind @ ("user" | "role"), path)) => {
             format!("{kind}/{}", path.rsplit_once('/').map_or(path, |(_, name)| name))
         }
-        // The root of an account, a federated user.
+        // The root of an account, or a federated user.
         _ => resource.to_owned(),
     };
     let issuer = Some(account).filter(|account| own_account != Some(*account));

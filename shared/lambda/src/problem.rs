@@ -1,4 +1,4 @@
-//! Problems as the caller sees them: RFC 9457 problem details. The cause goes to the log only.
+//! Problems as the caller sees them: RFC 9457 problem details. The cause goes only to the log.
 
 use std::fmt::Display;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::bounded::bounded;
 
-/// The longest name of a field that is repeated, in bytes of JSON.
+/// The longest field name that is repeated, in bytes of JSON.
 const FIELD_BYTES_MAX: usize = 256;
 /// The longest message about a field, in bytes of JSON.
 const MESSAGE_BYTES_MAX: usize = 512;
@@ -28,32 +28,31 @@ pub struct Problem {
     extension: Value,
 }
 
-/// What to do if an attempt had no effect.
+/// The advice after an attempt without effect.
 const AGAIN: &str =
     "this attempt wrote nothing; send the command again, with its Idempotency-Key if it has one";
 
 impl Problem {
-    /// A problem with a title and a detail. A long `detail` is cut, because it may repeat what the caller
-    /// sent.
+    /// A problem with a title and a detail. A long `detail` is cut, because it may repeat the caller's text.
     pub fn new(status: u16, kind: &'static str, title: &'static str, detail: String) -> Self {
         let detail = bounded(&detail, DETAIL_BYTES_MAX);
         Self { status, kind, title, detail, extension: Value::Null }
     }
 
-    /// The same with further members, those of an object.
+    /// Adds further members, which are those of an object.
     #[must_use]
     pub fn with(self, extension: Value) -> Self {
         Self { extension, ..self }
     }
 
-    /// The same with one more member.
+    /// Adds one member.
     #[must_use]
     pub fn and(mut self, member: &str, value: Value) -> Self {
         self.extension[member] = value;
         self
     }
 
-    /// 400: `field` is missing or wrong. A name that is empty is shown as it is written.
+    /// 400: `field` is missing or wrong. An empty name is shown in quotation marks.
     pub fn malformed(field: &str, message: impl Display) -> Self {
         Self::wrong(field, &message.to_string())
     }
@@ -68,39 +67,39 @@ impl Problem {
         Self { extension, ..Self::new(400, "malformed", title, detail) }
     }
 
-    /// 403: the caller's token has none of the scopes that this asks for.
+    /// 403: the caller's token has none of the required scopes.
     pub fn scope_missing(scopes: &[&str]) -> Self {
         let detail = format!("the token has none of these scopes: {}", scopes.join(", "));
         Self::new(403, "scope-missing", "The token does not allow this", detail)
             .with(json!({ "code": "ScopeMissing" }))
     }
 
-    /// 413: more than an event or a transaction holds.
+    /// 413: more than an event or a transaction can hold.
     pub fn too_large(detail: String) -> Self {
         Self::new(413, "too-large", "The command is too large", detail)
     }
 
-    /// 413: a limit of the log. A long subject, such as a path through the caller's JSON, is cut, so that the
-    /// limit can be named as well.
+    /// 413: a limit of the log. A long subject, such as a path through the caller's JSON, is cut, so the limit can be
+    /// named too.
     pub fn limit(limit: &LimitExceeded) -> Self {
         let subject = bounded(&limit.subject, FIELD_BYTES_MAX);
         Self::too_large(LimitExceeded { subject, ..limit.clone() }.to_string())
     }
 
-    /// 422: the slice rejects the command. The kit's cases refuse a rejection that has fields with the names of the
-    /// document's own members.
+    /// 422: the slice rejects the command. The kit's cases refuse a rejection whose fields have names of the document's
+    /// members.
     pub fn rejected(rejected: Rejected) -> Self {
         let Rejected { message, rejection } = rejected;
         Self::new(422, "rejected", "The command is rejected", message).with(rejection)
     }
 
-    /// 500: the caller does not learn what went wrong.
+    /// 500: the caller does not see the cause.
     pub fn internal(request_id: &str) -> Self {
         let detail = format!("the cause is in the log, under request {request_id}");
         Self::new(500, "internal", "The request failed", detail)
     }
 
-    /// What a caller learns if a request to the store of any log failed.
+    /// The problem for a failed request to the store of any log.
     pub fn of_store(error: &StoreError, request_id: &str) -> Self {
         match error {
             StoreError::Contention { .. } => Self::contention(),
@@ -122,7 +121,7 @@ impl Problem {
     }
 
     /// 503: the log has an event of a type that this version of the program does not know. During a deploy a newer
-    /// function has written it, and the next attempt may reach that one.
+    /// function wrote it, and the next attempt may reach that one.
     pub fn unknown_type() -> Self {
         let detail = format!(
             "{AGAIN}. The log has an event of a type that this version does not know, as during a deploy or after a \
@@ -163,25 +162,25 @@ impl Problem {
         &self.detail
     }
 
-    /// Whether a reaction is done with its command: the slice rejects it, or an earlier version of the
-    /// reaction has taken effect in its place. After any other problem the command has no answer yet.
+    /// Whether a reaction is done with its command: the slice rejects it, or an earlier version of the reaction took
+    /// effect in its place. After any other problem the command has no answer yet.
     pub fn settles_reaction(&self) -> bool {
         matches!(self.kind, "rejected" | "key-reused")
     }
 
-    /// Whether it answers a command for good: the same command would be answered so again. After any other problem it may
-    /// be accepted later.
+    /// Whether it answers a command for good: the same command would get the same answer. After any other problem it
+    /// may be accepted later.
     pub fn settles_command(&self) -> bool {
         self.status < 500 && self.kind != "contention"
     }
 
-    /// The failure of an invocation that nobody waits for: `errorType` is the stable name.
+    /// The failure of an invocation whose caller does not wait: `errorType` is the stable name.
     pub fn diagnostic(self) -> Diagnostic {
         Diagnostic { error_type: self.kind.to_owned(), error_message: self.detail }
     }
 
-    /// The failure of an invocation whose caller wants an error: `errorType` is the code of a rejection, or else the stable
-    /// name, and `errorMessage` the document. So a state machine can retry and catch it by its name.
+    /// The failure of an invocation whose caller wants an error: `errorType` is the code of a rejection, or else the
+    /// stable name, and `errorMessage` the document. So a state machine can retry and catch it by its name.
     pub fn error(self) -> Diagnostic {
         let code = self.extension.get("code").and_then(Value::as_str).map(str::to_owned);
         let error_type = code.unwrap_or_else(|| self.kind.to_owned());
@@ -207,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_caller_sent_is_repeated_only_up_to_a_limit() {
+    fn a_callers_text_is_repeated_only_up_to_a_limit() {
         let long = "x".repeat(100_000);
         let problem = Problem::new(422, "rejected", "The command is rejected", long.clone());
         assert_eq!(problem.detail().len(), DETAIL_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! A request of the HTTP API.
+//! Requests of the HTTP API.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::problem::Problem;
 
-/// Whether API Gateway has sent a payload.
+/// Whether API Gateway sent a payload.
 #[must_use]
 pub fn is_http(payload: &Value) -> bool {
     payload.pointer("/requestContext/http").is_some()
 }
 
-/// Reads a request of the HTTP API, payload format 2.0.
+/// Parses a request of the HTTP API, payload format 2.0.
 ///
 /// # Errors
 /// API Gateway did not write it.
 pub fn request(mut payload: Value) -> Result<ApiGatewayV2httpRequest, Problem> {
-    // API Gateway writes each claim as a text, and leaves out an authorizer that does not exist. An emulator may leave
-    // claims as they are in the token, and an empty object in the place of the authorizer.
+    // API Gateway writes each claim as a string, and leaves out a missing authorizer. An emulator may leave claims as
+    // they are in the token, and have an empty object in place of the authorizer.
     if let Some(authorizer) = payload.pointer_mut("/requestContext/authorizer") {
         if let Some(claims) = authorizer.pointer_mut("/jwt/claims").and_then(Value::as_object_mut) {
             claims.retain(|_, claim| !claim.is_null());
@@ -32,7 +32,8 @@ pub fn request(mut payload: Value) -> Result<ApiGatewayV2httpRequest, Problem> {
     serde_json::from_value(payload).map_err(|error| Problem::malformed("payload", error))
 }
 
-/// The parameters of a request's query, by name. Those of one name are one text with commas; `QueryMap` cuts it there.
+/// The parameters of a request's query, by name. Those of one name are one text with commas, because `QueryMap` splits
+/// it there.
 #[must_use]
 pub fn query(request: &ApiGatewayV2httpRequest) -> BTreeMap<String, String> {
     let mut all = BTreeMap::<String, String>::new();
@@ -43,7 +44,7 @@ pub fn query(request: &ApiGatewayV2httpRequest) -> BTreeMap<String, String> {
     all
 }
 
-/// A claim as API Gateway writes it: a list is `[a b]`.
+/// A claim in API Gateway's form: a list is `[a b]`.
 fn in_text(claim: &Value) -> String {
     match claim {
         Value::String(text) => text.clone(),

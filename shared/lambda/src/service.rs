@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::config::{VariableNames, Variables};
 use crate::start::start;
 
-/// A function that is not a slice: it reads streams, answers from views, or runs at times of its own.
+/// A function that is not a slice: it reads streams, serves views, or runs at certain times.
 pub trait Service: Sized {
-    /// Its name in kebab case, which is that of its binary.
+    /// Its name in kebab case, and the name of its binary.
     const NAME: &'static str;
-    /// The time before the deadline that is left for the answer.
+    /// The time before the deadline that is reserved for the answer.
     const ANSWER_TIME: Duration;
-    /// The time for an invocation if the runtime sets no deadline or one in the past.
+    /// The time of an invocation if the runtime sets no deadline or one in the past.
     const TIME_DEFAULT: Duration;
-    /// What it serves of the stack, such as all views.
+    /// The part of the stack that it serves, such as all views.
     type Of;
-    /// What its variables say, such as the names of its tables.
+    /// Its configuration, such as the names of its tables.
     type Config;
 
     /// Reads its variables.
@@ -34,13 +34,13 @@ pub trait Service: Sized {
 
 /// An invocation of a service.
 pub struct Call {
-    /// What it is invoked with.
+    /// Its payload.
     pub payload: Value,
-    /// Names the invocation in logs.
+    /// The id of the invocation in logs.
     pub request_id: String,
     /// The name of the function on AWS.
     pub function: String,
-    /// How long the work may take.
+    /// The time for the work.
     pub time: Duration,
 }
 
@@ -64,8 +64,8 @@ async fn serve<S: Service>(of: S::Of) -> Result<(), Error> {
     .await
 }
 
-/// An invocation. Its work may take so long that `reserve` is left before the deadline for the answer. A deadline in
-/// the past, as emulators of the runtime send, does not count: then the work may take the time `default`.
+/// An invocation. Its work has to leave `reserve` before the deadline for the answer. Emulators of the runtime send
+/// deadlines in the past, which do not count: then the work may take the time `default`.
 fn call(event: LambdaEvent<Value>, clock: &Clock, reserve: Duration, default: Duration) -> Call {
     let (payload, context) = event.into_parts();
     let left = Duration::from_millis(context.deadline.saturating_sub(clock.now_ms()));

@@ -1,8 +1,8 @@
 //! A slice as a Lambda.
 //!
-//! `fn main() -> ExitCode { ringfence::run::<PlaceOrder>() }` is a whole function, on any of the
-//! logs. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
-//! event that the slice reacts to; `invocation.rs` tells them apart.
+//! `fn main() -> ExitCode { ringfence::run::<PlaceOrder>() }` is a whole function, on any of the logs. It answers a
+//! request of an API Gateway HTTP API, a direct invoke, and an EventBridge event that the slice reacts to.
+//! `invocation.rs` distinguishes them.
 
 mod answer;
 mod function;
@@ -26,8 +26,8 @@ pub use wording::plain;
 
 use crate::slice::invocation::{Invocation, Payload, Surroundings};
 
-/// Reads a payload as the slice's function does that knows these issuers. Returns the commands that it leads to, each
-/// with its envelope, and carries out nothing.
+/// Parses a payload like the slice's function with these issuers. Returns its commands, each with its envelope, and
+/// carries out nothing.
 ///
 /// # Errors
 /// The caller's answer, if the payload is refused.

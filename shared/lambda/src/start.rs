@@ -1,4 +1,4 @@
-//! How a function starts.
+//! The start of a function.
 
 use std::process::ExitCode;
 
@@ -7,8 +7,8 @@ use lambda_runtime::Error;
 
 use crate::logs::{chain, init_logs};
 
-/// Serves until Lambda ends the process. If the function can't start, one line of the log says why, and names the
-/// slice if it is one.
+/// Serves until Lambda ends the process. If the function can't start, one line of the log says why, and names the slice
+/// if it is one.
 pub fn start(
     slice: Option<&'static str>,
     serve: LocalBoxFuture<'_, Result<(), Error>>,

@@ -1,10 +1,10 @@
 //! The declarations of contexts and stacks.
 
-/// Declares a context: its name, its log, and its members in the order in which people are to read them.
+/// Declares a context: its name, its log, and its members in the order in which people read them.
 ///
-/// A member is a `slice`, `due`, `view`, `reactor` or `function`, an `event` that no slice writes, or a context that the
-/// slices read (`reads`). The declaration makes a type that implements [`Context`](crate::Context), and a test that runs
-/// the cases of all slices in memory.
+/// A member is a `slice`, `due`, `view`, `reactor` or `function`, an `event` that no slice writes, or a context that
+/// the slices read (`reads`). The declaration makes a type that implements [`Context`](crate::Context), and a test that
+/// runs the cases of all slices in memory.
 ///
 /// ```ignore
 /// ringfence::context! {
@@ -37,7 +37,7 @@ macro_rules! context {
     };
 }
 
-/// Declares a stack: its contexts, in the order in which people are to read them.
+/// Declares a stack: its contexts, in the order in which people read them.
 ///
 /// The declaration makes a type, and a function `stack` that returns the stack in plain values.
 ///

@@ -326,8 +326,8 @@
 //! }
 //! ```
 //!
-//! [`kit`] runs the cases, [`log`] has the logs without slices, [`feed`] the index of all events, and [`function`] the
-//! parts of functions that are none of these.
+//! [`kit`] runs the cases, [`log`] has the logs without slices, [`feed`] the index of all events, and [`function`] what
+//! other functions need.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod declare;
@@ -347,7 +347,7 @@ pub use ringfence_core::__private;
 #[doc(hidden)]
 pub use ringfence_derive::cases_of as __cases_of;
 
-/// What the files of slices and contexts use.
+/// Names for the files of slices and contexts.
 pub mod prelude {
     pub use ringfence_core::prelude::*;
     pub use ringfence_dcb_log::Dcb;
@@ -375,7 +375,7 @@ pub mod reactor {
 }
 
 pub mod effect {
-    //! What reactors do outside: mails and webhooks.
+    //! Effects for reactors: mails and webhooks.
     pub use ringfence_effects::*;
 }
 
@@ -390,7 +390,7 @@ pub mod stack {
 }
 
 pub mod feed {
-    //! The index: every event of the stack once. The events of a partition are in their order.
+    //! The index: every event of the stack once, and the events of each partition in order.
     pub use ringfence_feed::*;
 }
 

@@ -1,18 +1,18 @@
-//! The catalog of a context follows from its list.
+//! The catalog of a context, made from its list.
 
 use ringfence_core::{Catalog, CatalogError, Context, Event, EventSchema, LogName, Slice, Writes};
 use ringfence_log::Log;
 
 use crate::{MemberList, Members, Visitor};
 
-/// The events of a context: those that its slices write, those that it lists besides, and those of the contexts that it
-/// reads.
+/// The events of a context: those that its slices write, its other listed events, and the events of the contexts that
+/// it reads.
 ///
 /// # Errors
-/// They contradict each other, have other tags than the log of the context allows, or are of contexts that read each
+/// They contradict each other, have tags that the context's log does not allow, or belong to contexts that read each
 /// other.
 pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
-    // The catalog of a context asks for those of the contexts that it reads, so a circle would never end.
+    // The catalog needs the catalogs of the contexts that it reads, so a circle would never end.
     let mut reading = Reading { path: vec![C::NAME], circle: None };
     MemberList::walk::<C>(&mut reading);
     if let Some(contexts) = reading.circle {
@@ -21,7 +21,7 @@ pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
     let mut declared = Declared { schemas: Vec::new(), others: Vec::new() };
     MemberList::walk::<C>(&mut declared);
     let own = C::Log::KIND.catalog(C::NAME, declared.schemas)?;
-    // A decision on a stream reads nothing else.
+    // A decision on a stream reads only the events of its stream.
     if own.is_of_streams() || declared.others.is_empty() {
         return Ok(own);
     }
@@ -29,11 +29,11 @@ pub fn catalog<C: Context + Members>() -> Result<Catalog, CatalogError> {
     Catalog::compose(declared.others.into_iter().collect::<Result<Vec<_>, _>>()?)
 }
 
-/// Follows which context reads which.
+/// Finds circles of contexts that read each other.
 struct Reading {
-    /// The contexts on the way to the list that is walked; each reads the next one.
+    /// The contexts on the way to the present list. Each reads the next one.
     path: Vec<&'static str>,
-    /// The first circle; it begins and ends with the same context.
+    /// The first circle. It begins and ends with the same context.
     circle: Option<Vec<&'static str>>,
 }
 
@@ -57,7 +57,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// Several slices may write a type.
+    /// Adds types. Several slices may write the same one.
     fn add(&mut self, schemas: &[EventSchema]) {
         for schema in schemas {
             if !self.schemas.contains(schema) {

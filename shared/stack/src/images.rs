@@ -1,4 +1,4 @@
-//! Records of the tables' streams, read context by context: for a function of one's own on a stream.
+//! Reads records of the tables' streams, for a team's function on a stream.
 
 use std::collections::BTreeMap;
 
@@ -9,17 +9,17 @@ use serde_json::Value;
 
 use crate::Stack;
 
-/// Makes a `T` of an event of one context; `None` if nothing is made of its type.
+/// Makes a `T` of an event of one context; `None` if its type gives nothing.
 type Read<T> = Box<dyn Fn(&Current<'_>) -> Option<Result<T, serde_json::Error>> + Send + Sync>;
 
-/// What is made of the events of several contexts, from the records of the streams of their tables. [`Stack::images`]
-/// begins with none of them.
+/// Makes values of the events of several contexts, from the records of their tables' streams. [`Stack::images`] begins
+/// without contexts.
 pub struct Images<T> {
     stack: Stack,
     readers: BTreeMap<&'static str, Read<T>>,
 }
 
-/// Why a record, or an event of it, can't be read.
+/// A record, or an event of it, that can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ImagesError {
     /// It is not a record of a table's stream.
@@ -33,27 +33,27 @@ pub enum ImagesError {
     Context {
         /// Its id.
         event: String,
-        /// Its context; empty if neither it nor a catalog says one.
+        /// Its context; empty if neither the event nor a catalog names it.
         context: String,
     },
-    /// Its newest shape can't be made.
+    /// Its newest version can't be made.
     #[error(transparent)]
     Version(#[from] CurrentError),
-    /// It does not have the shape that its context's reader wants.
+    /// The reader of its context can't decode it.
     #[error("event {event} ({event_type}) can't be decoded")]
     Shape {
         /// Its id.
         event: String,
         /// Its type.
         event_type: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },
 }
 
 impl Stack {
-    /// What is made of the events in the records of the tables' streams.
+    /// Makes values of the events in the records of the tables' streams.
     #[must_use]
     pub fn images<T>(self) -> Images<T> {
         Images { stack: self, readers: BTreeMap::new() }
@@ -61,8 +61,8 @@ impl Stack {
 }
 
 impl<T> Images<T> {
-    /// The same with the events of the context `C` that `R` reads, each made a `T`. Events of other types are passed over.
-    /// A context has one reader: the last one that is given.
+    /// Adds a reader `R` for the events of the context `C`, and a function that makes a `T` of each. Events of other
+    /// types are skipped. A second reader of a context replaces the first.
     #[must_use]
     pub fn of<C: Context, R: Reads>(
         mut self,
@@ -76,8 +76,9 @@ impl<T> Images<T> {
         self
     }
 
-    /// The events of a record that are read, each in its newest shape, and what is made of it. A record of a document shows
-    /// the events of one append. An event that can't be read fails alone. A record without an image of an event has none.
+    /// The events of a record that have a reader, each in its newest version, with the values that were made. A record
+    /// of a document shows the events of one append. An event that can't be read fails alone. A record without an image
+    /// of an event has none.
     #[must_use]
     pub fn read(&self, record: &Value) -> Vec<Result<(SequencedEvent, T), ImagesError>> {
         match self.events_of(record) {
@@ -105,7 +106,7 @@ impl<T> Images<T> {
     ) -> Result<Option<(SequencedEvent, T)>, ImagesError> {
         let mut event = event?;
         if event.context.is_empty() {
-            // Of another writer; it has the context of its type.
+            // Another writer wrote it. Its type names the context.
             let context = self.stack.catalog.context(&event.event_type);
             event.context = context.unwrap_or_default().to_owned();
         }

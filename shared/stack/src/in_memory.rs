@@ -1,4 +1,4 @@
-//! The cases of a context, in memory.
+//! Runs the cases of a context in memory.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use crate::{MemberList, Members, Visitor};
 
 /// Runs the cases of every slice, due and reactor that `M` lists, in memory. Each context has a test that calls it,
 /// which is built in a second or two. The tests of the stack, which run the cases on DynamoDB, are built with all
-/// contexts. Panics with the place of a case that fails.
+/// contexts. Panics with the place of a failed case.
 pub fn check_cases_in_memory<M: Members>() {
     MemberList::walk::<M>(&mut InMemory);
 }

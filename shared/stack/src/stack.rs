@@ -12,12 +12,12 @@ use ringfence_views::{Definition, View, project_views::Folded};
 
 use crate::{Function, MemberList, Members, Visitor};
 
-/// What a stack has, without the code of its slices.
+/// The members of a stack, without the code of its slices.
 #[derive(Clone, Debug)]
 pub struct Stack {
     /// Every event type of the DCB log.
     pub catalog: Catalog,
-    /// The catalogs of all contexts, by which events of any log are made current.
+    /// The catalogs of all contexts, which make events of any log current.
     pub catalogs: Catalogs,
     /// The logs of all contexts.
     pub sources: Sources,
@@ -30,16 +30,16 @@ pub struct Stack {
 pub struct ContextInfo {
     /// Its name, which is the source of its events on the EventTopic.
     pub name: &'static str,
-    /// The log that it is on.
+    /// Its log.
     pub log: LogKind,
     /// The names of its event types, and of the snapshots of its documents.
     pub event_types: Vec<Name>,
-    /// On the document log, the types of unfolds with which its decisions begin to read a document; empty if they read
-    /// every event.
+    /// On the document log: decisions begin to read a document with unfolds of these types. Empty if they read every
+    /// event.
     pub origins: Vec<&'static str>,
     /// Its slices.
     pub slices: Vec<SliceInfo>,
-    /// What is due, under the names of the slices.
+    /// Its dues, under the names of their slices.
     pub dues: Vec<Definition>,
     /// Its views.
     pub views: Vec<Definition>,
@@ -52,20 +52,20 @@ pub struct ContextInfo {
 /// A function that is not a slice.
 #[derive(Clone, Debug)]
 pub struct FunctionInfo {
-    /// Its name, which is that of its binary.
+    /// Its name, and the name of its binary.
     pub name: &'static str,
     /// The path of the HTTP API at which it answers GET.
     pub get: Option<&'static str>,
-    /// The parameters of the query of such a request.
+    /// The query parameters of such a request.
     pub query: &'static [&'static str],
 }
 
 /// A reactor.
 #[derive(Clone, Debug)]
 pub struct ReactorInfo {
-    /// Its name, which is that of its binary.
+    /// Its name, and the name of its binary.
     pub name: &'static str,
-    /// Which events it handles one after another.
+    /// It handles the events of a lane one after another.
     pub lane: Lane,
     /// The types of events that it reads.
     pub reads: &'static [&'static str],
@@ -76,9 +76,9 @@ pub struct ReactorInfo {
 /// A slice.
 #[derive(Clone, Debug)]
 pub struct SliceInfo {
-    /// Its name, which is that of its binary.
+    /// Its name, and the name of its binary.
     pub name: &'static str,
-    /// What its command does, for people.
+    /// A description of its command, for people.
     pub about: &'static str,
     /// The types of events that its decision reads.
     pub reads: Vec<Name>,
@@ -86,16 +86,16 @@ pub struct SliceInfo {
     pub writes: Vec<Name>,
     /// The types of events that it reacts to.
     pub reacts_to: &'static [Cause],
-    /// In which order it reacts to them; `None` if the EventTopic delivers them.
+    /// It reacts to them in this order; `None` if the EventTopic delivers them.
     pub order: Option<Lane>,
-    /// The scopes of which a token needs one.
+    /// Its scopes. A token needs one of them.
     pub scopes: &'static [&'static str],
-    /// Whether an item is the record of its commands with an idempotency key. It takes time to find out.
+    /// Whether an item is the record of its commands with an idempotency key. It is computed when it is needed.
     pub has_item: fn() -> bool,
 }
 
 impl Stack {
-    /// What `M` lists.
+    /// The stack that `M` lists.
     ///
     /// # Errors
     /// A context contradicts itself, or two contexts each other.
@@ -130,20 +130,20 @@ impl Stack {
         self.contexts.iter().flat_map(|context| &context.views).copied().collect()
     }
 
-    /// The views, and what is due, in the order of the list: all that is folded into rows.
+    /// The views and the dues, in the order of the list: everything that is folded into rows.
     #[must_use]
     pub fn rows(&self) -> Vec<Definition> {
         let of = |context: &ContextInfo| [context.views.clone(), context.dues.clone()].concat();
         self.contexts.iter().flat_map(of).collect()
     }
 
-    /// What is folded into rows, with the catalogs of what it reads, as project-views needs them.
+    /// The views and the dues with their catalogs, for project-views.
     #[must_use]
     pub fn folded(self) -> Folded {
         Folded { views: self.rows(), catalogs: self.catalogs, sources: self.sources }
     }
 
-    /// The logs, with every event type of the DCB log, as index-events and publish-events need them.
+    /// The logs, with every event type of the DCB log, for index-events and publish-events.
     #[must_use]
     pub fn logs(self) -> (Sources, Catalog) {
         (self.sources, self.catalog)
@@ -165,7 +165,7 @@ impl Stack {
 #[derive(Default)]
 struct Found {
     sources: Sources,
-    /// Of the contexts on the DCB log.
+    /// The catalogs of the contexts on the DCB log.
     dcb: Vec<Result<Catalog, CatalogError>>,
     others: Vec<Result<Catalog, CatalogError>>,
     contexts: Vec<ContextInfo>,
@@ -186,7 +186,7 @@ fn own_types<C: Context>(catalog: &Result<Catalog, CatalogError>) -> Vec<Name> {
     own.collect()
 }
 
-/// Whether an item is the record of the slice's commands. No log of streams has such items.
+/// Whether an item is the record of the slice's commands. Logs of streams have no such items.
 fn has_item<S: Slice>() -> bool {
     let catalog = S::Context::catalog();
     catalog.is_ok_and(|it| !it.is_of_streams() && !events_are_record::<S>(&it))

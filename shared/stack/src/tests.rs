@@ -1,4 +1,4 @@
-//! What is wrong with a list is an error at the start.
+//! A wrong list is an error at the start.
 
 use ringfence_aggregate_log::Aggregates;
 use ringfence_core::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{Images, MemberList, Members, Stack, Visitor, catalog};
 
-/// It has two tags, so it is in no single stream.
+/// It has two tags, so it belongs to no single stream.
 #[derive(Event)]
 struct GuestMoved {
     #[tag(partition)]
@@ -17,15 +17,15 @@ struct GuestMoved {
 
 /// On the aggregate log.
 struct Stays;
-/// It reads events of the guests.
+/// Reads events of the guests.
 struct Rooms;
-/// It reads events of the rooms.
+/// Reads events of the rooms.
 struct Guests;
-/// It reads events of the rooms, and nothing reads its own.
+/// Reads events of the rooms. No context reads its events.
 struct Bills;
-/// It has events that no slice writes.
+/// Has events that no slice writes.
 struct Moves;
-/// It reads events of the moves.
+/// Reads events of the moves.
 struct Desk;
 
 macro_rules! contexts {
@@ -132,7 +132,7 @@ enum OfPayments {
     },
 }
 
-/// What a function of one's own does with a record, as a Lambda on the streams of both tables has it.
+/// A team's function handles a record, as a Lambda on the streams of both tables gets it.
 #[test]
 fn records_of_the_tables_streams_are_read_context_by_context() {
     let stack = || Stack::of::<Hotel>().unwrap();
@@ -169,7 +169,7 @@ fn records_of_the_tables_streams_are_read_context_by_context() {
     };
     let nine = || json!({ "N": "9" });
     assert_eq!(made(&images, moved("moves")), ["roomId:1/1: ada has moved"]);
-    // Its writer has not named the context.
+    // Its writer did not name the context.
     assert_eq!(made(&images, moved("")), ["roomId:1/1: ada has moved"]);
     assert_eq!(made(&images, paid("payments", nine())), ["payments#7/1: 9 cents for 7"]);
     let other = made(&images, paid("cards", nine()));
@@ -177,7 +177,7 @@ fn records_of_the_tables_streams_are_read_context_by_context() {
     assert_eq!(other, [said]);
     let wrong = made(&images, paid("payments", json!({ "S": "nine" })));
     assert!(wrong[0].starts_with("event payments#7/1 (StayPaid) can't be decoded: "), "{wrong:?}");
-    // Nothing is made of other contexts, nor of what shows no event.
+    // Other contexts and records without events give nothing.
     let of_moves = stack().images::<String>().of::<Moves, _>(|_: OfMoves| String::new());
     assert!(made(&of_moves, paid("payments", nine())).is_empty());
     assert!(made(&images, of_change(json!({ "Keys": {}, "SizeBytes": 1 }))).is_empty());

@@ -6,9 +6,9 @@ use ringfence_log::{Log, Sourced};
 use ringfence_reactors::Reactor;
 use ringfence_views::View;
 
-/// Something with members: a stack has contexts, a context has slices, views, reactors and other functions.
+/// A type with members: a stack has contexts, and a context has slices, views, reactors and other functions.
 pub trait Members {
-    /// Lists them, in the order in which people are to read them.
+    /// Lists them, in the order in which people read them.
     fn list(list: &mut MemberList<impl Visitor>);
 }
 
@@ -16,7 +16,7 @@ pub trait Members {
 pub trait Function: Service<Of = ()> {
     /// The path of the HTTP API at which it answers GET; `None` if it answers no request.
     const GET: Option<&'static str> = None;
-    /// The parameters that it takes in the query of such a request.
+    /// The query parameters of such a request.
     const QUERY: &'static [&'static str] = &[];
 }
 
@@ -28,9 +28,9 @@ pub trait Visitor {
     fn slice<S: Slice<Context: Context<Log: Log<S>>>>(&mut self) {}
     /// A type of events that no slice of the context writes.
     fn event<E: Event>(&mut self) {}
-    /// A context whose events slices of the context read.
+    /// Another context, whose events the slices read.
     fn reads<C: Context + Members>(&mut self) {}
-    /// A due of a slice that is listed too.
+    /// A due, whose slice is listed too.
     fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) {}
     /// A view.
     fn view<V: View>(&mut self) {}
@@ -40,7 +40,7 @@ pub trait Visitor {
     fn function<F: Function>(&mut self) {}
 }
 
-/// Where members are listed.
+/// Takes the members of a list.
 pub struct MemberList<'v, V>(&'v mut V);
 
 impl<'v, V: Visitor> MemberList<'v, V> {
@@ -62,19 +62,19 @@ impl<'v, V: Visitor> MemberList<'v, V> {
         self
     }
 
-    /// Lists a type of events that no slice of the context writes, such as one that was written before.
+    /// Lists a type of events that no slice of the context writes, such as one that an older version wrote.
     pub fn event<E: Event>(&mut self) -> &mut Self {
         self.0.event::<E>();
         self
     }
 
-    /// Lists a context whose events slices of this context read.
+    /// Lists another context, whose events the slices read.
     pub fn reads<C: Context + Members>(&mut self) -> &mut Self {
         self.0.reads::<C>();
         self
     }
 
-    /// Lists what is due of a slice, which is listed as well.
+    /// Lists a due, whose slice is listed as well.
     pub fn due<D: Due<Context: Context<Log: Log<D>>>>(&mut self) -> &mut Self {
         self.0.due::<D>();
         self

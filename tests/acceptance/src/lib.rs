@@ -1,4 +1,4 @@
-//! Tests of the whole, in `tests/`, and the stacks that they are about.
+//! The stacks of this repository, for the acceptance tests in `tests/`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub struct Application {
     pub stack: Stack,
 }
 
-/// The stacks of this repository. Prints the folder of each when its turn comes, which shows where a test has failed.
+/// The stacks of this repository. Prints the folder of each before it is tested, which shows where a test has failed.
 pub fn applications() -> impl Iterator<Item = Application> {
     let stacks = [
         ("", stack::stack()),
@@ -27,7 +27,7 @@ pub fn applications() -> impl Iterator<Item = Application> {
 }
 
 impl Application {
-    /// The template as this machine carries it out.
+    /// The template as this machine runs it.
     ///
     /// # Panics
     /// It is not understood.

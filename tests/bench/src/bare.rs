@@ -1,6 +1,6 @@
-//! What a careful person writes with the SDK and `serde_dynamo` alone: the same requests to the
-//! byte, and nothing for retries, limits, metering, lagging indexes or lost answers. The same is also sent as Ringfence
-//! sends requests, which is the floor of what a command can cost.
+//! The code of a careful person with only the SDK and `serde_dynamo`: the same requests to the byte, and nothing for
+//! retries, limits, metering, lagging indexes or lost answers. It is also sent in Ringfence's way, which is the floor
+//! of a command's cost.
 
 use std::collections::HashMap;
 
@@ -28,13 +28,13 @@ pub(crate) const METADATA: [(&str, &str); 4] = [
     ("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"),
 ];
 
-/// A writer by hand.
+/// A handwritten writer.
 pub(crate) struct Bare {
     pub(crate) way: Way,
     pub(crate) clock: Clock,
 }
 
-/// The way on which its requests are sent.
+/// The way of its requests.
 pub(crate) enum Way {
     Sdk(Client),
     Floor(Table),
@@ -47,7 +47,7 @@ pub(crate) struct Tag {
     pub(crate) value: String,
 }
 
-/// An event as it is stored.
+/// A stored event.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stored<D = Value> {
@@ -71,7 +71,7 @@ pub(crate) struct Stored<D = Value> {
     pub(crate) traceparent: Option<String>,
 }
 
-/// What the decisions look at.
+/// The part that the decisions use.
 #[derive(Deserialize)]
 struct Read {
     position: u64,
@@ -115,7 +115,7 @@ impl Bare {
         Ok(page.items.unwrap_or_default())
     }
 
-    /// Puts an event of a type, a context and a slice into this slot of its partition; its id.
+    /// Puts an event of a type, a context and a slice into this slot of its partition. Returns its id.
     async fn put(
         &self,
         position: u64,
@@ -189,7 +189,7 @@ impl Bare {
     }
 }
 
-/// `AddProduct` by hand: its id, none if the product is there.
+/// A handwritten `AddProduct`. Returns its id, or `None` if the product exists.
 pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
     let product = command.product_id.to_string();
     let found = bare.query(format!("productId:{product}")).await.expect("a page");
@@ -201,14 +201,14 @@ pub(crate) async fn add_product(bare: &Bare, command: &AddProduct) -> String {
     bare.put(1, of, tags, command, Vec::new()).await
 }
 
-/// `ChangeProductName` by hand, by someone who knows that the product has two events; the id of the third.
+/// A handwritten `ChangeProductName`, which knows that the product has two events. Returns the id of the third.
 pub(crate) async fn change_product_name(bare: &Bare, command: &ChangeProductName) -> String {
     let tags = vec![tag("productId", &command.product_id)];
     let of = ["ProductNameChanged", "catalog", ChangeProductName::NAME];
     bare.put(3, of, tags, command, Vec::new()).await
 }
 
-/// `PlaceOrder` by hand: its id, none if the order is there or a product is not.
+/// A handwritten `PlaceOrder`. Returns its id, or `None` if the order exists or a product does not.
 pub(crate) async fn place_order(bare: &Bare, command: &PlaceOrder) -> String {
     let order = format!("orderId:{}", command.order_id);
     let products = command.product_ids.iter().map(|product| format!("productId:{product}"));

@@ -44,7 +44,7 @@ pub(crate) fn add_product() -> Case {
     adding(Store::client)
 }
 
-/// The same over TLS. It sends one request after another, so the store knows which answer to repeat.
+/// `AddProduct` over TLS. It sends one request after another, so the store knows which answer to repeat.
 pub(crate) fn add_product_over_tls() -> Case {
     adding(tls::client)
 }
@@ -57,7 +57,7 @@ fn adding(connect: Connect) -> Case {
 }
 
 /// `ChangeProductName` on a warm handler: it knows the product, so it puts without a read. It always puts at the slot
-/// after that of the change before, which the store answers alike.
+/// after the previous change, and the store always gives the same answer.
 pub(crate) fn change_product_name_warm() -> Case {
     let product_id: ProductId = id("product-0001");
     let changes = ["Lamp", "Torch"]
@@ -89,7 +89,7 @@ pub(crate) fn change_product_name_warm() -> Case {
 
     let by_hand = |way: fn(Client) -> Way| {
         let store = world();
-        // The change before was in the same millisecond.
+        // The previous change was in the same millisecond.
         let bare = Bare { way: way(store.client()), clock: Clock::fixed(NOW_MS + 1) };
         let (run, change) = (runtime.clone(), changes[1].clone());
         let side = Side::on(&store, move || {
@@ -116,7 +116,7 @@ pub(crate) fn place_order() -> Case {
     case(Store::client, command, &given, |bare, command| Box::pin(bare::place_order(bare, command)))
 }
 
-/// How the client of a store is made.
+/// Makes a client of a store.
 type Connect = fn(&Store) -> Client;
 type ByHand<S> = for<'a> fn(&'a Bare, &'a S) -> BoxFuture<'a, String>;
 

@@ -4,21 +4,20 @@ use std::env;
 use std::io::{IsTerminal as _, stderr};
 use std::process::Command;
 
-/// The argument by which the command runs itself under valgrind.
+/// With this argument the command runs itself under valgrind.
 pub(crate) const CHILD: &str = "--count";
-/// Counting begins where this function is entered and ends where it is left.
+/// Counting begins at the entry of this function and ends at its exit.
 const TOGGLE: &str = "--toggle-collect=*instructions*collected*";
 
-/// Does the work under count.
+/// Does the counted work.
 #[inline(never)]
 pub(crate) fn collected(work: &mut dyn FnMut()) {
     work();
-    // The call above must not become a jump, or the end of it is not seen.
+    // The call above must not become a jump, or valgrind misses its end.
     std::hint::black_box(());
 }
 
-/// The instructions of one call of a side of a case; `None` without valgrind, or in a build
-/// without symbols.
+/// The instructions of one call for a side of a case; `None` without valgrind, or in a build without symbols.
 pub(crate) fn count(case: &str, side: &str) -> Option<f64> {
     progress(&format!("counting the instructions of {case}, {side}: up to a minute"));
     let output = Command::new("valgrind")
@@ -33,7 +32,7 @@ pub(crate) fn count(case: &str, side: &str) -> Option<f64> {
     line.trim().parse().ok().filter(|count| *count > 0.0)
 }
 
-/// One line that is written over, on a terminal; nothing elsewhere.
+/// Overwrites one line of a terminal. Without a terminal it does nothing.
 fn progress(line: &str) {
     if stderr().is_terminal() {
         eprint!("\r\x1b[K{line}");

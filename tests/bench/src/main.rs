@@ -1,8 +1,8 @@
-//! `cargo bench-all [case…]`: what Ringfence's own code costs, side by side with bare calls of the
-//! SDK and of serde. The store repeats itself, so the figures are the client's. It takes a few
-//! minutes, most of them valgrind's, which counts instructions where it is installed.
+//! `cargo bench-all [case…]`: the cost of Ringfence's own code, beside bare calls of the SDK and of serde. The store
+//! repeats itself, so the figures are the client's. It takes a few minutes, most of them for valgrind, which counts
+//! instructions if it is installed.
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod bare;
 mod commands;
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use measure::{Case, Cost, Side, Spread};
 
-/// A case's name and what prepares it.
+/// A case's name and its preparation.
 type Named = (&'static str, fn() -> Case);
 
 const CASES: [Named; 9] = [
@@ -34,9 +34,9 @@ const CASES: [Named; 9] = [
 ];
 /// Ringfence.
 const OURS: &str = "ringfence";
-/// The SDK and serde alone.
+/// Only the SDK and serde.
 const BARE: &str = "bare";
-/// The same requests alone, sent as Ringfence sends them.
+/// Only the same requests, sent in Ringfence's way.
 const FLOOR: &str = "floor";
 const HEAD: [&str; 9] = [
     "what, and of what each",
@@ -76,7 +76,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does the work of one side once under count, in a process that valgrind watches.
+/// Does the work of one side once, in a process that valgrind watches.
 fn under_count(case: &str, side: &str) {
     let (_, case) = CASES.iter().find(|(name, _)| *name == case).expect("one of the cases");
     let mut sides = case().sides.into_iter();
@@ -86,7 +86,7 @@ fn under_count(case: &str, side: &str) {
     instructions::collected(&mut work);
 }
 
-/// What one command or event costs on one side.
+/// The cost of one command or event on one side.
 struct Figures {
     ns: Spread,
     instructions: Option<f64>,
@@ -164,7 +164,7 @@ fn print_row(cells: &[&str]) {
     println!("| {} |", cells.join(" | "));
 }
 
-/// Three digits, or all digits of a larger whole number, with commas between thousands.
+/// Three digits, or all digits of a larger integer, with commas between thousands.
 fn number(value: f64) -> String {
     if value < 100.0 {
         let digits = match value {

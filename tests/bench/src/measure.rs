@@ -1,4 +1,4 @@
-//! How long work takes, and what it allocates.
+//! Duration and allocations of work.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::store::{Store, Usage};
 
-/// Runs of each side; the sides take turns, so that what slows the machine slows both.
+/// Runs of each side. The sides take turns, so a slow machine slows all of them.
 const RUNS: usize = 21;
 /// The work is repeated within a run until the run takes this long.
 const RUN_LENGTH: Duration = Duration::from_millis(40);
-/// The seed of ids and waits, so that all sides send the same requests.
+/// The seed of ids and waits. It makes all sides send the same requests.
 const SEED: u64 = 1;
 
-/// Something that is done in several ways.
+/// Work that is done in several ways.
 pub(crate) struct Case {
     /// Each way by its name, Ringfence's first.
     pub(crate) sides: Vec<(&'static str, Side)>,
-    /// What is counted: `command` or `event`.
+    /// The unit that is counted: `command` or `event`.
     pub(crate) unit: &'static str,
-    /// How many of them one call of the work handles.
+    /// One call of the work handles this many units.
     pub(crate) units: usize,
 }
 
@@ -52,7 +52,7 @@ impl Side {
     }
 }
 
-/// Median, least and most of the runs.
+/// Median, minimum and maximum of the runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -60,10 +60,10 @@ pub(crate) struct Spread {
     pub(crate) max: f64,
 }
 
-/// What one call of the work costs.
+/// The cost of one call of the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cost {
-    /// Time of this thread on the processor, in nanoseconds. Other processes do not count.
+    /// Processor time of this thread, in nanoseconds. Other processes do not count.
     pub(crate) ns: Spread,
     pub(crate) allocations: f64,
     pub(crate) bytes: f64,
@@ -95,7 +95,7 @@ pub(crate) fn costs(sides: &mut [&mut Side]) -> Vec<Cost> {
     sides.iter_mut().zip(times).map(cost).collect()
 }
 
-/// How often the work is done in one run; the first calls warm caches.
+/// How often a run does the work. The first calls warm caches.
 fn calls(side: &mut Side) -> u32 {
     let begun = thread_time();
     let mut calls = 0;

@@ -1,4 +1,4 @@
-//! What happens to events after they are appended: published, indexed, replayed, folded into views.
+//! The work after an append: events are published, indexed, replayed, folded into views.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::measure::{Case, Side, runtime};
 use crate::store::{EVENTS, INDEX, Store, VIEWS};
 use crate::{BARE, OURS};
 
-/// Pages of the index that are replayed; each has as many orders as one transaction takes.
+/// Pages of the index for a replay. Each has as many orders as one transaction takes.
 const PAGES: usize = 4;
 /// Orders appended in one transaction.
 const APPENDED: usize = 100;
@@ -94,7 +94,7 @@ pub(crate) fn publish() -> Case {
     Case { sides: vec![(OURS, ours), (BARE, bare)], unit: "event", units: 1 }
 }
 
-/// What consumers get of an event.
+/// An event for consumers.
 #[derive(Serialize)]
 struct Detail {
     id: String,
@@ -122,7 +122,7 @@ struct Meta {
     traceparent: Option<String>,
 }
 
-/// The transform by hand, for an event type whose metadata is known.
+/// The handwritten transform, for an event type whose metadata is known.
 fn detail(record: &Value) -> String {
     let image = serde_dynamo::Item::deserialize(&record["dynamodb"]["NewImage"]).expect("an image");
     let event: Stored = serde_dynamo::from_item(image).expect("an event");
@@ -140,14 +140,14 @@ fn detail(record: &Value) -> String {
     serde_json::to_string(&detail).expect("a detail is a map with text keys")
 }
 
-/// New events of as many partitions as go into one page: read, validated, indexed.
+/// New events of as many partitions as fit into one page: read, validated, indexed.
 pub(crate) fn index_events() -> Case {
     let (store, runtime) = (Store::new(), runtime());
     let partitions = (0..GROUP_PARTITIONS_MAX).map(order).collect();
     let partitions = runtime.block_on(append_all(&log(&store), partitions));
     let (units, of) = (partitions.len(), store.clone());
     let ours = Side::on(&store, move || {
-        // One that remembers where the index ends would not believe the same answers a second time.
+        // If it remembered the end of the index, it would refuse the same answers a second time.
         let indexer = Indexer::new([log(&of).into()], of.client(), INDEX);
         runtime.block_on(index(&indexer, &partitions));
     });
@@ -183,7 +183,7 @@ struct Page {
     e: Vec<Stored>,
 }
 
-/// Reads the pages of the first epoch by hand, one answer after the other; how many events.
+/// Reads the pages of the first epoch by hand, one answer after the other. Returns the number of events.
 async fn pages(client: &Client) -> usize {
     let (mut events, mut start) = (0, None);
     loop {

@@ -1,5 +1,4 @@
-//! A DynamoDB in this process that is asked once and then repeats itself, so that what is measured
-//! is the client's work and not the store's.
+//! A DynamoDB in this process that is asked once and then repeats itself, so only the client's work is measured.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,10 +23,10 @@ pub(crate) const EVENTS: &str = "events";
 pub(crate) const INDEX: &str = "index";
 /// The rows of views.
 pub(crate) const VIEWS: &str = "views";
-/// The seed of the ids of items that are there before the measured work, which has another seed.
+/// The seed of the ids of items that exist before the measured work, which has another seed.
 const SEED: u64 = 0;
 
-/// What one call of the work sends to the store and consumes.
+/// Requests and units of one call of the work.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {
     /// Operation and body of each request, in the order of sending.
@@ -64,7 +63,7 @@ impl fmt::Debug for Store {
 }
 
 impl Store {
-    /// Empty tables, without indexes of their own: no event that is measured carries an indexed tag.
+    /// Empty tables without secondary indexes: no measured event has an indexed tag.
     pub(crate) fn new() -> Self {
         seed_thread(SEED);
         let engine = Engine::memory().expect("a database in memory");
@@ -76,7 +75,7 @@ impl Store {
         Self(Arc::new(Mutex::new(State { engine, exchanges: Vec::new(), canned: None })))
     }
 
-    /// A client of the store, with signatures and all, but without a socket.
+    /// A client of the store that signs requests, but needs no socket.
     pub(crate) fn client(&self) -> Client {
         let connector = SharedHttpConnector::new(self.clone());
         self.client_at("http://store.invalid", http_client_fn(move |_, _| connector.clone()))
@@ -95,12 +94,12 @@ impl Store {
         Client::from_conf(config)
     }
 
-    /// Forgets what was asked so far.
+    /// Forgets the requests so far.
     pub(crate) fn record(&self) {
         self.with(|state| state.exchanges.clear());
     }
 
-    /// From now on repeats the recorded answers. Returns what their requests consumed.
+    /// From now on repeats the recorded answers. Returns the units of their requests.
     pub(crate) fn can(&self) -> Usage {
         self.with(|state| {
             let mut usage = Usage::default();
@@ -126,7 +125,7 @@ impl Store {
         });
     }
 
-    /// What it answers to a request.
+    /// Its answer to a request.
     pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> SdkBody {
         self.with(|state| match &mut state.canned {
             Some(canned) => canned.get_mut(operation).expect("it was asked before").next(),
@@ -158,7 +157,7 @@ impl HttpConnector for Store {
 
 impl Canned {
     fn next(&mut self) -> SdkBody {
-        // Work that asks more often than the first time would get answers that do not follow on each other, and might
+        // Work that asks more often than the first time would get answers that do not follow each other, and might
         // never end.
         let body = self.bodies.get(self.next).expect("the work asks as often as the first time");
         self.next += 1;

@@ -1,5 +1,5 @@
-//! A store behind TLS on this machine's loopback, so that a command's time has the encryption and the system calls of
-//! its requests. Each connection has a thread of its own, whose time does not count.
+//! A store behind TLS on the loopback address, so a command's time includes the encryption and the system calls of its
+//! requests. Each connection has its thread, whose time does not count.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -73,7 +73,7 @@ fn answer(socket: TcpStream, config: Arc<ServerConfig>, store: &Store) {
     }
 }
 
-/// Operation and body of a request, once it is there as a whole.
+/// Operation and body of a request, once it is complete.
 fn request(bytes: &[u8]) -> Option<(&str, &[u8])> {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = str::from_utf8(&bytes[..end]).expect("a head is a text");

@@ -38,7 +38,7 @@ fn has_a_currency(mut data: Fields) -> Result<Fields, FieldError> {
     Ok(data)
 }
 
-/// The same three steps by hand.
+/// The same three steps, handwritten.
 fn by_hand(mut event: SequencedEvent) -> Option<SequencedEvent> {
     let fields = event.data.as_object_mut()?;
     let title = fields.remove("name")?;
@@ -50,7 +50,7 @@ fn by_hand(mut event: SequencedEvent) -> Option<SequencedEvent> {
     Some(event)
 }
 
-/// Each side gets a copy of the event, as a reader has it that owns what it has read.
+/// Each side gets a copy of the event, like a reader that owns its events.
 pub(crate) fn chain_of_three() -> Case {
     let catalog = Catalog::new("orders", [LineAdded::SCHEMA]).expect("it has one type");
     let data: Value = json!({

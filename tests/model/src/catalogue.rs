@@ -8,10 +8,10 @@ use crate::world::{
     SHAPES, Source, join,
 };
 
-/// What each writer does, beside which events.
+/// The work of each writer, and the older events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// Shapes of the events that are there from the start.
+    /// Shapes of the events that exist at the start.
     pub before: &'static [u8],
     /// The commands of each writer, at most two, one after the other.
     pub writers: Vec<Vec<Command>>,
@@ -41,7 +41,7 @@ const fn by(fence: Fence, types: u8) -> Clause {
     Clause { source: Source::Fence(fence), types }
 }
 
-/// The queries; the first is that of an import.
+/// The queries. The first is that of an import.
 const READS: [&[Clause]; 16] = [
     &[],
     &[on(C1, A)],
@@ -61,7 +61,7 @@ const READS: [&[Clause]; 16] = [
     &[on(S1, F), by(Fence::S1, A)],
 ];
 
-/// What a command writes; the first is that of a rejection.
+/// The writes of a command. The first is that of a rejection.
 const WRITES: [&[u8]; 14] =
     [&[], &[0], &[1], &[2], &[3], &[4], &[0, 0], &[0, 2], &[5], &[6], &[7], &[8], &[10], &[3, 11]];
 
@@ -119,14 +119,14 @@ pub fn few() -> Vec<Command> {
     small().into_iter().step_by(2).collect()
 }
 
-/// 6 commands whose records are in one event, in two of a partition, in two of two partitions, in a fenced
-/// event, in an item because of a fence, and in an item because a partition is not read.
+/// 6 commands whose records are in one event, in two of a partition, in two of two partitions, in a fenced event, in an
+/// item because of a fence, and in an item because a partition is not read.
 pub fn keyed() -> Vec<Command> {
     [(1, 2), (3, 6), (5, 7), (10, 8), (10, 3), (4, 3)].map(|(r, w)| decides(r, w)).into()
 }
 
-/// All scenarios of `writers` writers with one command each: as multisets, for writers are equal.
-/// They start from each of `befores`.
+/// All scenarios of `writers` writers with one command each: as multisets, because writers are equal. They start from
+/// each of `befores`.
 pub fn scenarios(commands: &[Command], writers: usize, befores: &[&'static [u8]]) -> Vec<Scenario> {
     let all: Vec<Vec<Command>> = commands.iter().map(|command| vec![*command]).collect();
     let all = multisets(&all, writers);
@@ -165,7 +165,7 @@ pub fn reactions(commands: &[Command]) -> Vec<Scenario> {
     causes.flat_map(|cause| commands.iter().map(move |effect| pair(cause, effect))).collect()
 }
 
-/// Every way to choose `size` of `all`, the same one more than once included.
+/// Every way to choose `size` of `all`, with repeats.
 fn multisets<T: Clone>(all: &[T], size: usize) -> Vec<Vec<T>> {
     if size == 0 {
         return vec![Vec::new()];

@@ -1,39 +1,38 @@
-//! What the clocks, the table, its indexes and the network may do.
+//! The possible behaviour of the clocks, the table, its indexes and the network.
 
-/// How far ahead of its clock a time may lie that a writer follows without need. More than clocks differ.
+/// A writer follows a time without need if it is at most this far ahead of its clock. Clocks differ by less.
 pub const FOLLOWED: u8 = 50;
-/// How far ahead of all clocks events lie in [`Environment::ahead`].
+/// In [`Environment::ahead`], events are this far ahead of all clocks.
 pub const AHEAD: u8 = 100;
 
-/// How events get their `at`.
+/// The source of the events' `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clocks {
     /// One clock for all; mint and commit are one step.
     Perfect,
-    /// One clock for all; an `at` can be minted long before its commit.
+    /// One clock for all. An `at` can be minted long before its commit.
     Late,
     /// Any reading from 1 to this, at each mint: any skew, and any late commit.
     Skewed(u8),
 }
 
-/// What a Query returns of the committed events that it asks for.
+/// The part of the committed events that a Query returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// All of them.
     Fresh,
-    /// Those that became visible: item by item, in any order, arbitrarily late.
+    /// The visible ones: items become visible one by one, in any order, arbitrarily late.
     PerItem,
     /// Any subset, another one at every read.
     Subset,
 }
 
-/// What can happen to an answer.
+/// The fate of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     /// It arrives.
     Arrive,
-    /// It is lost once per writer, and the request is committed at any later time or never. No
-    /// command has a key.
+    /// It is lost once per writer, and the request is committed at any later time or never. No command has a key.
     Lost,
     /// As before, or the writer crashes and its command is decided again. Each command has a key.
     LostOrCrashed,
@@ -42,24 +41,24 @@ pub enum Answers {
 /// One environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Environment {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
-    /// How events get their `at`.
+    /// The source of the events' `at`.
     pub clocks: Clocks,
     /// Queries of partitions.
     pub table: View,
     /// Queries by cross-partition and composite tags.
     pub index: View,
-    /// What can happen to answers of appends.
+    /// The fate of answers of appends.
     pub answers: Answers,
     /// A command can begin with a snapshot: the events at an earlier moment, or its own.
     pub snapshots: bool,
-    /// Conflicts after which a command gives up.
+    /// A command gives up after this many conflicts.
     pub conflicts_max: u8,
-    /// The events that are there from the start lie [`AHEAD`] of all clocks.
+    /// The first events are [`AHEAD`] of all clocks.
     pub ahead: bool,
-    /// A command's reads and its append are one step. With [`View::Subset`] nothing is lost by it: a
-    /// subset of what was committed at the read is a subset of what is committed at the append.
+    /// A command's reads and its append are one step. With [`View::Subset`] nothing is lost by it: a subset of what was
+    /// committed at the read is a subset of what is committed at the append.
     pub fused: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Visits every state that can be reached, nearest first, so that a trace is a shortest one.
+//! Visits every reachable state, nearest first, so a trace is as short as possible.
 
 use std::{
     collections::BTreeMap,
@@ -11,14 +11,14 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 
 use crate::property::{Broken, Property};
 
-/// What can be explored.
+/// A system that can be explored.
 pub(crate) trait Machine {
-    /// Everything that there is at a moment.
+    /// Everything at a moment.
     type State: Clone + Eq + Hash;
-    /// One thing that happens.
+    /// One event of the system.
     type Step;
 
-    /// The state that everything starts from, and what is broken there.
+    /// The start, and the properties that are broken there.
     fn start(&self) -> (Self::State, Broken);
 
     /// Everything that can happen in `state`.
@@ -28,7 +28,7 @@ pub(crate) trait Machine {
     fn line(&self, before: &Self::State, step: &Self::Step, after: &Self::State) -> String;
 }
 
-/// A step with what it leads to and what it breaks.
+/// A step, the next state, and the properties that it breaks.
 pub(crate) struct Next<Step, State> {
     pub step: Step,
     pub state: State,
@@ -42,10 +42,10 @@ impl<Step, State> Next<Step, State> {
     }
 }
 
-/// Each state with the place of the one that it was first reached from.
+/// Each state with the index of the one from which it was first reached.
 pub(crate) type States<State> = IndexMap<State, u32, BuildHasherDefault<Mix>>;
 
-/// What an exploration saw.
+/// The result of an exploration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Explored {
     /// Distinct states.
@@ -56,8 +56,8 @@ pub(crate) struct Explored {
     pub broken: BTreeMap<Property, Vec<String>>,
 }
 
-/// Explores everything that can happen within so many steps, or until all of `enough` is broken. The states are kept
-/// whole: no two are taken for one. They are left in `states`, whose room the next exploration uses.
+/// Explores everything that can happen within so many steps, or until all of `enough` is broken. The states are stored
+/// whole, so no two count as one. They are left in `states`, whose memory the next exploration uses.
 pub(crate) fn explore<M: Machine>(
     machine: &M,
     enough: Broken,
@@ -70,7 +70,7 @@ pub(crate) fn explore<M: Machine>(
     states.clear();
     states.insert(start, 0);
     note(&mut explored, broken, &[]);
-    // The number of the step that comes next, and where the states begin that it leads to.
+    // The number of the next step, and the index of the first state after it.
     let (mut step, mut after_step) = (1, 1);
     let mut at = 0;
     while let Some((state, _)) = states.get_index(at) {
@@ -137,12 +137,12 @@ pub(crate) fn numbered(trace: &[String]) -> String {
     text
 }
 
-/// Multiply and rotate, as compilers hash: keys are no one's input. Small values are collected, because a state has
-/// hundreds of them, and each multiplication waits for the one before.
+/// Multiply and rotate, like compilers hash: no attacker chooses the keys. Small values are collected, because a state
+/// has hundreds of them, and each multiplication waits for the previous one.
 #[derive(Default)]
 pub(crate) struct Mix {
     hash: u64,
-    /// The small values that are not in the hash yet, and how many bits they have.
+    /// The small values that are not in the hash yet, and their number of bits.
     small: u64,
     bits: u32,
 }
@@ -187,7 +187,7 @@ impl Hasher for Mix {
         self.collect(value as u64 & 0xff, u8::BITS);
     }
 
-    /// The place of a variant, which is small.
+    /// The index of a variant, which is small.
     fn write_isize(&mut self, value: isize) {
         self.collect(value.cast_unsigned() as u64 & 0xff, u8::BITS);
     }

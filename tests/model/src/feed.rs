@@ -1,11 +1,10 @@
-//! How events come into the index: the indexer's rules, explored exhaustively.
+//! The way of events into the index: the indexer's rules, explored exhaustively.
 //!
-//! Appends put events into two partitions. The stream brings the image of each event, at any time after its
-//! commit, to any indexer, and again until a batch with it was acknowledged. A strong read can show the
-//! events of one append one by one. A page is put alone, and the progress of each of its partitions moves
-//! by a request of its own. An indexer can crash, or give up and go on in the same process, between any
-//! two steps. A request can stay without an answer, arrive later than its indexer's next requests, or
-//! never.
+//! Appends put events into two partitions. The stream delivers the image of each event, at any time after its commit,
+//! to any indexer, and again until a batch with it was acknowledged. A strong read can show the events of one append
+//! one by one. A page is put alone, and a separate request moves the progress of each of its partitions. An indexer can
+//! crash, or give up and go on in the same process, between any two steps. A request can stay without an answer, arrive
+//! later than its indexer's next requests, or never.
 
 mod indexer;
 mod machine;
@@ -25,8 +24,8 @@ use steps::Model;
 
 pub use rules::{MUTANTS, Rules, Scenario};
 
-/// Explores scenarios: how many states were visited, and the shortest trace that breaks the property,
-/// the first of several.
+/// Explores scenarios. Returns how many states were visited, and the shortest trace that breaks the property, the first
+/// of several.
 pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>) {
     let mut states = 0;
     let mut shortest: Option<Vec<String>> = None;

@@ -1,4 +1,4 @@
-//! What becomes of one transaction, and which properties that breaks.
+//! The fate of one transaction, and the properties that it breaks.
 
 use crate::{
     catalogue::Scenario,
@@ -18,7 +18,7 @@ pub(crate) struct Model<'a> {
     pub scenario: &'a Scenario,
     pub environment: Environment,
     pub protocol: Protocol,
-    /// Where each shape is counted: what the protocol goes by. The properties go by the shapes.
+    /// The fences that count each shape. The protocol uses them; the properties use the shapes.
     pub(crate) filed: [Fences; SHAPES.len()],
 }
 
@@ -31,19 +31,19 @@ pub(crate) struct Failed {
     pub fences: bool,
 }
 
-/// What becomes of a transaction.
+/// The fate of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is committed now.
     Committed,
-    /// Its own event is there: an earlier send of it is committed.
+    /// Its own event exists: an earlier send of it is committed.
     Already,
-    /// Its command item is there.
+    /// Its command item exists.
     Recorded,
     /// What was read has changed.
     Conflict(Failed),
-    /// Nothing that was read has changed: it is minted again from `floor` on, and one slot later in
-    /// the partitions `bumped`.
+    /// Nothing that was read has changed: it is minted again from `floor` on, and one slot later in the partitions
+    /// `bumped`.
     Again { floor: u8, bumped: Partitions },
 }
 
@@ -92,13 +92,13 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Where the events of `command` go.
+    /// The partitions of the events of `command`.
     pub(crate) fn own(&self, command: &Command) -> Partitions {
         let shapes = command.writes.iter().map(|&shape| &SHAPES[usize::from(shape)]);
         shapes.fold(0, |set, shape| set | shape.partition.bit())
     }
 
-    /// The fences that count the events of `command`, all together.
+    /// The fences that count the events of `command`, together.
     pub(crate) fn files(&self, command: &Command) -> Fences {
         if !command.is_conditional() && !self.protocol.imports_file {
             return 0;
@@ -142,8 +142,8 @@ impl<'a> Model<'a> {
         Partition::ALL.into_iter().filter(taken).fold(0, |set, p| set | p.bit())
     }
 
-    /// The conditions on what was read that fail, but for those of puts into `own`. Of a rejection,
-    /// which has no puts, it is all that TransactGetItems shows.
+    /// The failed conditions on what was read, except those of puts into `own`. For a rejection, which has no puts, it
+    /// is the result of TransactGetItems.
     pub(crate) fn failed(
         &self,
         state: &State,
@@ -177,7 +177,7 @@ impl<'a> Model<'a> {
         failed
     }
 
-    /// The fence that stands for the slot of a partition that is only read.
+    /// The fence that replaces the slot of a partition that is only read.
     pub(crate) fn fence_instead(&self, clause: &Clause) -> Option<Fence> {
         let fenced = match self.protocol.all_fenced {
             true => clause.types & !F == 0,
@@ -198,8 +198,8 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// The largest `head` that the first new event is compared with: what the last update of a fence
-    /// set, which under a guard is also the largest `at` there.
+    /// The largest `head` that the first new event is compared with: the value of a fence's last update, which under a
+    /// guard is also the largest `at` there.
     fn head(&self, state: &State, command: &Command) -> Option<u8> {
         let files = self.files(command);
         let heads = command.writes.iter().flat_map(|&shape| {
@@ -219,7 +219,7 @@ impl<'a> Model<'a> {
         heads.map(|event| event.at).max()
     }
 
-    /// Puts the events, and says which properties that breaks.
+    /// Puts the events. Returns the properties that this breaks.
     pub(crate) fn commit(&self, state: &mut State, transaction: &Transaction) -> Broken {
         let command = self.command(usize::from(transaction.writer), transaction.command);
         let mut broken = self.broken_by_commit(state, command, transaction);
@@ -260,7 +260,7 @@ impl<'a> Model<'a> {
             | Property::NoDoubleEffect.when(state.effects & State::effect(sent) != 0)
     }
 
-    /// Whether `new` is not later than all events that are read with it.
+    /// Whether `new` is earlier than an event that is read with it.
     fn disorder(&self, state: &State, new: &Event) -> Broken {
         let indexed = |shape: &Shape| if shape.is_indexed() { shape.fences } else { 0 };
         let it = new.shape();
@@ -270,7 +270,7 @@ impl<'a> Model<'a> {
         Property::Order.when(events.any(|event| together(event) && event.at >= new.at))
     }
 
-    /// Whether `new` folds before a decision that read its boundary before it was there.
+    /// Whether `new` folds before a decision that read its boundary before `new` was there.
     fn disorder_across(&self, state: &State, new: &Event) -> Broken {
         let mut events = state.log.events().iter();
         let disorder = events.any(|event| {
@@ -284,8 +284,8 @@ impl<'a> Model<'a> {
         Property::OrderAcross.when(self.protocol.claims_order_across && disorder)
     }
 
-    /// Whether a writer that has seen this knows everything in the boundaries that it read. Of a
-    /// partition whose slot is the condition that is all of it, else what the query asks for.
+    /// Whether a writer that has seen this knows everything in the boundaries that it read. For a partition whose slot
+    /// is the condition that means all of it, otherwise the events that the query asks for.
     pub(crate) fn knows_all(&self, state: &State, command: &Command, seen: &Seen) -> bool {
         let own = self.own(command);
         let folded = self.folded(state, command, seen);
@@ -299,8 +299,8 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Whether some writer that is not done would, alone and with fresh reads, be refused: from then on
-    /// for ever, for the reads stay the same.
+    /// Whether a writer that is not done would be refused even alone and with fresh reads. Then it is refused for ever,
+    /// because the reads stay the same.
     pub(crate) fn stuck(&self, state: &State) -> Broken {
         let stuck = (0..self.scenario.writers.len()).any(|writer| {
             let it = &state.writers[writer];
@@ -310,7 +310,7 @@ impl<'a> Model<'a> {
             }
             let mut alone = *state;
             alone.writers[writer].seen = self.seen_alone(state, self.command(writer, it.command));
-            // One time it mints above the head.
+            // Once it mints above the head.
             (0..2).all(|_| {
                 let verdict = self.judge(state, &self.slowest(&alone, writer));
                 if let Verdict::Again { floor, .. } = verdict {
@@ -322,7 +322,7 @@ impl<'a> Model<'a> {
         Property::NoPermanentConflict.when(stuck)
     }
 
-    /// What fresh reads come to.
+    /// The result of fresh reads.
     fn seen_alone(&self, state: &State, command: &Command) -> Seen {
         let mut seen = Seen::default();
         for p in Partition::ALL.into_iter().filter(|p| self.own(command) & p.bit() != 0) {
@@ -341,7 +341,7 @@ impl<'a> Model<'a> {
         seen
     }
 
-    /// The transaction of a writer whose clock is the slowest there is.
+    /// The transaction of a writer with the slowest possible clock.
     fn slowest(&self, alone: &State, writer: usize) -> Transaction {
         let reading = match self.environment.clocks {
             Clocks::Skewed(_) => 1,
@@ -358,7 +358,7 @@ pub(crate) fn transaction(state: &State, writer: usize, at: u8) -> Transaction {
     Transaction { writer: low(writer), command: it.command, round: it.round, at, seen: it.seen }
 }
 
-/// A number that the bounds of the model keep below 256.
+/// A number that is below 256 by the bounds of the model.
 pub(crate) fn low(number: impl TryInto<u8>) -> u8 {
     number.try_into().unwrap_or_else(|_| unreachable!("the bounds of the model are small"))
 }

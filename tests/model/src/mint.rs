@@ -1,4 +1,4 @@
-//! Times: which one the next mint has, and what it follows.
+//! Times: the time of the next mint, and the times that it follows.
 
 use crate::{
     environment::FOLLOWED,
@@ -20,7 +20,7 @@ impl Model<'_> {
     pub(crate) fn mint(&self, state: &State, writer: usize, reading: u8) -> u8 {
         let it = &state.writers[writer];
         if !self.protocol.hybrid_clock {
-            // Only what the guard returned raises the clock.
+            // Only the time that the guard returned raises the clock.
             return reading.max(it.floor);
         }
         let command = self.command(writer, it.command);

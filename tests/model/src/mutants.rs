@@ -12,10 +12,10 @@ use crate::{
     runs::{FAR, Run},
 };
 
-/// A protocol that is wrong in one place.
+/// A protocol with one mistake.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutant {
-    /// What is wrong.
+    /// The mistake.
     pub name: &'static str,
     /// The protocol with the switch turned.
     pub protocol: Protocol,
@@ -229,7 +229,7 @@ pub const MUTANTS: [Mutant; 41] = [
 /// Explores the mutants that break a property of order or progress, in each of these environments.
 ///
 /// # Errors
-/// One breaks a property of safety too.
+/// A mutant breaks a property of safety too.
 pub fn break_no_safety(environments: &[Environment]) -> Result<(), String> {
     let neither = Protocol { guard: Guard::None, hybrid_clock: false, ..RIGHT };
     let neither = mutant("neither guard nor hybrid clock", Property::Order, neither);
@@ -249,20 +249,20 @@ pub fn break_no_safety(environments: &[Environment]) -> Result<(), String> {
     Ok(())
 }
 
-/// What catching a mutant took.
+/// The catch of a mutant.
 #[derive(Clone, Debug)]
 pub struct Caught {
-    /// The most benign environment that it fails in.
+    /// The most benign environment in which it fails.
     pub environment: Environment,
     /// The scenario with the shortest trace there.
     pub scenario: Scenario,
     /// The trace.
     pub trace: Vec<String>,
-    /// States explored, all environments up to that one.
+    /// States explored in all environments up to that one.
     pub states: u64,
 }
 
-/// The scenarios that a mutant is hunted in.
+/// The scenarios in which a mutant is hunted.
 fn hunting_ground(mutant: &Mutant) -> Vec<Scenario> {
     let commands = small();
     match (mutant.breaks, mutant.protocol.snapshot) {
@@ -281,8 +281,8 @@ fn hunting_ground(mutant: &Mutant) -> Vec<Scenario> {
     }
 }
 
-/// Hunts `mutant` in the environments from `first` on: in the most benign one in which it breaks its property at all,
-/// the shortest trace, the first of several.
+/// Hunts `mutant` in the environments from `first` on. Returns the shortest trace, the first of several, in the most
+/// benign environment in which it breaks its property.
 pub fn hunt(mutant: &Mutant, first: usize) -> Option<Caught> {
     let ground = hunting_ground(mutant);
     let enough = mutant.breaks.when(true);
@@ -306,7 +306,7 @@ pub fn hunt(mutant: &Mutant, first: usize) -> Option<Caught> {
     None
 }
 
-/// The environments that mutants are hunted in, from the most benign to the most hostile.
+/// The environments in which mutants are hunted, from the most benign to the most hostile.
 fn environments() -> impl Iterator<Item = Environment> {
     ENVIRONMENTS.into_iter().chain([CRASHED_SNAPSHOTS, CRASHED_SUBSETS, WRONG])
 }
@@ -318,13 +318,13 @@ pub fn documented(mutant: &Mutant, traces: &str) -> Option<usize> {
     environments().position(|it| environment.starts_with(&format!("{}.\n", it.name)))
 }
 
-/// All mutants with their shortest traces, as `docs/no-lost-update-traces.txt` has them. Each is hunted from the
-/// environment of this number on.
+/// All mutants with their shortest traces, for `docs/no-lost-update-traces.txt`. Each is hunted from the environment of
+/// this number on.
 pub fn report(first: impl Fn(&Mutant) -> usize) -> String {
     MUTANTS.iter().map(|mutant| section(mutant, hunt(mutant, first(mutant)).as_ref())).collect()
 }
 
-/// One mutant, as the file of traces has it.
+/// One mutant, for the file of traces.
 pub fn section(mutant: &Mutant, caught: Option<&Caught>) -> String {
     let (name, property) = (mutant.name, mutant.breaks.name());
     let Some(Caught { environment, scenario, trace, .. }) = caught else {

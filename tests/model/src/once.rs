@@ -1,4 +1,4 @@
-//! Commands with keys: where their records are, and how a repeat is answered. Each writer has one command then.
+//! Commands with keys: the place of their records, and the answer to a repeat. Each writer has one command then.
 
 use crate::{
     environment::Answers,
@@ -41,7 +41,7 @@ impl Model<'_> {
         state.log.select(|event| event.append.0 == low(writer) + 1)
     }
 
-    /// Those that the writer knows, if they are a record.
+    /// The writer's known events, if they are a record.
     pub(crate) fn found(&self, state: &State, writer: usize) -> Events {
         let it = &state.writers[writer];
         let command = self.command(writer, it.command);
@@ -52,7 +52,7 @@ impl Model<'_> {
         Self::own_events(state, writer) & read & it.seen.known() & !it.unsearched
     }
 
-    /// The command took effect before: its events are the answer, if all of them were seen.
+    /// The command took effect before. Its events are the answer, if all of them were seen.
     pub(crate) fn repeat(&self, state: &State, writer: usize, next: &mut Steps) {
         let it = &state.writers[writer];
         let command = self.command(writer, it.command);
@@ -75,7 +75,7 @@ impl Model<'_> {
         next.push(Next { step, state: after, broken });
     }
 
-    /// After a crash the facts may be others, so that the command appends nothing now.
+    /// After a crash the facts may differ, so the command appends nothing now.
     pub(crate) fn decline(&self, state: &State, writer: usize, next: &mut Steps) {
         let it = &state.writers[writer];
         let command = self.command(writer, it.command);

@@ -1,26 +1,26 @@
-//! What must never happen.
+//! The properties.
 
-/// A property, and with it the violation that a step can be.
+/// A property. A step can violate it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Property {
-    /// A decision commits although a committed event that its query matches was not folded.
+    /// A decision commits although it did not fold a committed event that its query matches.
     NoLostUpdate,
     /// A rejection is answered from a state that the log had at no moment since the command began.
     NoStaleRejection,
     /// One command has two effects.
     NoDoubleEffect,
-    /// A command that took effect is answered with nothing, or with a part of its events.
+    /// A command that took effect is answered without events, or with a part of its events.
     OneAnswer,
     /// The slots of a partition are 1, 2, 3, … in commit order.
     Dense,
     /// In each partition and under each fence, commit order is the order of `at`.
     Order,
-    /// What a decision did not see, because it came later, has no earlier `at`. This is not promised.
+    /// An event that a decision did not see, because it was later, has no earlier `at`. This is not promised.
     OrderAcross,
-    /// An effect's `at` exceeds those of all events that it was decided from, and of its cause, but for events of other
-    /// boundaries that are far ahead.
+    /// An effect's `at` is larger than the `at` of its cause and of all events that it was decided from, except for
+    /// events of other boundaries that are far ahead.
     CauseFirst,
-    /// What is far ahead of all clocks is in a boundary that was so before.
+    /// An event far ahead of all clocks is in a boundary that was far ahead before.
     NotCarried,
     /// A decision folds by `at`, partition, slot.
     FoldOrder,
@@ -61,12 +61,12 @@ impl Property {
         u16::from(broken) << self as u16
     }
 
-    /// Whether it is about decisions on facts that have changed, and not about order or progress.
+    /// Whether it concerns decisions on changed facts, and not order or progress.
     pub fn is_safety(self) -> bool {
         self.name().ends_with("(safety)")
     }
 
-    /// What it is called, and its kind.
+    /// Its name and its kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoLostUpdate => "no lost update (safety)",

@@ -1,6 +1,6 @@
-//! The protocol as a table of switches: each mutant turns one.
+//! The protocol as a table of switches. Each mutant turns one.
 
-/// What the slot `m` of a partition that was read is: an append puts slot m + 1.
+/// The meaning of the slot `m` of a read partition. An append puts slot m + 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// The end of the dense prefix: slots 1 to m were all returned.
@@ -9,11 +9,11 @@ pub enum Prefix {
     Largest,
     /// How many events were returned.
     Returned,
-    /// How many were returned of the types that the decision consumes.
+    /// The number of returned events with types that the decision consumes.
     Filtered,
 }
 
-/// What an append requires of a fence and type that its decision read.
+/// The condition of an append on a fence and type that its decision read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// `cnt#T = :seen`: as many events as were seen.
@@ -22,7 +22,7 @@ pub enum Condition {
     NewestSeen,
 }
 
-/// Which events that are learned from a tail the decision folds.
+/// The events of a tail that the decision folds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Learn {
     /// Those that match any clause.
@@ -33,45 +33,45 @@ pub enum Learn {
     Nothing,
 }
 
-/// What an append requires of the order of times under a fence.
+/// The condition of an append on the order of times under a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// `head < :first`, over all types, of every fence.
+    /// `head < :first`, over all types, on every fence.
     Head,
-    /// The same, but not of the fence of an event's own partition.
+    /// The same, but not on the fence of an event's own partition.
     NotPartitions,
-    /// `head` of the types written alone.
+    /// Only `head` of the types that are written.
     PerType,
     /// Nothing.
     None,
 }
 
-/// Which of the events that a decision knows a mint follows, however far ahead of the clock they are.
+/// The known events that a mint follows, however far they are ahead of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// Those in boundaries that the append writes to. Of the others those that are not far ahead.
+    /// Events in boundaries that the append writes to. In others only events that are not far ahead.
     Written,
     /// All of them.
     All,
-    /// None: in the boundaries that it writes to as well those that are not far ahead.
+    /// No events: also in the boundaries that it writes to, only events that are not far ahead.
     Near,
 }
 
-/// How an answer that appends nothing is validated.
+/// The validation of an answer that appends nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// By GetItem of the next slot if one partition was read, its prefix does not end within an
-    /// append, and its slot is the condition; else by TransactGetItems.
+    /// By GetItem of the next slot if one partition was read, its prefix does not end within an append, and its slot is
+    /// the condition; otherwise by TransactGetItems.
     Right,
     /// By GetItem for one partition, wherever its prefix ends.
     OneGetItem,
-    /// By one read for each clause, and what is validated stays so when the command decides again.
+    /// By one read for each clause. A validated clause stays validated when the command decides again.
     Kept,
     /// Not at all.
     None,
 }
 
-/// What a snapshot is taken for.
+/// The meaning of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Snapshot {
     /// The dense prefix that was folded.
@@ -82,71 +82,72 @@ pub enum Snapshot {
     OwnLast,
 }
 
-/// Which commands with keys have their record in their events.
+/// The commands with keys that have their record in their events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InEvents {
-    /// Those that read each partition that they write, with a condition that fails if what they write there was not
+    /// Commands that read each partition that they write, with a condition that fails if their events there were not
     /// seen.
     Shown,
-    /// Those that read each partition that they write.
+    /// Commands that read each partition that they write.
     Read,
-    /// Those that read anything.
+    /// Commands that read anything.
     Written,
 }
 
-/// Which of the events that a decision knows are searched for those of an earlier run.
+/// The known events that are searched for those of an earlier run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Searched {
     /// All of them.
     All,
-    /// All but those that a warm handler has read before.
+    /// All except those that a warm handler has read before.
     NotRecalled,
-    /// All but those that were learned from a tail.
+    /// All except those of a tail.
     NotTails,
 }
 
-/// All that can be chosen about the protocol.
+/// All choices of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// Reading: the slot m.
     pub prefix: Prefix,
-    /// Reading: a tail begins after slot m; else at slot m, and its events are added to m.
+    /// Reading: a tail begins after slot m. Otherwise at slot m, and its events are added to m.
     pub tail_after: bool,
-    /// Reading: counts are of the merged reads, not of each clause by itself.
+    /// Reading: counts come from the merged reads, not from each clause.
     pub count_merged: bool,
-    /// Snapshots: what is taken for one.
+    /// Snapshots: their meaning.
     pub snapshot: Snapshot,
-    /// Snapshots: a tail that does not come last in fold order is not folded on top.
+    /// Snapshots: a tail that is not last in fold order is not folded on top.
     pub snapshot_in_order: bool,
-    /// Filing: exactly where it can be read; else an event of a composite counts for all of them.
+    /// Filing: exactly under the boundaries by which it can be read. Otherwise an event of a composite counts for all
+    /// of them.
     pub exact_filing: bool,
     /// Filing: an import files as a decision does.
     pub imports_file: bool,
     /// Filing: an event of a fenced type counts in the fence of its partition.
     pub count_fenced: bool,
-    /// Appending: what is required of a fence.
+    /// Appending: the condition on a fence.
     pub condition: Condition,
-    /// Appending: a fence under which nothing was seen is conditioned too.
+    /// Appending: there is also a condition on a fence under which nothing was seen.
     pub check_empty: bool,
-    /// Appending: a fence that the new events are not filed under is conditioned too.
+    /// Appending: there is also a condition on a fence under which the new events are not filed.
     pub check_read_fences: bool,
-    /// Appending: the next slot of a partition that is only read is conditioned.
+    /// Appending: there is a condition on the next slot of a partition that is only read.
     pub check_read_partitions: bool,
     /// Appending: the fence of a partition replaces its slot only if all consumed types are fenced.
     pub all_fenced: bool,
-    /// Conflicts: what is folded of a tail.
+    /// Conflicts: the events of a tail that are folded.
     pub learn: Learn,
-    /// Conflicts: what does not come last in fold order is not folded on top.
+    /// Conflicts: events that are not last in fold order are not folded on top.
     pub fold_in_order: bool,
     /// Order: the guard of fences.
     pub guard: Guard,
     /// Order: a mint exceeds the writer's last, the newest seen and the cause.
     pub hybrid_clock: bool,
-    /// Order: which events a mint exceeds although they are far ahead.
+    /// Order: the events that a mint exceeds although they are far ahead.
     pub follow: Follow,
     /// Order: a mint exceeds the last event of a partition that was not read.
     pub predecessor: bool,
-    /// Order: commit order is claimed to be the order of `at` across boundaries too.
+    /// Order: claims that commit order is the order of `at` across boundaries too.
     pub claims_order_across: bool,
     /// Answers that append nothing.
     pub validation: Validation,
@@ -154,17 +155,17 @@ pub struct Protocol {
     pub own_put_first: bool,
     /// Outcome: an append without an answer is sent again before anything is decided.
     pub resend_unknown: bool,
-    /// Outcome: TransactionConflict judges nothing.
+    /// Outcome: TransactionConflict says nothing about our conditions.
     pub transaction_conflict_judges: bool,
     /// Once: the append's transaction puts a command item, unless the record is in the events.
     pub command_item: bool,
-    /// Once: which commands have their record in the events.
+    /// Once: the commands that have their record in the events.
     pub in_events: InEvents,
-    /// Once: where the events of an earlier run are looked for.
+    /// Once: the events that are searched for those of an earlier run.
     pub searched: Searched,
     /// Once: the answer to a repeat is validated.
     pub validates_repeats: bool,
-    /// Once: an answer that appends nothing is given after a look at the command item.
+    /// Once: before an answer that appends nothing, the command item is read.
     pub item_before_rejection: bool,
 }
 

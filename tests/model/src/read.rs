@@ -1,4 +1,4 @@
-//! Reading: what a decision learns, and what it takes for seen.
+//! Reading: the knowledge of a decision, and what counts as seen.
 
 use std::iter::successors;
 
@@ -13,7 +13,7 @@ use crate::{
     world::{Clause, Command, Partition, Partitions, Source, TYPES},
 };
 
-/// What one Query can return of the events that are visible to it.
+/// The possible results of one Query over the events that are visible to it.
 fn results(view: View, visible: Events) -> impl Iterator<Item = Events> {
     let smaller =
         move |got: &Events| (*got != 0 && view == View::Subset).then(|| (got - 1) & visible);
@@ -64,7 +64,7 @@ impl Model<'_> {
         }
     }
 
-    /// The next read of the writer's query. After the last one it has everything.
+    /// The next read of the writer's query. After the last one the writer has everything.
     pub(crate) fn read(&self, state: &State, writer: usize, clause: u8, next: &mut Steps) {
         let it = &state.writers[writer];
         let command = self.command(writer, it.command);
@@ -78,7 +78,7 @@ impl Model<'_> {
             match asked.source {
                 Source::Partition(p) => self.take(state, &mut it.seen, n, p, got),
                 Source::Fence(_) => {
-                    // A snapshot's tail. Of a partition that is read, only its own read counts.
+                    // A snapshot's tail. For a partition that is read, only its own read counts.
                     let partitions = command.read_partitions();
                     let new = state.log.select(|event| {
                         let is_read = partitions & event.shape().partition.bit() != 0;
@@ -107,8 +107,8 @@ impl Model<'_> {
         }
     }
 
-    /// How what is new of `folded` comes to what was folded `before`: on top if it is last in fold order,
-    /// or if that is not `ordered`.
+    /// The fold of the new events in `folded` after the events `before`: on top if they are last in fold order, or if
+    /// the order is not `ordered`.
     fn fold(&self, state: &State, before: Events, folded: Events, ordered: bool) -> Then {
         let newest = state.log.pick(before).map(Event::order).max();
         let mut new = state.log.pick(folded & !before);
@@ -119,8 +119,8 @@ impl Model<'_> {
         }
     }
 
-    /// What a Query of `clause` asks for: of a partition everything after slot `after`, since slots
-    /// would be missing if the types were filtered.
+    /// The request of a Query of `clause`: for a partition everything after slot `after`, since slots would be missing
+    /// if the types were filtered.
     pub(crate) fn asked(&self, state: &State, clause: &Clause, after: u8) -> Events {
         let Source::Partition(partition) = clause.source else {
             return self.matching(state, clause);
@@ -132,7 +132,7 @@ impl Model<'_> {
         })
     }
 
-    /// What a Query of `clause` can return, after the slot that is seen.
+    /// The possible results of a Query of `clause`, after the slot that is seen.
     fn returned(
         &self,
         state: &State,
@@ -152,7 +152,7 @@ impl Model<'_> {
         results(view, visible)
     }
 
-    /// Takes what a read of a partition returned.
+    /// Adds the result of a read of a partition.
     pub(crate) fn take(&self, state: &State, seen: &mut Seen, n: usize, p: Partition, got: Events) {
         seen.by_clause[n] |= got;
         let before = seen.slot(p);
@@ -165,7 +165,7 @@ impl Model<'_> {
         };
     }
 
-    /// The end of the dense prefix of `p`, of all that is known.
+    /// The end of the dense prefix of `p`, in all that is known.
     fn dense(&self, state: &State, seen: &Seen, p: Partition) -> u8 {
         let known = |slot| state.log.pick(seen.known()).any(|e| e.is_in(p) && e.slot == slot);
         (seen.slot(p)..).find(|slot| !known(slot + 1)).unwrap_or(u8::MAX)
@@ -184,7 +184,7 @@ impl Model<'_> {
         }
     }
 
-    /// The tail of the first of `partitions`. What matches of it is folded on top if it comes last.
+    /// The tail of the first of `partitions`. Its matching events are folded on top if they are last.
     pub(crate) fn tail(
         &self,
         state: &State,

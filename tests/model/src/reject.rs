@@ -39,7 +39,7 @@ impl Model<'_> {
         let required = self.required(state, command);
         let events = state.log.events();
         let held = |length: u8| {
-            // The log as it was after each commit since the command began.
+            // The log after each commit since the command began.
             let next = events.get(usize::from(length));
             next.is_none_or(|event| event.index == 0) && required & ((1 << length) - 1) == folded
         };
@@ -58,7 +58,7 @@ impl Model<'_> {
         });
     }
 
-    /// What has changed since the decision has `seen` this, if its validation shows it.
+    /// The changes since the decision has `seen` this, if its validation shows them.
     pub(crate) fn validate(&self, state: &State, command: &Command, seen: &Seen) -> Failed {
         let ends_within = |p| {
             let end = state.log.at_slot(p, seen.slot(p));

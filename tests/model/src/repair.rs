@@ -1,10 +1,9 @@
-//! A repair of one fence beside writers, other repairs and reads that show items late: the rules of
-//! `verify.rs` in the log on DynamoDB, explored exhaustively.
+//! A repair of one fence beside writers, other repairs and reads that show items late: the rules of `verify.rs` in the
+//! log on DynamoDB, explored exhaustively.
 //!
-//! There is one fence with one type of event. It may say anything when a repair begins; that includes a
-//! fence that is newly declared, whose older events it does not count. A writer that appends adds one to
-//! the count and needs an `at` above the head. It needs nothing else, so its `at` may lie below those of older events
-//! that the fence does not know.
+//! There is one fence with one type of event. It may say anything when a repair begins. A newly declared fence is one
+//! case: it does not count its older events. A writer that appends adds one to the count and needs an `at` above the
+//! head, and nothing else. So its `at` may be below those of older events that the fence does not know.
 
 use crate::{
     explore::{Machine, Next, States, explore},
@@ -16,15 +15,15 @@ const EXAMINATIONS_MAX: u8 = 4;
 /// The largest `at`. A head of 0 stands for a fence without one.
 const AT_MAX: u8 = 7;
 
-/// What a repair does.
+/// The rules of a repair.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Whether the survey waits, between fences and events, until what is committed is visible.
+    /// Whether the survey waits, between fences and events, until all committed items are visible.
     pub survey_settles: bool,
     /// Whether an examination that is neither at rest nor in order keeps the suspect.
     pub keeps_suspects: bool,
-    /// Whether writers need an `at` above the head. Else one above the events suffices, as the slots of a
-    /// partition would have it.
+    /// Whether writers need an `at` above the head. Otherwise one above the events is enough, as the slots of a
+    /// partition would require.
     pub head_guard: bool,
     /// Whether it mends. `verify` does not.
     pub mends: bool,
@@ -38,24 +37,23 @@ impl Rules {
     pub const VERIFY: Self = Self { mends: false, ..Self::REPAIR };
 }
 
-/// What is there when the repairs begin, and which writers are active then.
+/// The state when the repairs begin, and the writers that are active then.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// The `at` of each event, a bit each.
+    /// The `at` of each event, one bit each.
     pub events: u8,
-    /// What the fence counts.
+    /// The count of the fence.
     pub counted: u8,
     /// The fence's head.
     pub head: u8,
     /// How many events are appended meanwhile.
     pub appends: u8,
-    /// How many repairs run at once.
+    /// How many repairs run at the same time.
     pub repairs: usize,
 }
 
 impl Scenario {
-    /// Every fence beside every set of at most two older events, with at most `appends` appends and
-    /// `repairs` repairs.
+    /// Every fence beside every set of at most two older events, with at most `appends` appends and `repairs` repairs.
     pub fn all(appends: u8, repairs: usize) -> Vec<Self> {
         let mut all = Vec::new();
         for events in [0, bit(2), bit(4), bit(2) | bit(4)] {
@@ -91,7 +89,7 @@ fn newest(events: Events) -> u8 {
     u8::try_from(events.checked_ilog2().unwrap_or(0)).unwrap_or(0)
 }
 
-/// The events that are not after `head`.
+/// The events up to `head`.
 fn cut(events: Events, head: u8) -> Events {
     events & u8::try_from((1_u16 << (head + 1)) - 1).unwrap_or(u8::MAX)
 }
@@ -100,18 +98,18 @@ fn size(events: Events) -> u8 {
     u8::try_from(events.count_ones()).unwrap_or(u8::MAX)
 }
 
-/// What an examination says of a fence that is not known to be right.
+/// The finding of an examination on a fence that is not known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Difference {
     found: Events,
-    /// What to add to the count, if the examination is exact.
+    /// The number to add to the count, if the examination is exact.
     add: Option<i8>,
     at_rest: Option<Fence>,
     repaired: u8,
     decided: bool,
 }
 
-/// What a repair does next. `examination` 0 is the survey; `newest` is what an earlier scan found.
+/// The next action of a repair. `examination` 0 is the survey; `newest` comes from an earlier scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Turn {
     ReadBefore { examination: u8, newest: u8 },
@@ -128,7 +126,7 @@ enum Turn {
 pub(crate) struct State {
     events: Events,
     visible: Events,
-    /// Every fence that there was; the last is the one that there is.
+    /// Every fence over time; the last one is the present one.
     fences: Vec<Fence>,
     appends: u8,
     repairs: Vec<Turn>,
@@ -145,9 +143,9 @@ impl State {
     }
 }
 
-/// Explores each scenario until one breaks: how many states were visited, and that scenario with its
-/// trace. What must not be: a repair has ended in order, and the fence is wrong; a repair has ended and
-/// something still differs; `verify` doubts a fence that is right.
+/// Explores each scenario until one breaks. Returns how many states were visited, and that scenario with its trace.
+/// Faults are: a repair has ended in order, and the fence is wrong; a repair has ended and something still differs;
+/// `verify` doubts a right fence.
 pub fn explore_all(scenarios: &[Scenario], rules: Rules) -> (u64, Option<String>) {
     let (mut states, mut visited) = (0, States::default());
     for &scenario in scenarios {
@@ -222,7 +220,7 @@ fn steps(state: &State, rules: Rules) -> Vec<State> {
     next
 }
 
-/// What a repair can do next.
+/// The possible next steps of a repair.
 fn act(state: &State, repair: usize, rules: Rules, next: &mut Vec<State>) {
     let turn = |turn| {
         let mut after = state.clone();
@@ -250,7 +248,7 @@ fn act(state: &State, repair: usize, rules: Rules, next: &mut Vec<State>) {
             next.push(turn(Turn::EndScan { examination, newest, before, visible }));
         }
         Turn::EndScan { examination, newest, before, visible } => {
-            // Of what has become visible since the scan began, it has found any part.
+            // It has found any part of the items that became visible since the scan began.
             let since = state.visible & !visible;
             let parts = (0..=since).filter(|part| part & !since == 0);
             next.extend(parts.map(|part| {
@@ -301,7 +299,7 @@ fn surveyed(
     }
 }
 
-/// What an examination says; `None` if the fence is right.
+/// The finding of an examination; `None` if the fence is right.
 fn judge(
     examination: u8,
     earlier: u8,
@@ -347,7 +345,7 @@ fn again(examination: u8, difference: Difference) -> Turn {
     Turn::ReadBefore { examination: examination + 1, newest: newest(difference.found) }
 }
 
-/// What a fence that says `now` has to say.
+/// The right value of a fence that says `now`.
 fn mended(difference: Difference, now: Fence) -> Fence {
     let newest = newest(difference.found);
     if difference.at_rest == Some(now) {

@@ -1,4 +1,4 @@
-//! The bounds: which scenarios are explored in which environments.
+//! The bounds: the scenarios for each environment.
 
 use std::{
     collections::BTreeMap,
@@ -24,26 +24,26 @@ use crate::{
 /// Scenarios in an environment.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: &'static str,
-    /// What the table, the clocks and the network may do.
+    /// The behaviour of the table, the clocks and the network.
     pub environment: Environment,
-    /// What each writer does.
+    /// The work of each writer.
     pub scenarios: Vec<Scenario>,
 }
 
-/// What all scenarios of a run saw.
+/// The results of all scenarios of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Distinct states, scenario by scenario.
     pub states: u64,
     /// Steps between them.
     pub transitions: u64,
-    /// For each broken property how many scenarios break it, and one of them with its trace.
+    /// For each broken property, how many scenarios break it, and one of them with its trace.
     pub broken: BTreeMap<Property, (usize, String)>,
 }
 
-/// Events that are there from the start: of c1 and s1, of c2 and fenced.
+/// Events that exist at the start: of c1 and s1, of c2 and fenced.
 pub(crate) const BEFORE: &[u8] = &[3, 5];
 /// An event of c2 alone.
 pub(crate) const FAR: &[u8] = &[2];
@@ -52,7 +52,7 @@ fn run(name: &'static str, environment: Environment, scenarios: Vec<Scenario>) -
     Run { name, environment, scenarios }
 }
 
-/// Seconds: every environment, every kind of command.
+/// Takes seconds: every environment, every kind of command.
 pub fn small_runs() -> Vec<Run> {
     let (commands, few) = (small(), few());
     let mut runs: Vec<Run> = ENVIRONMENTS
@@ -73,12 +73,12 @@ pub fn small_runs() -> Vec<Run> {
     runs
 }
 
-/// How much is explored.
+/// The extent of the exploration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// Without the two runs that have half of all states.
     Half,
-    /// Minutes.
+    /// Takes minutes.
     Full,
     /// With a fifth writer.
     Longer,
@@ -127,8 +127,8 @@ pub fn full_runs(extent: Extent) -> Vec<Run> {
 }
 
 impl Run {
-    /// Explores every scenario, on as many threads as there are cores; tells `progress` now and then
-    /// how many scenarios are done.
+    /// Explores every scenario, on as many threads as there are cores. Now and then it tells `progress` how many
+    /// scenarios are done.
     pub fn explore(&self, protocol: Protocol, progress: &(dyn Fn(usize) + Sync)) -> Totals {
         let taken = AtomicUsize::new(0);
         let totals = Mutex::new(Totals::default());

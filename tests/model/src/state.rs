@@ -1,18 +1,18 @@
-//! The state of the model. Fences are no part of it: the transaction that puts an event updates its
-//! fences, so a fence's content is a function of the log.
+//! The state of the model. Fences are not a part of it: the transaction that puts an event updates its fences, so a
+//! fence's content is a function of the log.
 
 use std::hash::{Hash, Hasher};
 
 use crate::world::{CLAUSES_MAX, PARTITIONS, Partition, SHAPES, Shape};
 
-/// Most events of a log.
+/// A log has at most this many events.
 const LOG_MAX: usize = 12;
-/// Most writers of a scenario.
+/// A scenario has at most this many writers.
 pub(crate) const WRITERS_MAX: usize = 5;
-/// Most requests whose answers are lost and that are not settled.
+/// At most this many requests have lost answers and are not settled.
 const IN_FLIGHT_MAX: usize = 2;
 
-/// A set of events, one bit for each place in the log.
+/// A set of events, one bit for each index of the log.
 pub(crate) type Events = u16;
 
 /// A slot for each partition.
@@ -26,7 +26,7 @@ pub(crate) struct Event {
     pub at: u8,
     /// Its writer, and the number of the writer's append.
     pub append: (u8, u8),
-    /// The place in its append.
+    /// The index in its append.
     pub index: u8,
     pub in_table: bool,
     pub in_index: bool,
@@ -74,7 +74,7 @@ impl Log {
         &mut self.events[..usize::from(self.len)]
     }
 
-    /// Those of `events`, in commit order.
+    /// The events of `events`, in commit order.
     pub(crate) fn pick(&self, events: Events) -> impl Iterator<Item = &Event> {
         self.events().iter().enumerate().filter(move |(n, _)| events & 1 << n != 0).map(|(_, e)| e)
     }
@@ -89,7 +89,7 @@ impl Log {
         self.pick(events).map(|event| event.at).max()
     }
 
-    /// The event that has a slot.
+    /// The event in a slot.
     pub(crate) fn at_slot(&self, partition: Partition, slot: u8) -> Option<&Event> {
         self.events().iter().find(|event| event.slot == slot && event.is_in(partition))
     }
@@ -112,7 +112,7 @@ impl Hash for Log {
     }
 }
 
-/// What a writer does next.
+/// The next action of a writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Place {
     /// Choose a snapshot.
@@ -123,7 +123,7 @@ pub(crate) enum Place {
     Ready,
     /// Mint: the last slots are known.
     Again,
-    /// Send what was minted.
+    /// Send the minted append.
     Minted { at: u8 },
     /// Read the tails of these partitions.
     Tail { partitions: u8 },
@@ -147,14 +147,14 @@ impl Place {
     }
 }
 
-/// What a decision knows.
+/// The knowledge of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Seen {
     /// The events that each clause returned.
     pub by_clause: [Events; CLAUSES_MAX],
-    /// Of these, those that the decision did not fold although it learned of them.
+    /// Those of them that the decision did not fold although it read them.
     pub passed_over: Events,
-    /// Of a partition that is read: slot m. Of one that is only written: the last slot.
+    /// For a partition that is read: slot m. For one that is only written: the last slot.
     pub slots: Slots,
 }
 
@@ -177,22 +177,22 @@ impl Seen {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Writer {
     pub place: Place,
-    /// Which of its commands.
+    /// The index of its command.
     pub command: u8,
     pub seen: Seen,
-    /// While it reads: the events that were folded into its snapshot.
+    /// While it reads: the events in its snapshot.
     pub recalled: Events,
-    /// Events that it knows and does not search for those of an earlier run.
+    /// Known events that it does not search for those of an earlier run.
     pub unsearched: Events,
-    /// Clauses of a rejection that were validated one by one, a bit each.
+    /// Clauses of a rejection that were validated one by one, one bit each.
     pub validated: u8,
-    /// What the next mint must not be below: after its own last, and after what refused it.
+    /// The lower bound of the next mint: after its own last, and after what refused it.
     pub floor: u8,
     pub conflicts: u8,
-    /// Commands begun, those begun again after a crash included: part of the `appendId`.
+    /// Commands begun, also after a crash: part of the `appendId`.
     pub round: u8,
     pub answers_lost: u8,
-    /// Length of the log when a rejection began.
+    /// The length of the log when a rejection began.
     pub since: u8,
 }
 
@@ -202,13 +202,13 @@ pub(crate) struct Transaction {
     pub writer: u8,
     pub command: u8,
     pub round: u8,
-    /// Of the first event.
+    /// The `at` of the first event.
     pub at: u8,
     pub seen: Seen,
 }
 
 impl Transaction {
-    /// Writer 0 has committed the events that were there before.
+    /// Writer 0 has committed the events at the start.
     pub(crate) fn append(&self) -> (u8, u8) {
         (self.writer + 1, self.round)
     }
@@ -220,9 +220,9 @@ pub(crate) struct State {
     pub log: Log,
     pub writers: [Writer; WRITERS_MAX],
     pub in_flight: [Option<Transaction>; IN_FLIGHT_MAX],
-    /// Commands with an effect, a bit each.
+    /// Commands with an effect, one bit each.
     pub effects: u16,
-    /// Reading of the one clock.
+    /// The reading of the one clock.
     pub now: u8,
 }
 

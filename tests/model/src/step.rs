@@ -1,4 +1,4 @@
-//! What can happen next.
+//! The possible next steps.
 
 use crate::{
     environment::{AHEAD, Answers, Clocks, View},
@@ -10,7 +10,7 @@ use crate::{
     world::{Partition, Partitions},
 };
 
-/// One thing that happens.
+/// One event of the system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A command begins with a snapshot that knows these events.
@@ -25,9 +25,9 @@ pub(crate) enum Step {
     Send { writer: u8, at: u8, slots: Slots, verdict: Verdict },
     /// An append is sent, and its answer is lost.
     Lose { writer: u8, at: u8, slots: Slots, then: Unknown },
-    /// An append whose answer was lost is sent again, and TransactionConflict is taken for a conflict.
+    /// An append whose answer was lost is sent again, and TransactionConflict counts as a conflict.
     Misjudge { writer: u8 },
-    /// A request whose answer was lost is decided after all.
+    /// A request whose answer was lost takes effect or fails after all.
     Arrive { request: u8, verdict: Verdict },
     /// An item becomes visible.
     Show { event: u8, in_index: bool },
@@ -37,14 +37,14 @@ pub(crate) enum Step {
     Validate { writer: u8, clause: u8 },
     /// A repeat finds the events of the first run, and is validated.
     Repeat { writer: u8, failed: Failed },
-    /// A repeat comes to nothing, and is validated; then its item may be found.
+    /// A repeat decides to append nothing, and is validated; then its item may be found.
     Decline { writer: u8, failed: Failed, recorded: bool },
 }
 
-/// What follows a tail, of a partition or after a snapshot.
+/// The step after a tail, of a partition or after a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// What matches of it is folded on top, if anything does.
+    /// Its matching events, if any, are folded on top.
     OnTop,
     /// It is folded on top of later events.
     OutOfOrder,
@@ -52,7 +52,7 @@ pub(crate) enum Then {
     ReadAgain,
 }
 
-/// What a writer does without an answer.
+/// The reaction of a writer without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unknown {
     /// It sends the same request again.
@@ -63,7 +63,7 @@ pub(crate) enum Unknown {
     Crashes,
 }
 
-/// A step and what it leads to.
+/// The possible steps with their results.
 pub(crate) type Steps = Vec<Next<Step, State>>;
 
 impl Model<'_> {
@@ -173,7 +173,7 @@ impl Model<'_> {
         }
     }
 
-    /// What was read has changed. If it is slots alone, their tails are read.
+    /// What was read has changed. If only slots changed, their tails are read.
     pub(crate) fn conflict(&self, state: &mut State, writer: usize, failed: Failed) {
         let it = &mut state.writers[writer];
         it.conflicts += 1;
@@ -302,7 +302,7 @@ impl Model<'_> {
                 self.begin(&mut after, writer);
             }
             if then == Unknown::Crashes {
-                // Another process: it remembers nothing.
+                // Another process remembers nothing.
                 after.writers[writer].floor = 0;
             }
             let step = Step::Lose { writer: low(writer), at, slots: sent.seen.slots, then };

@@ -115,7 +115,7 @@ impl Machine for Model<'_> {
     }
 }
 
-/// The slots that a command puts, of what slots it goes on from.
+/// The slots of a command's puts, after `slots`.
 fn puts(command: &Command, mut slots: Slots) -> String {
     let mut texts = Vec::new();
     for &shape in command.writes {

@@ -1,4 +1,4 @@
-//! The small world that commands act in: partitions, fences, events, queries.
+//! The small world of the commands: partitions, fences, events, queries.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ pub enum Partition {
     C2,
     /// `productId:p1`.
     P1,
-    /// `studentId:s1`, which stores events of type F, all fenced. Of other events s1 is a tag.
+    /// `studentId:s1`, which stores events of type F, all fenced. For other events s1 is a tag.
     S1,
 }
 
 /// A boundary that has a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fence {
-    /// The cross-partition tag s1, and what is fenced in the partition s1: both have one name.
+    /// The cross-partition tag s1, and the fenced events in the partition s1: both have one name.
     S1,
     /// The cross-partition tag s2.
     S2,
@@ -26,11 +26,11 @@ pub enum Fence {
     O1P1,
     /// The composite of o2 and p1.
     O2P1,
-    /// What is fenced in the partition c2.
+    /// The fenced events in the partition c2.
     C2,
 }
 
-/// How many partitions there are.
+/// The number of partitions.
 pub const PARTITIONS: usize = 4;
 
 /// A set of partitions, one bit each.
@@ -91,16 +91,16 @@ pub const F: Types = 4;
 /// Every event type.
 pub const TYPES: Types = A | B | F;
 
-/// An event as a command writes it: its type and what it is about.
+/// An event of a command: its type and its tags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// One type.
+    /// Its one type.
     pub event_type: Types,
-    /// Where it is stored.
+    /// The partition that stores it.
     pub partition: Partition,
-    /// Its cross-partition tags and its composite; the fence of its partition if the type is fenced.
+    /// Its cross-partition tags and its composite; also the fence of its partition if the type is fenced.
     pub fences: Fences,
-    /// Its tags beside the partition, as the trace shows them.
+    /// Its tags besides the partition, as in the trace.
     pub tags: &'static str,
 }
 
@@ -144,7 +144,7 @@ pub const SHAPES: [Shape; 12] = [
     shape(A, Partition::C2, Fence::S1.bit(), "+s1"),
 ];
 
-/// What a clause reads.
+/// The source of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// A partition of the table.
@@ -156,9 +156,9 @@ pub enum Source {
 /// One clause of a query: the events of these types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clause {
-    /// Where.
+    /// The source.
     pub source: Source,
-    /// Which.
+    /// The types.
     pub types: Types,
 }
 
@@ -190,15 +190,14 @@ impl fmt::Display for Clause {
     }
 }
 
-/// What a writer does.
+/// The command of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The query, at most [`CLAUSES_MAX`] clauses. Without any, the append is unconditional: an
-    /// import.
+    /// The query, at most [`CLAUSES_MAX`] clauses. Without clauses, the append is unconditional: an import.
     pub reads: &'static [Clause],
     /// Indexes into [`SHAPES`]. Without any, the command is a rejection.
     pub writes: &'static [u8],
-    /// The writer whose event caused it: it starts after that is committed.
+    /// The writer whose event caused it. It starts after that event is committed.
     pub cause: Option<u8>,
 }
 

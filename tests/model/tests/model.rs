@@ -32,7 +32,7 @@ fn nothing_breaks_within_small_bounds() {
 
 #[test]
 fn the_feed_brings_each_event_once_and_in_order() {
-    // Those in which every mutant is caught. `cargo proof feed` explores larger ones.
+    // Scenarios in which every mutant is caught. `cargo proof feed` explores larger ones.
     let (states, broken) = feed::explore_all(&feed::Scenario::SMALL, feed::Rules::FEED);
     println!("{states} states");
     assert_eq!(broken, None, "{}", broken.as_deref().unwrap_or_default());

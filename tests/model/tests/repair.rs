@@ -1,5 +1,4 @@
-//! A repair that ends in order has made the fence right, whatever happens beside it; and three rules
-//! can't be left out.
+//! A repair that ends in order has made the fence right, whatever happens beside it. All of its three rules are needed.
 #![allow(missing_docs, reason = "tests")]
 
 use ringfence_proof::repair::{Rules, Scenario, explore_all};

@@ -16,14 +16,14 @@ use ringfence_core::{
 use crate::Mutant;
 use crate::weather::{LATENCY_MAX_MS, Weather};
 
-/// A log with a mistake, or without.
+/// A log with or without a mistake.
 pub(crate) struct Broken<L> {
     pub(crate) log: L,
     pub(crate) mutant: Option<Mutant>,
     pub(crate) clock: Clock,
-    /// The weather of snapshots. Without it no snapshot is kept.
+    /// The weather of snapshots. Without it no snapshot is stored.
     pub(crate) snapshots: Option<Arc<Weather>>,
-    /// The claims that commands of work name, by the ids of the commands.
+    /// The claims in commands of work, by the ids of the commands.
     pub(crate) claims: BTreeMap<String, ClaimId>,
 }
 
@@ -75,7 +75,7 @@ impl<L: EventLog> EventLog for Broken<L> {
             let envelope = if hurries { &hurried } else { append.envelope };
             match self.log.append(Append { seen, record, envelope, ..append }).await {
                 Err(LogError::Store(StoreError::OutcomeUnknown { .. })) if hurries => {
-                    // As if something had changed that makes it read everything again.
+                    // Simulates a change that makes it read everything again.
                     let (boundary, event_type) = (BoundaryId::tagless(), "Unknown".into());
                     let change = Change::Count { boundary, event_type, seen: 0, found: 0 };
                     Err(LogError::Conflict(Conflict(vec![change])))

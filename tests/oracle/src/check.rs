@@ -1,10 +1,8 @@
-//! The comparison with a serial run: the commands one after the other, in the order in which the
-//! store made their effects.
+//! The comparison with a serial run: the commands one after the other, in the order of their effects in the store.
 //!
-//! A serial decision folds the events of the effects before it, and only those, in the order in which the
-//! log folds them: by time. Between boundaries that may not be the order of the effects. Where it is not,
-//! the decision is made in both orders, and has to be the same: no decision of the examples depends on the
-//! order of facts of different boundaries.
+//! A serial decision folds only the events of the effects before it, in the order in which the log folds them: by time.
+//! Between boundaries that may differ from the order of the effects. Then the decision is made in both orders, and must
+//! be the same: no decision of the examples depends on the order of facts of different boundaries.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,18 +20,18 @@ use crate::jobs::Job;
 use crate::world::{End, World};
 use crate::{claims, recount};
 
-/// Everything that is compared.
+/// The compared data.
 struct Run<'a> {
     world: &'a World,
     history: &'a History,
     /// Every event of the table, by id.
     events: BTreeMap<String, SequencedEvent>,
-    /// Decisions whose facts lie in another order of time than that of their commits.
+    /// Decisions whose facts have another order by time than by commit.
     reordered: AtomicU64,
 }
 
-/// Compares the history and the answers with a serial run. It counts the decisions whose facts lie in
-/// another order of time than that of their commits.
+/// Compares the history and the answers with a serial run. It counts the decisions whose facts have another order by
+/// time than by commit.
 ///
 /// # Errors
 /// The first difference.
@@ -60,7 +58,7 @@ pub(crate) async fn check(world: &World, history: &History, ends: &[End]) -> Res
     }
     for end in ends {
         run.cause(end)?;
-        // Timers go in whole milliseconds.
+        // Timers count whole milliseconds.
         if end.late_ms > 1 {
             return Err(format!("command {}.{}: {} ms late", end.job, end.copy, end.late_ms));
         }
@@ -89,8 +87,8 @@ impl Run<'_> {
         if known == found { Ok(()) } else { Err(format!("effects {known:?}, table {found:?}")) }
     }
 
-    /// In each partition the order of effects is the order of slots, which have no gaps; there and under
-    /// each fence it is the order of times.
+    /// In each partition the order of effects is the order of slots, which have no gaps. There and under each fence it
+    /// is the order of times.
     fn order(&self) -> Result<(), String> {
         let mut slots: BTreeMap<&BoundaryId, u64> = BTreeMap::new();
         let mut heads: BTreeMap<String, u64> = BTreeMap::new();
@@ -130,8 +128,7 @@ impl Run<'_> {
         self.history.commits.iter().position(|commit| commit.command == id)
     }
 
-    /// An effect follows its cause. Of the copies of a command only a sole one is known to be the
-    /// one that took effect.
+    /// An effect is later than its cause. If a command has copies, it is not known which one took effect.
     fn cause(&self, end: &End) -> Result<(), String> {
         let sole = self.world.jobs.iter().any(|j| j.number == end.job && j.copies.len() == 1);
         if let (true, Some(cause_ms), Some(effect)) = (sole, end.cause_ms, self.effect(end.job)) {
@@ -183,7 +180,7 @@ impl Run<'_> {
         if handled.repeated {
             return wrong(format!("{nothing:?} is answered as a repeat"));
         }
-        // It is the serial decision as of the look that it rests on.
+        // It is the serial decision as of the command's last look.
         let Some(look) = self.history.looks.get(&(end.job, end.copy)).cloned() else {
             return wrong(format!("answered {nothing:?} without a look at what it rests on"));
         };
@@ -203,7 +200,7 @@ impl Run<'_> {
         ))
     }
 
-    /// What the command comes to after the first `commits` effects.
+    /// The result of the command after the first `commits` effects.
     fn serial(&self, job: &Job, commits: usize) -> Result<Decision, String> {
         let ids = self.history.commits[..commits].iter().flat_map(|commit| &commit.events);
         let committed: Vec<_> = ids.filter_map(|id| self.events.get(id)).collect();
@@ -227,7 +224,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether the error promises that nothing was written; `None` for one that no fault explains.
+/// Whether the error promises that nothing was written; `None` for an error that no fault explains.
 fn nothing_was_written(error: &HandleError) -> Option<bool> {
     match error {
         HandleError::Log(LogError::Store(error)) => match error {

@@ -1,5 +1,5 @@
-//! Claims on the work of a project: commands about few edges by few agents, with leases of a second, and what must
-//! hold of the events of every edge.
+//! Claims on the work of a project: commands about few edges by few agents, with leases of a second, and rules for the
+//! events of every edge.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ pub(crate) fn first(number: usize) -> Command {
     }
 }
 
-/// A command of an agent. Most are about the feature's first edge. Some name the claim of another agent.
+/// A command of an agent. Most concern the feature's first edge. Some name the claim of another agent.
 pub(crate) fn command(random: &mut Random) -> Command {
     let edge = match random.below(4) {
         0 => "shop/REQ-F-WORK-000/design_code",
@@ -136,18 +136,18 @@ pub(crate) fn named(command: &Command) -> Option<&ClaimId> {
     }
 }
 
-/// What is known of an edge from its events.
+/// The state of an edge.
 #[derive(Default)]
 struct Edge<'e> {
     epoch: u64,
     /// The claim that is current.
     claim: Option<&'e str>,
-    /// The one that has expired, until another one follows. It can be taken back.
+    /// The expired claim, until another one begins. It can be taken back.
     expired: Option<&'e str>,
 }
 
 /// Checks events in the order of partition and slot. The claims of an edge are numbered from 1 on. A claim begins only
-/// after the one before it has ended. Each event of work is of the claim that was current.
+/// after the previous one has ended. Each event of work belongs to the current claim.
 ///
 /// # Errors
 /// The first event that breaks this.

@@ -1,4 +1,4 @@
-//! The commands of the example contexts, whichever slice they are of.
+//! The commands of the example contexts, of any slice.
 
 use catalog::add_product::AddProduct;
 use catalog::change_product_name::ChangeProductName;
@@ -34,7 +34,7 @@ use serde_json::Value;
 
 use crate::gates::{CloseGate, CloseHall, PassGate};
 
-/// What a decision comes to: why the command is rejected, if it is, and its events: type, tags, payload.
+/// The result of a decision: the rejection, if the command is rejected, and its events: type, tags, payload.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decision {
     pub(crate) rejection: Option<Value>,
@@ -116,7 +116,7 @@ macro_rules! commands {
                 }
             }
 
-            /// Those of the events that the command's decision folds.
+            /// The events that the command's decision folds.
             pub(crate) fn facts<'e>(
                 &self,
                 catalog: &Catalog,
@@ -130,7 +130,7 @@ macro_rules! commands {
                 events.filter(|event| read(event) && plan.matches(event)).collect()
             }
 
-            /// What the command comes to at this time if these events are folded in this order.
+            /// The result of the command at this time if these events are folded in this order.
             pub(crate) fn decide(
                 &self,
                 catalog: &Catalog,

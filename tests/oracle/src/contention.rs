@@ -1,11 +1,10 @@
-//! Commands that meet at one boundary: how many commit at once, decide again, give up, and how long they
-//! take.
+//! Commands that meet at one boundary: how many commit at once, decide again, give up, and how long they take.
 //!
-//! The log is the real one, the store the embedded one, and time is simulated. A request takes as long as
-//! DynamoDB's do: drawn from a log-normal distribution with the published median and 99th percentile. A
-//! transaction holds its items until it takes effect, and until then every other transaction with one of
-//! them is refused, and so is a single write of one. Whether two transactions that only check an item are
-//! refused so is not documented; here they are.
+//! The log is the real one, the store the embedded one, and time is simulated. A request takes as long as on DynamoDB:
+//! drawn from a log-normal distribution with the published median and 99th percentile. A transaction holds its items
+//! until it takes effect. Until then the store refuses every other transaction with one of them, and every single write
+//! of one. Two transactions that only check an item also refuse each other here; DynamoDB's documentation does not say
+//! it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -30,27 +29,27 @@ use crate::market::{
 };
 use crate::table::{NOW_MS, TABLE, table};
 
-/// How long requests take, in milliseconds: the median and the 99th percentile.
+/// The duration of requests, in milliseconds: the median and the 99th percentile.
 const PUT_MS: (f64, f64) = (7.6, 16.0);
 const TRANSACTION_MS: (f64, f64) = (25.0, 92.0);
 const READ_MS: (f64, f64) = (4.0, 10.0);
 /// The 99th percentile of a normal distribution, in standard deviations.
 const NORMAL_P99: f64 = 2.326;
-/// How long commands come to one product before the next one has its turn, which keeps the reads short.
+/// Commands come to one product for this long before the next product has its turn, which keeps the reads short.
 pub const TURN_SECONDS: u64 = 5;
 
-/// What comes to one product.
+/// The load on one product.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// Orders a second, each of which checks the product.
     pub orders: u64,
-    /// Appends a second to the product's partition that no order asks for.
+    /// Appends a second to the product's partition that the orders do not read.
     pub appends: u64,
-    /// Whether what the orders ask for is declared `fenced`.
+    /// Whether the types that the orders read are declared `fenced`.
     pub fenced: bool,
 }
 
-/// What became of commands of one kind.
+/// The results of commands of one kind.
 #[derive(Clone, Debug, Default)]
 pub struct Ends {
     /// How often each was decided; `None` for those that gave up.
@@ -70,7 +69,7 @@ impl Ends {
         self.took_ms.extend(other.took_ms);
     }
 
-    /// How many there were.
+    /// The number of commands.
     #[must_use]
     pub fn commands(&self) -> usize {
         self.attempts.len()
@@ -82,7 +81,7 @@ impl Ends {
         self.attempts.iter().filter(|attempts| attempts.is_none()).count()
     }
 
-    /// How many committed what they decided first.
+    /// How many committed their first decision.
     #[must_use]
     pub fn at_once(&self) -> usize {
         self.attempts.iter().filter(|attempts| **attempts == Some(1)).count()
@@ -97,14 +96,14 @@ impl Ends {
     }
 }
 
-/// A store that takes its time and refuses a transaction whose items another one holds.
+/// A store that takes time and refuses a transaction whose items another one holds.
 struct Busy {
     clock: Clock,
-    /// The items that transactions hold, and until when.
+    /// The items that transactions hold, each with the end of its hold.
     state: Mutex<(Random, BTreeMap<String, u64>)>,
 }
 
-/// A time from the log-normal distribution with this median and 99th percentile, in milliseconds.
+/// A duration from the log-normal distribution with this median and 99th percentile, in milliseconds.
 fn takes(random: &mut Random, (median, p99): (f64, f64)) -> u64 {
     // The sum of twelve uniform numbers is normal enough.
     let uniform = (0..12).map(|_| random.below(1_000_000) as f64 / 1_000_000.0).sum::<f64>();
@@ -115,7 +114,7 @@ fn takes(random: &mut Random, (median, p99): (f64, f64)) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The item that an action is about.
+/// The item of an action.
 fn item_of(action: &Value) -> Option<String> {
     let key = ["/Put/Item", "/Update/Key", "/ConditionCheck/Key"];
     let key = key.into_iter().find_map(|key| action.pointer(key))?;
@@ -161,8 +160,8 @@ impl Director for Busy {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// Simulates the load on one product after the other, for so many seconds each, and returns what became of the orders
-/// and of the appends.
+/// Simulates the load on one product after the other, for so many seconds each. Returns the results of the orders and
+/// of the appends.
 #[must_use]
 pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2] {
     seed_thread(seed);
@@ -216,7 +215,7 @@ pub fn simulate(load: Load, products: u64, seconds: u64, seed: u64) -> [Ends; 2]
     })
 }
 
-/// When so many a second arrive, independently of each other, in one turn.
+/// The times of so many independent arrivals a second, in one turn.
 fn arrivals(random: &mut Random, a_second: u64, seconds: u64) -> Vec<Duration> {
     let mut at = 0.0;
     let arrivals = (0..a_second * seconds).map(|_| {
@@ -232,7 +231,7 @@ async fn after<T>(start: Duration, then: impl Future<Output = T>) -> T {
     then.await
 }
 
-/// Runs a command in a function of its own, which has just started.
+/// Runs a command in a new function.
 async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u32>, u64) {
     let begun = Instant::now();
     let envelope = Envelope::default();
@@ -245,11 +244,11 @@ async fn run<S: Slice>(log: DcbLog, catalog: &Catalog, command: S) -> (Option<u3
     (end, took)
 }
 
-/// Checks that few commands give up under the loads that docs/limits.md recommends as the most, on so many products,
-/// for so many seconds each.
+/// Checks that few commands give up under the highest loads that docs/limits.md recommends, on so many products, for so
+/// many seconds each.
 ///
 /// # Errors
-/// More gave up, or nothing was in the way of any.
+/// More gave up, or there was no contention.
 pub fn check(products: u64, seconds: u64) -> Result<String, String> {
     let simulated = |load| move || simulate(load, products, seconds, 1);
     let orders = |fenced| Load { orders: 10, appends: 40, fenced };
@@ -260,7 +259,7 @@ pub fn check(products: u64, seconds: u64) -> Result<String, String> {
         let of = |thread: thread::ScopedJoinHandle<'_, _>| thread.join().expect("no panic");
         (of(alone), by_slot, of(fenced))
     });
-    // If all committed at once, there was nothing to contend for.
+    // If all committed at once, there was no contention.
     let is_right = [
         (appends.gave_up() * 1_000 < appends.commands(), "20 commands a second on a boundary"),
         (appends.at_once() * 20 < appends.commands() * 19, "20 commands a second, all at once"),
@@ -286,11 +285,11 @@ pub const ORDERS: [u64; 3] = [5, 10, 20];
 /// Appends a second to the product that the orders check, or to one boundary.
 pub const RATES: [u64; 6] = [1, 5, 10, 20, 40, 80];
 
-/// What became of commands of one kind at each of the [`RATES`].
+/// The results of commands of one kind at each of the [`RATES`].
 pub struct Curve {
-    /// What the commands are.
+    /// The name of the commands.
     pub name: String,
-    /// A load for each rate.
+    /// The results for each rate.
     pub ends: Vec<Ends>,
 }
 

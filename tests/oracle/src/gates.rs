@@ -1,6 +1,6 @@
-//! A context whose decisions read, across partitions, what they never write: visitors pass a gate
-//! unless it is closed. The examples have none in which a check of such a fence alone decides. Each command keeps a
-//! snapshot, where the examples wait for a hundred events.
+//! A context whose decisions read, across partitions, events that they never write: visitors pass a gate unless it is
+//! closed. In the examples a check of such a fence never decides alone. Each command stores a snapshot, whereas the
+//! examples wait for a hundred events.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ pub(crate) struct CloseHall {
     pub(crate) gate_ids: Vec<GateId>,
 }
 
-/// Lets a visitor into a hall, through whichever gate.
+/// Lets a visitor into a hall, through any gate.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct PassGate {
     #[tag(partition)]

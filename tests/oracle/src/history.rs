@@ -1,4 +1,4 @@
-//! What took effect in a schedule, as the store carried it out.
+//! The effects of a schedule, as the store carried them out.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::Tally;
 
-/// One append that took effect.
+/// An append that took effect.
 #[derive(Debug)]
 pub(crate) struct Commit {
     /// The metadata `commandId` of its events.
@@ -18,18 +18,18 @@ pub(crate) struct Commit {
     pub(crate) at: u64,
 }
 
-/// What took effect, in that order.
+/// The effects, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) commits: Vec<Commit>,
-    /// How many commits each caller's last look at what it had seen had before it: all of the first number, and some of
+    /// By caller, how many commits came before its last look at what it had seen: all of the first number, and some of
     /// those up to the last one, because a query can come between the items of a transaction.
     pub(crate) looks: BTreeMap<(usize, usize), RangeInclusive<usize>>,
     pub(crate) tally: Tally,
     pub(crate) trace: Vec<String>,
 }
 
-/// The append that a put or a transaction is.
+/// The append in a put or a transaction.
 pub(crate) fn commit(request: &Value) -> Option<Commit> {
     let items = match request["TransactItems"].as_array() {
         Some(actions) => actions.iter().map(|action| &action["Put"]["Item"]).collect(),
@@ -41,7 +41,7 @@ pub(crate) fn commit(request: &Value) -> Option<Commit> {
     Some(Commit { command, events: events.into_iter().filter_map(event_of).collect(), at })
 }
 
-/// The id of the event of an item, its own or an index item.
+/// The id of the event in an item, which is its own or an index item.
 pub(crate) fn event_of(item: &Value) -> Option<String> {
     let (partition, slot) = match item.get("indexOf") {
         Some(_) => (&item["partition"], &item["slot"]),

@@ -19,15 +19,15 @@ use crate::market::{Market, ProductStocked};
 use crate::recount;
 use crate::table::{NOW_MS, TABLE, table};
 
-/// Partitions of the imported events, which come to one after the other.
+/// Partitions of the imported events, which get one event after the other.
 const PARTITIONS: u64 = 1_000;
-/// Boundaries with a fence, under which half of the events are filed too.
+/// Boundaries with a fence that counts half of the events.
 const HALLS: u64 = 50;
-/// The requests that are kept for a look at them are dropped each time this many events are done.
+/// Recorded requests are dropped after each this many events.
 const KEPT: u64 = 1_000;
 
-/// Sends transactions without their tokens: the embedded store looks through all tokens of the last ten minutes at each
-/// transaction.
+/// Sends transactions without their tokens: at each transaction the embedded store looks through all tokens of the last
+/// ten minutes.
 struct Tokenless;
 
 impl Director for Tokenless {
@@ -41,7 +41,7 @@ impl Director for Tokenless {
     fn carried_out(&self, _operation: &str, _request: &Value, _status: u16) {}
 }
 
-/// What an import came to. Refused transactions answer without their units, so those are not in it.
+/// The result of an import. Answers to refused transactions have no units, so those are not counted.
 struct Run {
     imported: u64,
     seconds: f64,
@@ -51,7 +51,7 @@ struct Run {
 /// Imports so many events twice, with times a millisecond apart, and reports time and units of both runs.
 ///
 /// # Errors
-/// An event lacks, is there twice or is in another place than it should be, or a fence counts wrongly.
+/// An event is missing, repeated or in the wrong place, or a fence has a wrong count.
 pub fn check(events: u64) -> Result<String, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     runtime.expect("a runtime without input and output").block_on(check_all(events))
@@ -112,7 +112,7 @@ async fn run(log: &DcbLog, clock: &Clock, wire: &Wire, events: u64) -> Result<Ru
     Ok(Run { imported, seconds: begun.elapsed().as_secs_f64(), units })
 }
 
-/// Of every other partition with a fence besides.
+/// An event. In every other partition it also counts in a fence.
 fn event(number: u64) -> NewEvent {
     let partition = number % PARTITIONS;
     if partition.is_multiple_of(2) {
@@ -128,7 +128,7 @@ async fn found(log: &DcbLog) -> Result<BTreeMap<String, SequencedEvent>, String>
     Ok(events.into_iter().map(|event| (event.id(), event)).collect())
 }
 
-/// In each partition its events have the slots and the times of the order in which they came.
+/// Checks that the events of each partition have slots and times in their order.
 fn in_order(found: &BTreeMap<String, SequencedEvent>, events: u64) -> Result<(), String> {
     if found.len() as u64 != events {
         return Err(format!("{} events in the table", found.len()));

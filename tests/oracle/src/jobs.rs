@@ -1,4 +1,4 @@
-//! What is given: commands about few things, so that they collide.
+//! The commands of a schedule. They concern few things, so they collide.
 
 use catalog::Money;
 use catalog::add_product::AddProduct;
@@ -22,16 +22,16 @@ use crate::table::NOW_MS;
 
 /// Commands of one schedule.
 pub(crate) const JOBS_MAX: usize = 14;
-/// The first commands make the things that the others are about.
+/// The first commands create the things of the others.
 const FIRST: usize = 2;
-/// When the last command begins, in milliseconds.
+/// The last command begins at this time, in milliseconds.
 const START_MAX_MS: u64 = 120;
-/// What a schedule can be about.
+/// The number of themes.
 const THEMES: u64 = 5;
 /// Claims on the work of a project.
 pub(crate) const CLAIMS: u64 = 4;
-/// The time by which a command is decided differs from the true one by at most this, either way, in milliseconds.
-/// Leases in the schedules have a second, so claims are often taken over.
+/// The decision time of a command differs from the true time by at most this, either way, in milliseconds. Leases in
+/// the schedules have a second, so claims are often taken over.
 const AHEAD_MAX_MS: u64 = 600_000;
 /// Writers of one schedule.
 pub(crate) const WRITERS: usize = 3;
@@ -43,7 +43,7 @@ pub(crate) struct Job {
     pub(crate) command: Command,
     /// With a key, any number of copies has one effect.
     pub(crate) keyed: bool,
-    /// The time by which it is decided, in milliseconds since 1970.
+    /// Its decision time, in milliseconds since 1970.
     pub(crate) now_ms: u64,
     pub(crate) copies: Vec<Delivery>,
 }
@@ -53,17 +53,17 @@ pub(crate) struct Job {
 pub(crate) struct Delivery {
     pub(crate) writer: usize,
     pub(crate) start_ms: u64,
-    /// How long after its start its writer crashes.
+    /// Its writer crashes this long after its start.
     pub(crate) crash_ms: Option<u64>,
 }
 
-/// What the schedule of a seed is about.
+/// The theme of a seed's schedule.
 pub(crate) fn theme(seed: u64) -> u64 {
     Random::new(&[seed]).below(THEMES)
 }
 
 impl Job {
-    /// Names the command: its key, if it has one, and the metadata `commandId` of its events.
+    /// The name of the command: its key, if it has one, and the metadata `commandId` of its events.
     pub(crate) fn id(&self) -> String {
         format!("job-{}", self.number)
     }

@@ -1,15 +1,14 @@
-//! The oracle: many commands at once through the log on DynamoDB, on a network and a store that do
-//! their worst, and afterwards the question whether each answer is the one of a serial run.
+//! The oracle: runs many commands at once through the log on DynamoDB, with the worst network and store, and then
+//! checks that each answer is the one of a serial run.
 //!
-//! A schedule follows from its seed alone: which commands, when, by which writer with which clock,
-//! and what happens to each of their requests. Time is paused and the store is a function call, so
-//! no wait costs anything and a failing schedule fails again. It is then shrunk: commands and kinds
-//! of faults are left out as long as it still fails.
+//! A schedule follows only from its seed: the commands, their times, their writers with their clocks, and the faults of
+//! each request. Time is paused and the store is a function call, so no wait costs anything and a failing schedule
+//! fails again. It is then shrunk: commands and kinds of faults are left out as long as it still fails.
 //!
-//! Architecture invariant: the oracle trusts the store's order of effects, the plan of a command and the pure
-//! functions of its slice, and nothing that the log under test says of itself.
+//! Architecture invariant: the oracle trusts the store's order of effects, the plan of a command and the pure functions
+//! of its slice, but nothing that the log under test reports.
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod broken;
 mod check;
@@ -43,29 +42,29 @@ pub use weather::Kind;
 
 use crate::jobs::JOBS_MAX;
 
-/// What a schedule is about.
+/// The subject of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// Commands on the DCB log.
     Commands,
     /// Events that a reactor or an ordered automation handles lane by lane.
     Lanes,
-    /// Commands that are given by the queue.
+    /// Commands in the queue.
     Queue,
-    /// Commands that are sent when their time has come.
+    /// Commands that are sent when they are due.
     Dues,
 }
 
-/// What is tried: all of it follows from the seed, and shrinking leaves parts out.
+/// A trial. All of it follows from the seed, and shrinking leaves parts out.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// What it is about.
+    /// Its subject.
     pub subject: Subject,
     /// Determines commands, times, writers and faults.
     pub seed: u64,
-    /// The commands that are given, or the steps that are done, by number.
+    /// The commands or steps, by number.
     pub jobs: BTreeSet<usize>,
-    /// The faults that may happen.
+    /// The possible faults.
     pub kinds: BTreeSet<Kind>,
 }
 
@@ -76,19 +75,19 @@ impl Schedule {
         Self::about(Subject::Commands, seed)
     }
 
-    /// About lanes.
+    /// A schedule of lanes.
     #[must_use]
     pub fn of_lanes(seed: u64) -> Self {
         Self::about(Subject::Lanes, seed)
     }
 
-    /// About the queue.
+    /// A schedule of the queue.
     #[must_use]
     pub fn of_queue(seed: u64) -> Self {
         Self::about(Subject::Queue, seed)
     }
 
-    /// About dues.
+    /// A schedule of dues.
     #[must_use]
     pub fn of_dues(seed: u64) -> Self {
         Self::about(Subject::Dues, seed)
@@ -106,10 +105,10 @@ impl Schedule {
         Self { subject, seed, jobs: (0..jobs).collect(), kinds: Kind::ALL.into() }
     }
 
-    /// The `n`th one that is about claims on the work of a project.
+    /// The `n`th schedule of claims on the work of a project.
     ///
     /// # Panics
-    /// No seed of a thousand is about them.
+    /// No seed of a thousand has this theme.
     #[must_use]
     pub fn of_claims(n: u64) -> Self {
         let mut seeds = n * 1_000..(n + 1) * 1_000;
@@ -120,21 +119,21 @@ impl Schedule {
     /// Runs it and compares it with a serial run.
     ///
     /// # Errors
-    /// The first difference, with what happened before it.
+    /// The first difference, with the events before it.
     pub fn run(&self, mutant: Option<Mutant>) -> Result<Tally, String> {
         let (tally, trace) = trial::run(self, mutant);
         tally.map_err(|difference| format!("{difference}\n{}", trace.join("\n")))
     }
 }
 
-/// What the schedules were made of, so that one can see that they try something.
+/// The content of the schedules, which shows that they try something.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Schedules.
     pub schedules: u64,
     /// Requests that the store carried out or lost.
     pub requests: u64,
-    /// Requests that met a fault other than a delay.
+    /// Requests with a fault other than a delay.
     pub faults: u64,
     /// Commands that appended events.
     pub accepted: u64,
@@ -148,9 +147,9 @@ pub struct Tally {
     pub recalled: u64,
     /// Decisions made again.
     pub decided_again: u64,
-    /// Decisions whose facts lie in another order of time than that of their commits.
+    /// Decisions whose facts have another order by time than by commit.
     pub reordered: u64,
-    /// Effects that have happened outside.
+    /// Effects outside.
     pub effects: u64,
 }
 
@@ -170,12 +169,12 @@ impl Tally {
     }
 }
 
-/// A schedule in which the log and the serial run differ, as small as it was found.
+/// The smallest schedule that was found in which the log and the serial run differ.
 #[derive(Debug)]
 pub struct Difference {
     /// Run it again with [`Schedule::run`].
     pub schedule: Schedule,
-    /// The difference, and what happened before it.
+    /// The difference, and the events before it.
     pub report: String,
 }
 
@@ -190,7 +189,7 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Difference {}
 
-/// Runs as many schedules from the one of `first` on, on as many threads as there are processors.
+/// Runs so many schedules from `first` on, on as many threads as there are processors.
 ///
 /// # Errors
 /// The first schedule that differs from a serial run, shrunk.
@@ -208,7 +207,7 @@ pub fn run(
     Ok(tally)
 }
 
-/// Leaves out what is not needed to fail.
+/// Leaves out parts, as long as the schedule still fails.
 fn shrink(schedule: Schedule, mutant: Option<Mutant>) -> Difference {
     let report = schedule.run(mutant).err();
     let report = report.unwrap_or_else(|| "it failed once and did not again".to_owned());

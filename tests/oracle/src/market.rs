@@ -1,4 +1,4 @@
-//! Products that are ordered, and something else that is appended to their partitions.
+//! Products that are ordered, and other events in their partitions.
 
 use std::marker::PhantomData;
 
@@ -15,7 +15,7 @@ pub(crate) struct ProductAdded {
     pub(crate) product_id: ProductId,
 }
 
-/// Units of a product came in, which no order asks for.
+/// Units of a product came in. No order reads it.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub(crate) struct ProductStocked {
     #[tag(partition)]
@@ -73,7 +73,7 @@ pub(crate) enum ProductOrOrder {
     OrderPlaced,
 }
 
-/// Events that are read for the condition of the append alone.
+/// Events that are read only for the condition of the append.
 pub(crate) struct Unused<R>(PhantomData<fn(R)>);
 
 impl<R> Default for Unused<R> {

@@ -1,4 +1,4 @@
-//! Ways in which a log can be wrong, or what decides on it. Each must be noticed, or the oracle sees nothing.
+//! Mistakes of a log, or of decisions on it. Each must be noticed, or the oracle sees nothing.
 
 use ringfence_aws::wire::{Edit, Fault};
 use serde_json::Value;
@@ -10,23 +10,23 @@ use crate::Subject;
 pub enum Mutant {
     /// Appends without any condition on what was read.
     NoCondition,
-    /// Conditions on what was seen, and on nothing where nothing was seen.
+    /// Appends without conditions on boundaries in which nothing was seen.
     EmptyReadUnchecked,
-    /// Conditions on the slots and fences that it writes, and not on those that it only read.
+    /// Appends without conditions on slots and fences that it only read.
     ReadOnlyUnchecked,
-    /// Answers without events and does not look again at what it has seen.
+    /// Answers without events and without another look at what it has seen.
     NoVerify,
     /// Decides again after a lost answer instead of sending again.
     DecidesAgain,
     /// Appends without an item of the command.
     NoItem,
-    /// Rejects a command without looking for its item.
+    /// Rejects a command without reading its item.
     ItemUnread,
-    /// Takes no notice of the keys in events.
+    /// Ignores the keys in events.
     MarksUnread,
-    /// Appends wherever the heads of the fences are.
+    /// Appends without regard to the heads of the fences.
     NoHeadGuard,
-    /// Takes the claim that a command of work names for the one that holds the edge.
+    /// Accepts the claim of a command of work as the one that holds the edge.
     ClaimUnchecked,
     /// Gives every claim of an edge the epoch 1.
     EpochRestarts,
@@ -36,9 +36,9 @@ pub enum Mutant {
     OvertakenAdvances,
     /// Writes a receipt over a newer one.
     ReceiptOverwrites,
-    /// Does what a person asked for, whatever somebody has asked for since.
+    /// Does what a person asked for, even after a newer request.
     LateAsk,
-    /// Notes what became of a queued command over its answer.
+    /// Writes a note on a queued command over its answer.
     AnswerOverwrites,
 }
 
@@ -63,7 +63,7 @@ impl Mutant {
         Self::AnswerOverwrites,
     ];
 
-    /// What the schedules are about that notice it.
+    /// The subject of the schedules that notice it.
     #[must_use]
     pub fn subject(self) -> Subject {
         match self {
@@ -75,7 +75,7 @@ impl Mutant {
         }
     }
 
-    /// What it does on its way to a request of what reacts.
+    /// Changes a request of lanes, queue or dues on its way.
     pub(crate) fn edit(self, request: &Value) -> Option<Fault> {
         let has = |name: &str, text: &str| request[name].to_string().contains(text);
         let is_loosened = match self {
@@ -97,7 +97,7 @@ impl Mutant {
         })
     }
 
-    /// What it does to a transaction on its way.
+    /// The fault that changes a transaction on its way.
     pub(crate) fn fault(self) -> Option<Fault> {
         let (action, loosened): (_, fn(&str) -> bool) = match self {
             Self::EmptyReadUnchecked => ("Update", |term| term.starts_with("attribute_not_exists")),
@@ -119,8 +119,7 @@ impl Mutant {
     }
 }
 
-/// The term, so that it always holds. DynamoDB refuses names and values that no expression has,
-/// so all of them stay.
+/// Makes the term always true. DynamoDB refuses names and values that no expression uses, so all of them stay.
 fn always(term: &str) -> String {
     let alias: String = term
         .chars()

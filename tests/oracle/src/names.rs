@@ -1,15 +1,15 @@
-//! No value, however hostile, makes one boundary pass for another.
+//! No value, however hostile, makes one boundary look like another.
 
 use std::collections::HashMap;
 
 use ringfence_aws::Random;
 use ringfence_core::{Boundary, Tag};
 
-/// Sets of tags that one seed makes.
+/// One seed makes this many sets of tags.
 pub const SEED_SETS: u64 = 10_000;
 
-/// Checks that each id decodes to its boundary. So no two boundaries of any seeds share one.
-/// Among those of this seed, that is checked directly as well.
+/// Checks that each id decodes to its boundary. So no two boundaries of any seeds share an id. For the boundaries of
+/// this seed, that is also checked directly.
 ///
 /// # Errors
 /// The first id that does not.
@@ -31,7 +31,7 @@ pub fn check(seed: u64) -> Result<(), String> {
             }
         }
     }
-    // Else nothing was tried.
+    // Otherwise nothing was tried.
     if (seen.len() as u64) < SEED_SETS / 2 {
         return Err(format!("{} names of {SEED_SETS} sets", seen.len()));
     }
@@ -49,7 +49,7 @@ impl Draw {
         all[self.below(all.len())]
     }
 
-    /// Made of all that means something in an id.
+    /// A value of characters with a meaning in ids.
     fn value(&mut self) -> String {
         const PARTS: [&str; 24] = [
             "a", "b", "%", "#", ":", "/", "|", "~", ",", "+", "\0", "\n", "\u{85}", "%2", "%23",

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use crate::contention::{Curve, Ends, RATES};
 
-/// The size of a panel in pixels, and where the first one begins.
+/// The size of a panel in pixels, and the beginning of the first one.
 const WIDTH: f64 = 200.0;
 const HEIGHT: f64 = 180.0;
 const LEFT: f64 = 50.0;
 const TOP: f64 = 34.0;
-/// From the beginning of one panel to that of the next one.
+/// From the beginning of one panel to the beginning of the next one.
 const STEP: f64 = WIDTH + 56.0;
 /// The colours of the curves, by the first word of their names.
 const COLOURS: [(&str, &str); 4] =

@@ -19,13 +19,12 @@ use crate::recount;
 use crate::specification::{WORLDS, World};
 use crate::table::{NOW_MS, TABLE, table};
 
-/// Pages that one seed reads, and as many conditions, half of them in each world.
+/// One seed reads this many pages, and checks as many conditions, half of them in each world.
 pub const SEED_QUERIES: u64 = 100;
-/// Events that a world begins with.
+/// A world begins with this many events.
 const EVENTS: u64 = 12;
 
-/// Compares the pages and the conditions that follow from `seed`, on both logs, with the
-/// specification.
+/// Compares the pages and the conditions of `seed`, on both logs, with the specification.
 ///
 /// # Errors
 /// The first difference.
@@ -44,7 +43,7 @@ pub fn check(seed: u64) -> Result<(), String> {
             logs.append(events).await?;
             let half = SEED_QUERIES / 2;
             let (mut pages, mut conditions) = (0, 0);
-            // Not every query has a route, and many that can be read are refused to a decision.
+            // Not every query has a route, and decisions refuse many queries that can be read.
             while pages < half || conditions < half {
                 let query = random.query(world, &logs.model);
                 if pages < half {
@@ -61,7 +60,7 @@ pub fn check(seed: u64) -> Result<(), String> {
     })
 }
 
-/// Draws what is tried.
+/// Draws the trials.
 struct Draw(Random);
 
 impl Draw {
@@ -93,7 +92,7 @@ impl Draw {
         NewEvent { event_type: schema.name, tags, data: json!({ "n": n }) }
     }
 
-    /// A clause that some event may match: mostly a part of its tags, perhaps with a stranger.
+    /// A clause that some event may match: mostly a part of its tags, perhaps with a foreign one.
     fn clause(&mut self, world: &World, events: &[NewEvent]) -> QueryItem {
         let like = self.of(events);
         let mut tags: Vec<Tag> = like.tags.into_iter().filter(|_| self.below(3) > 0).collect();
@@ -123,7 +122,7 @@ impl Draw {
     }
 }
 
-/// Both logs and the model, which is a list of events: `data.n` is the place in it.
+/// Both logs and the model, which is a list of events: `data.n` is the index in it.
 struct Logs<'w> {
     world: &'w World,
     engine: Engine,
@@ -188,7 +187,7 @@ impl<'w> Logs<'w> {
         asked.map(|(n, _)| n).collect()
     }
 
-    /// Compares one page of a query; false if the query can't be read.
+    /// Compares one page of a query. Returns false if the query can't be read.
     async fn compare(&self, random: &mut Draw, query: &Query) -> Result<bool, String> {
         let after = (random.below(2) == 0).then(|| random.below(self.model.len()));
         let limit = (random.below(2) == 0).then(|| random.below(6));
@@ -229,9 +228,9 @@ impl<'w> Logs<'w> {
         Ok(true)
     }
 
-    /// Reads, lets events come, and appends under the condition; false if it can't be planned.
+    /// Reads, lets events come, and appends under the condition. Returns false if the query has no plan.
     async fn condition(&mut self, random: &mut Draw, query: &Query) -> Result<bool, String> {
-        // A decision without clauses depends on nothing; a reader asks so for everything.
+        // A decision without clauses depends on nothing, but a reader asks for everything in this way.
         let plan = Plan::new(query, &self.catalog).ok();
         let Some(plan) = plan.filter(|plan| !plan.reads.is_empty()) else { return Ok(false) };
         let envelope = &Envelope::default();
@@ -239,7 +238,7 @@ impl<'w> Logs<'w> {
         let dcb: Vec<_> = dcb.await.map_err(|error| format!("{query:?}: {error:?}"))?;
         let memory = self.memory.read(&plan, Consistency::Strong, envelope).try_collect();
         let memory: Vec<_> = memory.await.map_err(|error| format!("{query:?}: {error:?}"))?;
-        // A read of an index returns other types too, as many as the index happens to hold.
+        // A read of an index also returns other types, if the index has them.
         let asked = |event: &SequencedEvent| {
             let of_type = |types: &BTreeSet<Name>| types.contains(&event.event_type[..]);
             plan.reads.iter().any(|read| of_type(&read.types) && read.holds(event))
@@ -281,8 +280,8 @@ impl<'w> Logs<'w> {
         let lost = came.iter().any(|event| self.world.asks(query, event));
         let at = |what: &str| format!("{query:?}, {came:?}: {what}");
         ensure(conflicts || !lost, || at("a fact that the query asks for was overlooked"))?;
-        // A condition is as narrow as its boundaries, and a partition is guarded as a whole. It is exact for
-        // a clause of one tag by which every carrier is found, or of none.
+        // A condition is as narrow as its boundaries, and a partition is guarded as a whole. It is exact for a clause
+        // of one tag by which every carrier is found, or without tags.
         let touches = |event: &NewEvent, item: &QueryItem| {
             item.tags.is_empty() || item.tags.iter().any(|tag| event.tags.contains(tag))
         };

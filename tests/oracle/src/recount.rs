@@ -20,10 +20,10 @@ pub(crate) fn fences_of(catalog: &Catalog, event: &SequencedEvent) -> Vec<String
     fences.iter().map(|boundary| format!("fence#{boundary}")).collect()
 }
 
-/// Compares the fences and the index items of the table with what follows from its events.
+/// Compares the fences and the index items of the table with those that follow from its events.
 ///
 /// # Errors
-/// What is there and what should be.
+/// The found and the expected items.
 pub(crate) fn check(
     engine: &Engine,
     catalog: &Catalog,

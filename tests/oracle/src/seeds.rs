@@ -14,7 +14,7 @@ pub fn each<T: Send>(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<T>, (u64, String)> {
     let next = AtomicU64::new(0);
-    // Past the first that failed nothing is started, and all before it were.
+    // After the first failure no later seed is started, and all earlier ones were.
     let end = AtomicU64::new(seeds);
     let work = || {
         let (mut passed, mut failed) = (Vec::new(), None);

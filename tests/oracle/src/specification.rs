@@ -1,5 +1,4 @@
-//! The DCB specification narrowed by scope, stated here once more without plan or boundary: which
-//! events a query asks for.
+//! The DCB specification narrowed by scope, written again without plan or boundary: the events that a query asks for.
 
 use std::sync::LazyLock;
 
@@ -72,7 +71,7 @@ fn narrow() -> Vec<EventSchema> {
     ]
 }
 
-/// Every key is cross-partition, so this is the specification as it stands.
+/// Every key is cross-partition, so this is the specification without changes.
 fn plain() -> Vec<EventSchema> {
     vec![
         schema(
@@ -91,7 +90,7 @@ fn plain() -> Vec<EventSchema> {
     ]
 }
 
-/// What the model knows of a world.
+/// The model's view of a world.
 pub(crate) struct World {
     pub(crate) schemas: Vec<EventSchema>,
     /// Keys by which every carrier is found.

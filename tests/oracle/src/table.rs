@@ -1,11 +1,11 @@
-//! The table of the events with those beside it, and when every schedule begins.
+//! The tables of a schedule, and its first moment.
 
 use ringfence_core::Catalog;
 use ringfence_local::engine::Engine;
 use serde_json::Value;
 
 pub(crate) const TABLE: &str = "events";
-/// When every schedule begins: 2024-06-23T00:00:00Z.
+/// Every schedule begins at this time: 2024-06-23T00:00:00Z.
 pub(crate) const NOW_MS: u64 = 1_719_100_800_000;
 pub(crate) fn table(catalog: &Catalog, keys_only: bool) -> Value {
     let mut layout = ringfence_dcb_log::table_layout(catalog);

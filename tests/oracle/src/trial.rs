@@ -12,7 +12,7 @@ use crate::weather::STRAY_MAX_MS;
 use crate::world::{End, World};
 use crate::{Mutant, Schedule, Subject, Tally, reacting};
 
-/// Runs the schedule: what was done, or how it differs from a serial run; and what happened.
+/// Runs the schedule. Returns its counts, or its difference from a serial run; and the events.
 pub(crate) fn run(
     schedule: &Schedule,
     mutant: Option<Mutant>,
@@ -44,7 +44,7 @@ async fn commands(
         copies.map(move |(copy, delivery)| world.deliver(job, copy, *delivery))
     }));
     let ends = ends.await;
-    // Whatever is still on its way arrives.
+    // Everything that is still on its way arrives.
     sleep(Duration::from_millis(2 * STRAY_MAX_MS)).await;
     let history = world.weather.take();
     let mut tally = history.tally;

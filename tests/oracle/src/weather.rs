@@ -1,4 +1,4 @@
-//! What happens to each request, and what the store does in which order.
+//! The faults of each request, and the order in which the store works.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,35 +18,35 @@ pub(crate) const LATENCY_MAX_MS: u64 = 8;
 pub(crate) const STRAY_MAX_MS: u64 = 3_000;
 
 tokio::task_local! {
-    /// The command and its copy that a request is made for.
+    /// The command of a request, and its copy.
     pub(crate) static CALLER: (usize, usize);
 }
 
-/// The put of a snapshot takes at most this long, in milliseconds: long enough that an older one replaces a newer one.
+/// The put of a snapshot takes at most this long, in milliseconds: long enough for an older one to replace a newer one.
 const SNAPSHOT_MAX_MS: u64 = 50;
-/// A transaction's items become visible one by one for so long, in milliseconds.
+/// A transaction's items become visible one by one for this long, in milliseconds.
 const TORN_MAX_MS: u64 = 10;
 
-/// What can go wrong.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A replica or an index shows some of the items, in any combination.
     Stale,
-    /// Of a transaction of a moment ago a strong read shows some items.
+    /// A strong read shows only some items of a recent transaction.
     Torn,
     /// Pages end early, and time passes between them.
     Page,
     /// Some keys of a batch come back unprocessed.
     Unprocessed,
-    /// The request is refused for its rate.
+    /// The request is throttled.
     Throttled,
     /// Another transaction holds an item.
     Conflict,
-    /// The store says that it failed; nothing took effect.
+    /// The store reports a failure; nothing took effect.
     Failed,
-    /// The store says that it failed; the request took effect.
+    /// The store reports a failure; the request took effect.
     FailedAfter,
-    /// The store says that the same transaction is under way.
+    /// The store reports that the same transaction is under way.
     InProgress,
     /// Nothing arrives; the caller sees a time-out.
     LostBefore,
@@ -56,7 +56,7 @@ pub enum Kind {
     Stray,
     /// The store has forgotten the transaction's token.
     TokenForgotten,
-    /// Requests and answers take their time, so that commands overlap.
+    /// Requests and answers take time, so commands overlap.
     Latency,
     /// The writer crashes in the middle of a command.
     Crash,
@@ -106,7 +106,7 @@ impl Kind {
         Self::Outage,
     ];
 
-    /// Those that can happen to one request of `operation`, instead of an answer.
+    /// Those that can happen to one request of `operation`, in place of an answer.
     pub(crate) fn of(operation: &str) -> &'static [Self] {
         const ALL: [Kind; 9] = [
             Kind::Throttled,
@@ -131,24 +131,24 @@ impl Kind {
 #[derive(Default)]
 struct State {
     history: History,
-    /// How many requests each caller has made.
+    /// The number of requests of each caller.
     requests: BTreeMap<(usize, usize), u64>,
     /// When each event took effect.
     effects: Vec<(Instant, String)>,
-    /// How many commits each caller's query that is under way shows in whole, where it hides some of the later ones.
+    /// By caller, how many commits its present query shows as a whole. It hides parts of the later ones.
     torn: BTreeMap<(usize, usize), usize>,
-    /// How many snapshots were sent.
+    /// The number of snapshots that were sent.
     snapshots: u64,
 }
 
-/// The weather of one schedule, which writes down the history.
+/// The weather of one schedule, which records the history.
 pub(crate) struct Weather {
     seed: u64,
     kinds: BTreeSet<Kind>,
     mutant: Option<Mutant>,
-    /// How many requests out of a hundred meet a fault.
+    /// This many requests out of a hundred have a fault.
     faults_percent: u64,
-    /// How many reads out of a hundred are stale.
+    /// This many reads out of a hundred are stale.
     stale_percent: u64,
     state: Mutex<State>,
 }
@@ -170,7 +170,7 @@ impl Weather {
         std::mem::take(&mut self.state().history)
     }
 
-    /// When the newest event was recorded, by the order of effects, in milliseconds since 1970.
+    /// The time of the newest event, by the order of effects, in milliseconds since 1970.
     pub(crate) fn newest(&self) -> Option<u64> {
         Some(self.state().history.commits.last()?.at)
     }
@@ -180,7 +180,7 @@ impl Weather {
         self.state().history.tally.recalled += 1;
     }
 
-    /// What happens to the put of a snapshot, for whose end no command waits.
+    /// The faults of the put of a snapshot. No command waits for its end.
     fn of_snapshot(&self) -> Vec<Fault> {
         let mut state = self.state();
         state.snapshots += 1;
@@ -195,8 +195,8 @@ impl Weather {
         self.state().history.trace.push(line);
     }
 
-    /// What goes wrong with one request; each number is drawn whether or not it is used, so that
-    /// leaving out one kind changes nothing about the others.
+    /// The faults of one request. Each number is drawn whether it is used or not, so leaving out one kind does not
+    /// change the others.
     fn wrong(
         &self,
         operation: &str,
@@ -244,7 +244,7 @@ impl State {
         recent.map(|(_, event)| event.clone()).collect()
     }
 
-    /// Hides some of what took effect a moment ago.
+    /// Hides some events that took effect a moment ago.
     fn torn(&self, seed: u64) -> Fault {
         let recent = self.recent();
         Fault::Reply(Edit::new(move |answer| {
@@ -295,7 +295,7 @@ impl Director for Weather {
         if operation == "PutItem" && request["Item"].get("snapshot").is_some() {
             return self.of_snapshot();
         }
-        // Without a caller it is the oracle that asks.
+        // Without a caller the request comes from the oracle.
         let Ok(caller) = CALLER.try_get() else { return edit.into_iter().collect() };
         let mut state = self.state();
         let count = state.requests.entry(caller).or_default();
@@ -336,9 +336,9 @@ impl Director for Weather {
         let state = &mut *self.state();
         let history = &mut state.history;
         match operation {
-            // The items of commands and snapshots say nothing of what a decision rests on.
+            // The items of commands and snapshots are not what a decision depends on.
             "GetItem" if request["Key"]["id"]["S"].as_str().is_some_and(is_beside) => {}
-            // Which command may rest on a strong query alone is for the check of its answer.
+            // The check of answers finds out which commands may depend only on a strong query.
             "Query" if request["ConsistentRead"] != true => {}
             "GetItem" | "TransactGetItems" | "Query" => {
                 let Ok(caller) = CALLER.try_get() else { return };
@@ -354,7 +354,7 @@ impl Director for Weather {
             }
             "PutItem" | "TransactWriteItems" => {
                 let Some(commit) = commit(request) else { return };
-                // The store answers a token that it knows as it did before.
+                // The store answers a known token as it did before.
                 if history.commits.iter().all(|known| known.events != commit.events) {
                     let line = format!("  effect {}: {:?}", history.commits.len(), commit);
                     history.trace.push(line);

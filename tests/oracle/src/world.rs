@@ -1,4 +1,4 @@
-//! A table, its writers and its weather: what a schedule runs in.
+//! The surroundings of a schedule: a table, its writers and its weather.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,25 +21,25 @@ use crate::table::{NOW_MS, TABLE, table};
 use crate::weather::{CALLER, STRAY_MAX_MS, Weather};
 use crate::{Kind, Mutant, Schedule, claims};
 
-/// Clocks differ by at most this, either way. Less than what a log believes of a cause.
+/// Clocks differ by at most this, either way. A log still follows a cause that is this far ahead.
 const SKEW_MAX_MS: u64 = 20_000;
-/// From command to command a clock goes back or forth by up to this.
+/// Between two commands a clock jumps back or forth by up to this.
 const WOBBLE_MAX_MS: u64 = 1_000;
-/// How long a command has at most, if it has a deadline.
+/// A command with a deadline has at most this time.
 const BUDGET_MAX_MS: u64 = 1_000;
-/// Decisions that a warm writer keeps of each slice.
+/// A warm writer keeps this many decisions of each slice.
 const WARM: usize = 8;
 
-/// How one delivery of a command ended.
+/// The end of one delivery of a command.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) job: usize,
     pub(crate) copy: usize,
-    /// When the event was recorded that caused it, in milliseconds since 1970.
+    /// The time of the event that caused it, in milliseconds since 1970.
     pub(crate) cause_ms: Option<u64>,
-    /// How far past its deadline it came, in milliseconds.
+    /// It came this long after its deadline, in milliseconds.
     pub(crate) late_ms: u64,
-    /// `None` when its writer crashed.
+    /// `None` if its writer crashed.
     pub(crate) result: Option<Result<Handled, HandleError>>,
 }
 
@@ -59,7 +59,7 @@ struct Writer {
     log: Broken<DcbLog>,
     clock: Clock,
     caches: Caches,
-    /// Ahead of the true time by this; [`SKEW_MAX_MS`] means none.
+    /// Ahead of the true time by this; [`SKEW_MAX_MS`] means no difference.
     skew_ms: u64,
 }
 
@@ -94,7 +94,7 @@ impl World {
     fn writer(&self, random: &mut Random) -> Writer {
         let clock = Clock::running(NOW_MS);
         let (warm, skew_ms) = (random.chance(50), random.below(2 * SKEW_MAX_MS));
-        // Of all writers or of none.
+        // All writers do so, or none does.
         let keeps = Random::new(&[self.schedule.seed, 8]).chance(80) && self.has(Kind::Snapshots);
         let snapshots = keeps.then(|| self.weather.clone());
         let (log, mutant) = (self.log(&clock), self.mutant);
@@ -125,7 +125,7 @@ impl World {
         let (wobble, budget) = (random.below(WOBBLE_MAX_MS), random.below(BUDGET_MAX_MS));
         let deadlines =
             self.has(Kind::Deadline) && Random::new(&[self.schedule.seed, 6]).chance(50);
-        // A clock that is set during a command moves its deadline, so it is either or.
+        // A clock that is set during a command moves its deadline, so a schedule has only one of the two.
         let wobble = if self.has(Kind::Skew) && !deadlines { wobble } else { 0 };
         writer.clock.set(NOW_MS - SKEW_MAX_MS + delivery.start_ms + writer.skew_ms + wobble);
         let deadline_ms = deadlines.then(|| writer.clock.now_ms() + budget);
@@ -151,8 +151,8 @@ impl World {
         End { job: job.number, copy, cause_ms, late_ms, result }
     }
 
-    /// A writer that knows nothing sends each command with a key once more. If the command took effect, it
-    /// gets the events of then.
+    /// A new writer sends each command with a key once more. If the command took effect, it gets the events of the
+    /// first run.
     pub(crate) async fn repeats(&self, history: &History) -> Result<(), String> {
         let clock = Clock::fixed(NOW_MS + STRAY_MAX_MS);
         let log = self.log(&clock);

@@ -33,7 +33,7 @@ pub struct Withdrawn {
     pub amount: u32,
 }
 
-/// An account as its events make it.
+/// The state of an account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     /// In cents; `None` before the account is opened.
@@ -92,7 +92,7 @@ impl Account {
     }
 }
 
-/// What slices read.
+/// The events that slices read.
 #[derive(Reads)]
 pub enum AccountEvent {
     /// An account was opened.

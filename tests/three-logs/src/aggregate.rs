@@ -1,4 +1,4 @@
-//! Accounts on the aggregate log: each account is a stream of its own.
+//! Accounts on the aggregate log: each account is a stream.
 
 #[path = "slices/deposit.rs"]
 pub mod deposit;

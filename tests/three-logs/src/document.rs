@@ -1,4 +1,4 @@
-//! Accounts on the document log: each account is a document, its newest events beside its balance.
+//! Accounts on the document log: each account is a document, with its newest events beside its balance.
 
 #[path = "slices/deposit.rs"]
 pub mod deposit;

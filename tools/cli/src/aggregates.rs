@@ -17,13 +17,13 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
 
-/// Progress is shown each time this many events are done.
+/// Progress is shown after each this many events.
 const PROGRESS_EVENTS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the whole table with strong consistency, while writers go on. An aggregate that looks wrong is read once
-more, alone. Nothing is changed. docs/runbook.md says what the lines mean and what to do.
+Reads the whole table with strong consistency, while writers go on. An aggregate that looks wrong is read again,
+alone. Nothing is changed. docs/runbook.md explains the lines and says what to do.
 
 Examples:
   ringfence aggregates verify --aggregate-table ringfence-prod-aggregates

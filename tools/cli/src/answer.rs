@@ -1,4 +1,4 @@
-//! `ringfence answer`: says what became of a command that was put into the queue.
+//! `ringfence answer`: shows the answer of a queued command.
 
 use std::process::ExitCode;
 
@@ -12,19 +12,19 @@ use crate::service::encoded;
 
 #[derive(Args)]
 #[command(after_help = "\
-The stack says it only to the caller who gave the command.
+The stack shows the answer only to the caller who gave the command.
 
 Examples:
   ringfence answer import-17
   ringfence answer --stack ringfence-dev import-17")]
 pub(crate) struct Arguments {
-    /// The id of the command: its key, or else the `commandId` that was answered.
+    /// The command's id: its key, or the `commandId` of the answer if it had no key.
     id: String,
     /// The URL of the HTTP API. Without a token, a request to `https://` is signed with the credentials of the
     /// environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: String,
-    /// A token of the caller, for an API that asks for tokens.
+    /// The caller's token, if the API asks for one.
     #[arg(long, env = "API_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -33,7 +33,7 @@ pub(crate) async fn answer(arguments: &Arguments) -> Result<ExitCode> {
     let Arguments { id, api, token } = arguments;
     let api = Api::at(api, token.as_deref()).await?;
     let part = |text: &str| encoded(text).replace('/', "%2F");
-    // API Gateway decodes it once, and the stack decodes what is left.
+    // API Gateway decodes the path once, and the stack decodes it again.
     let answer = api.get(&format!("commands/{}", part(&part(id)))).await?;
     say!("{}", answer.document);
     let waits = answer.state() == Some("pending");

@@ -1,4 +1,4 @@
-//! The HTTP API of a stack, as a caller that gives commands uses it.
+//! The HTTP API of a stack, for programs that send commands.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,25 +10,26 @@ use tokio::time::timeout;
 
 use crate::machine::{http, sdk_config};
 
-/// The time for a request and its whole answer: longer than API Gateway waits for a function.
+/// The time limit for a request and its whole answer. It is longer than API Gateway waits for a function.
 const ANSWER_TIME: Duration = Duration::from_secs(35);
-/// The longest answer in bytes: the most that API Gateway passes on.
+/// The longest answer in bytes: API Gateway passes on no more.
 const ANSWER_BYTES_MAX: usize = 10_000_000;
-/// The header that makes a command take effect once.
+/// The header that lets a command take effect once.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// The HTTP status of an answer that rejects a command.
+/// The HTTP status of a rejection.
 const REJECTED: u16 = 422;
 /// The service that checks the signatures of requests to API Gateway.
 const SERVICE: &str = "execute-api";
-/// The beginning of each type of problem that a function answers.
+/// Each type of problem that a function answers begins with this.
 const PROBLEM: &str = "urn:ringfence:problem:";
 
-/// An HTTP API. With a token, each request has it. Without one, requests to `https://` are signed. Those to `http://` are
-/// not: that is a stack on this machine, which checks nothing unless it is started with `--auth`.
+/// An HTTP API. With a token, each request carries it. Without one, requests to `https://` are signed. Requests to
+/// `http://` are not signed: they go to a stack on this machine, which checks nothing unless it is started with
+/// `--auth`.
 pub struct Api {
     url: String,
     http: Http,
-    /// The header of the token.
+    /// The header with the token.
     authorization: Option<String>,
 }
 
@@ -43,7 +44,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Whether the stack has given the answer, and not something between it and the program: a gateway, a proxy.
+    /// Whether the stack has answered, and not a gateway or a proxy in front of it.
     #[must_use]
     pub fn is_of_stack(&self) -> bool {
         match self.status {
@@ -52,14 +53,14 @@ impl Answer {
         }
     }
 
-    /// Where a command of the queue is; `None` if the answer does not say it.
+    /// Where to find a queued command; `None` if the answer does not say it.
     #[must_use]
     pub fn state(&self) -> Option<&str> {
         self.document["state"].as_str()
     }
 
-    /// The status of the program that has got the answer: 0 if the command is accepted or waits in the queue, 1 if it is
-    /// rejected, 2 otherwise.
+    /// The exit status of the program: 0 if the command is accepted or waits in the queue, 1 if it is rejected, 2
+    /// otherwise.
     #[must_use]
     pub fn code(&self) -> ExitCode {
         match self.status {
@@ -72,10 +73,11 @@ impl Answer {
 }
 
 impl Api {
-    /// The API at a URL, for a caller who has this token, or else with the Region and the credentials of the environment.
+    /// The API at a URL. Requests carry the token, or are signed with the Region and the credentials of the
+    /// environment.
     ///
     /// # Errors
-    /// The URL is of AWS, and the environment has no Region or no credentials.
+    /// The URL belongs to AWS, and the environment has no Region or no credentials.
     pub async fn at(url: &str, token: Option<&str>) -> Result<Self> {
         let signer = match is_far(url) && token.is_none() {
             true => Some(Signer::of(&sdk_config().await?, SERVICE).await?),
@@ -86,11 +88,11 @@ impl Api {
         Ok(Self { url: url.trim_end_matches('/').to_owned(), http, authorization })
     }
 
-    /// Posts a JSON body, with these headers, whose names are in lower case.
+    /// Posts a JSON body with these headers, whose names are in lower case.
     ///
     /// # Errors
-    /// There is no whole answer in time, or one that is too long or without JSON. The command may have taken effect.
-    /// If the request [was not sent](was_not_sent), it has not.
+    /// The answer is late, incomplete, too long or not JSON. The command may have taken effect, unless the request [was
+    /// not sent](was_not_sent).
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let headers = [&[("content-type", "application/json")], with].concat();
         self.send("POST", path, headers, body).await
@@ -133,18 +135,18 @@ impl Api {
     }
 }
 
-/// Whether a URL is of AWS, and not of a stack on this machine.
+/// Whether a URL belongs to AWS. Otherwise it belongs to a stack on this machine.
 fn is_far(url: &str) -> bool {
     url.starts_with("https://")
 }
 
-/// Whether a request had no answer because there was no connection, so that it took no effect.
+/// Whether a request failed before there was a connection. Then it took no effect.
 #[must_use]
 pub fn was_not_sent(error: &anyhow::Error) -> bool {
     error.downcast_ref().is_some_and(|error: &HttpError| !error.was_sent())
 }
 
-/// The URL of an API, as a flag has it.
+/// The URL of an API, from a flag.
 ///
 /// # Errors
 /// The text is not an HTTP URL.
@@ -164,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// An API that gives one answer; the thread returns the request.
+    /// An API that gives one answer. Its thread returns the request.
     fn answering(
         status: &'static str,
         body: &'static str,
@@ -247,10 +249,10 @@ mod tests {
             _ = &mut post => panic!("it has no answer"),
             _ = has_begun.recv() => {}
         }
-        // An hour is over at once where nothing else can happen.
+        // With paused time an hour passes at once, as soon as nothing else can happen.
         tokio::time::pause();
         let ended = timeout(Duration::from_secs(3_600), post).await;
-        let error = ended.expect("it has a time-out of its own").err().unwrap();
+        let error = ended.expect("it has its own time-out").err().unwrap();
         assert_eq!(error.to_string(), format!("{url}/rooms/book: no answer in 35s"));
         tokio::time::resume();
         let error = api.post("rooms/book", "{}", &[]).await.err().unwrap();
@@ -261,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_something_before_the_stack_answers_is_neither_a_yes_nor_a_rejection() {
+    fn an_answer_of_a_proxy_is_neither_a_yes_nor_a_rejection() {
         let answer = |status, document| Answer { status, document, challenge: None };
         let code = |status, document| format!("{:?}", answer(status, document).code());
         let [accepted, rejected, failed] =

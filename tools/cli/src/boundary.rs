@@ -1,4 +1,4 @@
-//! `ringfence boundary`: what a boundary holds, how far it is, and who depends on it.
+//! `ringfence boundary`: the events of a boundary, its length, and the slices that depend on it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -27,14 +27,14 @@ use crate::tables::{LogTables, StackLogs};
 
 /// Conflicts of the last day are shown.
 const CONFLICTS_WITHIN_MS: u64 = 24 * 3_600 * 1_000;
-/// Most conflicts that are shown.
+/// At most this many conflicts are shown.
 const CONFLICTS_MAX: usize = 20;
 
 #[derive(Args)]
 #[command(after_help = "\
-A tag is KEY:VALUE; several tags ask for the events that have all of them. The name of a partition, as events and
-conflicts show it, is taken as well: of a stream of the aggregate log <context>#<id>, of a stream of the document log
-<context>-<id>. $type:<TYPE> is a type that is read alone.
+A tag is KEY:VALUE; several tags select the events that have all of them. The name of a partition works too, as events
+and conflicts show it: <context>#<id> for a stream of the aggregate log, <context>-<id> for one of the document log.
+$type:<TYPE> is a type that decisions read without tags.
 
 Examples:
   ringfence boundary productId:p-1
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// The tags, or the name of a partition.
     #[arg(required = true, value_name = "TAG")]
     names: Vec<String>,
-    /// How many of the latest events are shown.
+    /// Shows this many of the latest events.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     limit: u32,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// What is known of a boundary.
+/// All that the command shows of a boundary.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Look {
@@ -65,16 +65,16 @@ pub struct Look {
     pub events: Vec<SequencedEvent>,
     /// The slices whose decisions can depend on it.
     pub slices: Vec<String>,
-    /// The latest conflicts on it, the newest first; absent if it is not known where the functions' logs are.
+    /// The latest conflicts on it, the newest first; absent if no flag says where the functions' logs are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conflicts: Option<Vec<Met>>,
 }
 
-/// How far a boundary is.
+/// How long a boundary is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reach {
-    /// The slot that the next event of the partition takes; absent if nothing is stored under this name.
+    /// The slot of the partition's next event; absent if nothing is stored under this name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_slot: Option<u64>,
     /// What its fence counts, by type.
@@ -82,7 +82,7 @@ pub struct Reach {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// A conflict that a command met.
+/// A conflict of a command.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Met {
@@ -92,13 +92,13 @@ pub struct Met {
     pub slice: String,
     /// The boundary, by its id.
     pub boundary: String,
-    /// What became of the command.
+    /// How the command ended.
     pub outcome: String,
     /// How often it was tried.
     pub attempts: u32,
 }
 
-/// What the names of the command line name.
+/// The names of the command line mean one of these.
 enum Subject {
     /// Events of the DCB log, by tags or by their type.
     Query(QueryItem),
@@ -123,11 +123,11 @@ impl Subject {
                 Ok(Self::Query(QueryItem { tags: Vec::new(), types: vec![name.into()] }))
             }
             Some(Boundary::Tagless) => Ok(Self::Partition(id)),
-            // A value with a character that ids escape, as a person writes it.
+            // A person writes a value without the escapes that ids have.
             None if name.contains(':') && !name.contains('#') => tags(vec![tag(name)?]),
             None if name.contains('#') => Ok(Self::Aggregate(AggregateKey::of_partition(name)?)),
             None => {
-                // A name without any of these characters is most likely a tag that was cut short.
+                // A name without any of these characters is probably a tag that was cut short.
                 let neither = || {
                     format!(
                         "{name:?} is neither a tag, KEY:VALUE such as productId:p-1, nor the name of a stream"
@@ -139,7 +139,7 @@ impl Subject {
     }
 }
 
-/// Reads a partition of the DCB log, with events of all types.
+/// A plan that reads a partition of the DCB log with events of all types.
 pub(crate) fn partition_plan(lists: &Lists, boundary: BoundaryId) -> Plan {
     let types = lists.stack.catalog.schemas().map(|schema| schema.name.clone());
     let types: BTreeSet<_> = types.collect();
@@ -148,10 +148,10 @@ pub(crate) fn partition_plan(lists: &Lists, boundary: BoundaryId) -> Plan {
     Plan { clauses, reads: vec![Read { boundary, access, types, fenced, after }] }
 }
 
-/// Looks at what `names` name; at most `limit` events are read.
+/// Looks up what `names` stand for, and reads at most `limit` events.
 ///
 /// # Errors
-/// The names name nothing, the table of their log is not named, or a log fails.
+/// The names stand for nothing, no flag names the table of their log, or a log fails.
 pub async fn look(
     lists: &Lists,
     logs: &StackLogs,

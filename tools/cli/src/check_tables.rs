@@ -1,7 +1,7 @@
-//! `ringfence tables check`: whether tables that are there are what a stack needs.
+//! `ringfence tables check`: compares existing tables with what the stack needs.
 //!
-//! No function looks at its start: it would need a permission and a request more, before the first command can be
-//! answered, and could only fail. A person looks once, before the deploy that names the tables.
+//! No function checks its tables at its start: the check would need another permission and another request before the
+//! first answer. So a person checks them once, before the deploy that names the tables.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -22,9 +22,9 @@ use crate::tables::LogTables;
 
 #[derive(Args)]
 #[command(after_help = "\
-Only tables that are named are checked. A table may have more than is needed, such as other indexes. For each thing that
-it lacks, the lines below say how to mend it. It also prints the parameters with which a stack uses the tables. If a table
-is one of another option, such as a table of documents under --index-table, the error says which one.
+It checks only the tables that are named. A table may have more than is needed, such as other indexes. For each thing
+that a table lacks, the output says how to mend it. It also prints the parameters with which a stack uses the tables. If a
+table belongs to another option, such as a table of documents under --index-table, the error names that option.
 
 Examples:
   ringfence tables check --table restored-events --index-table restored-index
@@ -106,7 +106,7 @@ impl Checked {
         })
     }
 
-    /// The parameters with which a stack uses it.
+    /// The stack's parameters that name the table.
     fn parameters(&self) -> Vec<(String, &str)> {
         let stream = self.stream.iter().map(|arn| (format!("{}StreamArn", self.id), arn.as_str()));
         [(format!("{}Name", self.id), self.name.as_str())].into_iter().chain(stream).collect()

@@ -16,7 +16,7 @@ use crate::tables::{IndexTable, ViewTable};
 
 #[derive(Args)]
 #[command(
-    after_help = "Without a reader's name it reads the whole table of views, and pays for that.
+    after_help = "Without a reader's name it reads the whole table of views, which costs read units.
 
 Example:
   ringfence checkpoint show orders#1"
@@ -32,7 +32,7 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[command(
-    after_help = "Stop the reader first. A reader that is at work notices the change and ends with an error.
+    after_help = "Stop the reader first. A running reader notices the change and ends with an error.
 
 Example:
   ringfence checkpoint set audit 1000"
@@ -103,7 +103,7 @@ serialize_as!(Shown, |Shown { end, readers }| {
     json!({ "end": end, "readers": readers.iter().map(reader).collect::<Value>() })
 });
 
-/// Where a reader is. A generation of a view that is no longer served has a checkpoint after every event.
+/// How far a reader is. A generation of a view that is no longer served has a checkpoint after every event.
 pub fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
     match behind {
         _ if at > end => "retired".to_owned(),
@@ -115,7 +115,7 @@ pub fn place(at: Checkpoint, end: Checkpoint, behind: u64) -> String {
 pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     let Set { tables, reader, checkpoint, output } = arguments;
     if let Some((view, _)) = reader.split_once('#') {
-        // A row that misses an event, or folds it twice, stays wrong for ever.
+        // If a view's checkpoint moves without its rows, a row misses an event or folds one twice, and stays wrong.
         anyhow::bail!(
             "{reader} is a view, whose checkpoint moves only with its rows; \
              to fold it again from the start: ringfence replay view {view}"
@@ -129,7 +129,7 @@ pub(crate) async fn set(arguments: &Set) -> Result<ExitCode> {
     Ok(output.end(&Moved { reader, from, to }, true))
 }
 
-/// A reader that was put elsewhere.
+/// A reader whose checkpoint was set.
 #[derive(Serialize)]
 struct Moved<'a> {
     reader: &'a str,

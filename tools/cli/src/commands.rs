@@ -1,4 +1,4 @@
-//! The lines that functions write for each command: in CloudWatch Logs, or in the files of a stack on one machine.
+//! The log lines of commands: in CloudWatch Logs, or in the files of a stack on one machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::machine::sdk_config;
 use crate::service::{Answer, LOGS, Service};
 use crate::stack::name;
 
-/// Most lines that are read at once.
+/// At most this many lines are read at once.
 pub const LINES_MAX: usize = 100_000;
-/// What tells the line of a command from other lines.
+/// Matches the lines of commands, and no other lines.
 const PATTERN: &str = "{ $.slice = * && $.attempts >= 0 }";
 
-/// How to name the lines if it is not known where they are.
+/// The message when no flag says where the lines are.
 pub const UNKNOWN: &str = "the functions' command lines are in their logs: name the log group with --log-group or \
                                   --stack, or the folder of a stack on this machine with --logs";
 
@@ -43,15 +43,15 @@ pub struct CommandLine {
     pub slice: String,
     /// The correlation id of the command.
     pub correlation_id: Option<String>,
-    /// Who gave the command, or caused the first one of its flow, if known.
+    /// The caller of the command, or of the first command in its flow, if known.
     pub principal: Option<String>,
-    /// What gave the command, if no caller did.
+    /// The slice or service that sent the command, if no caller did.
     pub by: Option<String>,
     /// `accepted`, `rejected`, or the name of another problem.
     pub outcome: String,
     /// How often the command was tried.
     pub attempts: u32,
-    /// The boundaries to which others added something, one for each conflict.
+    /// The boundary of each conflict, to which another command added something.
     #[serde(default)]
     pub conflicts: Vec<String>,
     /// How long it took, in milliseconds.
@@ -76,13 +76,13 @@ impl CommandLine {
 }
 
 impl CommandLines {
-    /// Whether it is known where the lines are.
+    /// Whether a flag says where the lines are.
     pub fn are_known(&self) -> bool {
         self.log_group.is_some() || self.logs.is_some()
     }
 
-    /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]; none if it is not
-    /// known where they are.
+    /// The lines since a time in milliseconds since 1970, the oldest first, at most [`LINES_MAX`]. The list is empty if
+    /// no flag says where they are.
     ///
     /// # Errors
     /// They can't be read.
@@ -103,13 +103,13 @@ fn of_folder(folder: &Path, since_ms: u64) -> Result<Vec<CommandLine>> {
     for file in fs::read_dir(folder).with_context(reading)? {
         let path = file.with_context(reading)?.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
-        // A file that nobody has written since then has no line of that time.
+        // A file that was not written since then has no line of that time.
         let since = UNIX_EPOCH + Duration::from_millis(since_ms);
         let written = |path: &Path| path.metadata().and_then(|file| file.modified());
         if !is_log || written(&path).with_context(reading)? < since {
             continue;
         }
-        // A function writes at its end at any time, so its last line may be torn.
+        // A function may be writing its last line just now.
         let text = String::from_utf8_lossy(&fs::read(&path).with_context(reading)?).into_owned();
         let of_commands = text.lines().rev().filter_map(CommandLine::of);
         lines.extend(of_commands.take_while(|line| line.at_ms() >= since_ms).take(LINES_MAX));

@@ -1,4 +1,4 @@
-//! `ringfence api`: what a stack promises its callers and the consumers of its events, as documents for programs.
+//! `ringfence api`: the API for callers and the events for consumers, as documents for programs.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     /// The HTTP API, as a document of OpenAPI 3.1.
     #[arg(long)]
     openapi: bool,
-    /// The events of the EventTopic, as a document of AsyncAPI 3.0. The earlier versions of events are those in the
+    /// The events of the EventTopic, as a document of AsyncAPI 3.0. It takes the older versions of events from the
     /// folder `schemas` of the working directory.
     #[arg(long)]
     asyncapi: bool,

@@ -1,4 +1,4 @@
-//! Dead letters: work that failed and was kept, and what it asks for.
+//! Dead letters: work that failed and was kept, and how to do it again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -16,10 +16,10 @@ use serde_json::Value;
 
 use crate::json::from_json;
 
-/// The member of an event's detail with its history. An event that no redrive has sent has none.
+/// The member of an event's detail with its history. Only a redrive adds it.
 const REDRIVEN: &str = "redriven";
 
-/// Where the records of a failed batch go.
+/// The destination of the records of a failed batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum To {
     /// To the bus: batches of publish-events.
@@ -29,7 +29,7 @@ pub enum To {
 }
 
 impl To {
-    /// Where the records go that a function has given up; `None` if they need to go nowhere.
+    /// The destination of the records that a function has given up; `None` if they have none.
     pub fn of_function(name: &str) -> Option<Self> {
         let name = name.replace('-', "").to_lowercase();
         match &*name {
@@ -40,22 +40,22 @@ impl To {
     }
 }
 
-/// What is to be done again.
+/// The work to be done again.
 #[derive(Debug, PartialEq)]
 pub enum Work {
-    /// The events of stream records go to the bus.
+    /// Send the events of stream records to the bus.
     Publish(Vec<Value>),
-    /// The events of a record that was too large for a message go to the bus. They are read from their table.
+    /// Send the events of a record to the bus that was too large for a message. They are read from their table.
     PublishStored(Stored),
-    /// An event of the bus goes there again, as it was.
+    /// Send an event to the bus again, unchanged.
     Repeat(TopicEntry),
-    /// What is new in partitions goes into the index.
+    /// Index the new events of partitions.
     Index(BTreeSet<Partition>),
-    /// A command goes into the queue again.
+    /// Put a command into the queue again.
     Queue(Box<QueuedCommand>),
 }
 
-/// Events, by where they are.
+/// The place of events.
 #[derive(Debug, PartialEq)]
 pub enum Stored {
     /// Of the DCB log, or of the aggregate log: the item of this key.
@@ -65,7 +65,7 @@ pub enum Stored {
         /// The key of its item.
         key: Value,
     },
-    /// Of a document: those that one append has brought.
+    /// The events of one append to a document.
     Span {
         /// The stream of the document.
         stream: StreamName,
@@ -74,7 +74,7 @@ pub enum Stored {
     },
 }
 
-/// Whose dead letter it is, where several share a queue.
+/// The function of a dead letter, where several share a queue.
 #[derive(Debug, Default, PartialEq)]
 pub struct Whose {
     /// The function that failed, or that a rule could not reach.
@@ -83,33 +83,33 @@ pub struct Whose {
     pub rule: Option<String>,
 }
 
-/// What a dead letter of an automation has behind it. A redrive marks the event with it, so that the next dead letter knows it.
+/// The past failures of an automation on one event. A redrive adds them to the event, so the next dead letter has them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct History {
-    /// When it failed first, if that is known: RFC 3339.
+    /// The time of the first failure, if known: RFC 3339.
     pub first_failed: Option<String>,
-    /// How often it was tried, by Lambda or EventBridge and by redrives.
+    /// How often Lambda or EventBridge and redrives tried it.
     pub tries: u64,
 }
 
-/// Something that failed and was kept.
+/// Work that failed and was kept.
 #[derive(Debug, PartialEq)]
 pub struct DeadLetter {
-    /// Whose it is.
+    /// Its function.
     pub whose: Whose,
-    /// What it has behind it.
+    /// Its past failures.
     pub history: History,
-    /// Why it was kept, if it says so.
+    /// The cause of the failure, if the message says it.
     pub cause: Option<String>,
-    /// The work that it asks for.
+    /// The work to be done again.
     pub work: Work,
 }
 
 impl DeadLetter {
     /// A message of a dead-letter queue: a dead letter of run-commands, publish-events or index-events, an event that a
-    /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge says in the
-    /// message's attributes which rule, which function and why; Lambda says it in its record.
+    /// rule could not deliver, or Lambda's record of an invocation that failed. EventBridge puts rule, function and
+    /// cause into the message's attributes, Lambda into its record.
     pub fn of_message(body: &str, attributes: &BTreeMap<String, String>) -> Result<Self> {
         let mut body: Value = from_json("the message", body)?;
         let (mut whose, mut cause) = (Whose::default(), text(&body, "/cause"));
@@ -119,7 +119,7 @@ impl DeadLetter {
             history = History { first_failed: text(&body, "/firstFailed"), tries };
             Work::Queue(queued(body["queued"].take())?)
         } else if body["commandId"].is_string() && body["group"].is_string() {
-            // SQS has given it up, because it was never deleted.
+            // SQS moved it here, because it was received several times and never deleted.
             cause = Some("run-commands ended each time before it had an answer".to_owned());
             Work::Queue(queued(body)?)
         } else if body["record"].is_object() {
@@ -127,7 +127,7 @@ impl DeadLetter {
         } else if body["key"].is_object() {
             Work::PublishStored(stored(&mut body)?)
         } else if let Some(partition) = text(&body, "/partition") {
-            // Dead letters from the time of a single log do not name it.
+            // Dead letters from before there were several logs do not name theirs.
             let log = match body["log"].take() {
                 Value::Null => LogKind::default(),
                 log => {
@@ -155,16 +155,15 @@ impl DeadLetter {
             history = History::of(&body, &whose, None, tries);
             Work::Repeat(entry(&mut body, &whose, &history)?)
         } else if let (Some(cause), Some(_)) = (&cause, body["body"].as_str()) {
-            // A dead letter of run-commands about a message that is not a command.
-            bail!("{cause}. The message can't be done again: look at its body, then delete it")
+            // run-commands made this dead letter of a message that is not a command.
+            bail!("{cause}. The message can't be redriven: look at its body, then delete it")
         } else {
             bail!("the message is neither a dead letter of this stack nor an event of its bus");
         };
         Ok(Self { whose, history, cause, work })
     }
 
-    /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with
-    /// the batch's records.
+    /// An object of a bucket of failed batches: Lambda's record of a batch that it gave up, with the batch's records.
     pub fn of_object(body: &str, to: To) -> Result<Self> {
         let object: Value = from_json("the object", body)?;
         let payload = object["payload"].as_str().context("the object has no payload")?;
@@ -185,7 +184,7 @@ impl DeadLetter {
 }
 
 impl Whose {
-    /// The name of its mark.
+    /// Its key in the event's history.
     fn mark(&self) -> &str {
         self.function.as_deref().or(self.rule.as_deref()).unwrap_or("unknown")
     }
@@ -207,8 +206,8 @@ impl History {
         Self { first_failed, tries: before.tries + tries.unwrap_or(1) }
     }
 
-    /// The history with which a redrive has marked the detail of an event. The bus gives the event to all functions, so
-    /// each has a mark of its own.
+    /// The history that a redrive added to the detail of an event. The bus gives the event to all functions, so each
+    /// has its own entry.
     fn marked(detail: &Value, whose: &Whose) -> Self {
         Self::deserialize(&detail[REDRIVEN][whose.mark()]).unwrap_or_default()
     }
@@ -224,7 +223,7 @@ impl Display for History {
     }
 }
 
-/// The parts of a cause that are present, as one text.
+/// Joins the parts of a cause that are present.
 fn together(parts: [Option<String>; 2]) -> Option<String> {
     let parts: Vec<_> = parts.into_iter().flatten().collect();
     Some(parts.join(": ")).filter(|cause| !cause.is_empty())
@@ -251,7 +250,7 @@ fn queued(command: Value) -> Result<Box<QueuedCommand>> {
     serde_json::from_value(command).context("the dead letter's command can't be read")
 }
 
-/// Where to find the events of a record that was too large for a message.
+/// The place of the events of a record that was too large for a message.
 fn stored(dead_letter: &mut Value) -> Result<Stored> {
     let Partition { log, .. } = partition(&dead_letter["key"])?;
     if log != LogKind::Documents {
@@ -269,7 +268,7 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
     value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// The entry that made an event of the bus, with the mark of its history.
+/// The bus entry that repeats an event of the bus, with its history.
 fn entry(event: &mut Value, whose: &Whose, history: &History) -> Result<TopicEntry> {
     let detail = event.get_mut("detail").and_then(Value::as_object_mut);
     let detail = detail.context("not an event of the bus: /detail is not an object")?;

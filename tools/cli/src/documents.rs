@@ -19,17 +19,17 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
 
-/// A stream that is written while it is read can look wrong. One that looks wrong this many times is wrong.
+/// A writer can make a stream look wrong during a read. A stream that looks wrong this many times is wrong.
 const LOOKS: u32 = 3;
 /// Streams that are read at once.
 const STREAMS_AT_ONCE: usize = 16;
-/// Progress is shown each time this many streams are done.
+/// Progress is shown after each this many streams.
 const PROGRESS_STREAMS: u64 = 100;
 
 #[derive(Args)]
 #[command(after_help = "\
 Lists the streams of the table and reads each whole with strong consistency, while writers go on. A stream that
-looks wrong is read three times. Nothing is changed. docs/runbook.md says what the lines mean and what to do.
+looks wrong is read three times. Nothing is changed. docs/runbook.md explains the lines and says what to do.
 
 Examples:
   ringfence documents verify --document-table ringfence-prod-documents
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// What is wrong with a stream.
+/// A fault of a stream.
 enum Wrong {
     Problem(StreamDefect),
     /// An item is neither a Tip nor a calf.
@@ -54,7 +54,7 @@ struct Report {
     streams: u64,
     events: u64,
     calves: u64,
-    /// Each with the name of its stream, or what an item has in place of the name.
+    /// Each fault with the name of its stream; an item without a name stands for itself.
     wrong: Vec<(String, Wrong)>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) async fn verify(arguments: &Arguments) -> Result<ExitCode> {
 
 type Looked = Result<ringfence_document_log::StreamReport, String>;
 
-/// Looks at a stream, and again if it looks wrong. The inner error is an item that can't be understood.
+/// Reads a stream, and reads it again if it looks wrong. The inner error is an item that can't be understood.
 async fn look(
     log: &DocumentLog<DynamoStore>,
     stream: &StreamName,
@@ -99,7 +99,7 @@ async fn look(
     }
 }
 
-/// The cause, if it is an item: that concerns this stream alone, so the others are still looked at.
+/// The cause, if an item can't be understood. That concerns one stream, so the check goes on with the others.
 fn unreadable(error: Error) -> Result<String> {
     let is_item = error.chain().any(|cause| cause.is::<ItemError>());
     if is_item { Ok(format!("{error:#}")) } else { Err(error) }
@@ -109,7 +109,7 @@ impl Report {
     fn add(&mut self, stream: String, looked: Looked) {
         let is_known =
             |(known, wrong): &(String, Wrong)| *known == stream && matches!(wrong, Wrong::Item(_));
-        // One item can fail both the listing and the look at its stream.
+        // One item can fail both the listing and the read of its stream.
         if looked.is_err() && self.wrong.iter().any(is_known) {
             return;
         }

@@ -17,17 +17,17 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::stats::since;
 use crate::tables::{LogTables, StackLogs, ViewTable};
 
-/// Longer than a sweep of a stack on one machine takes.
+/// This is longer than a sweep of a stack on one machine takes.
 const TIME: Duration = Duration::from_secs(300);
-/// How far `--in` goes: a hundred years.
+/// `--in` takes at most a hundred years.
 const AHEAD_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 
 #[derive(Args)]
 #[command(after_help = "\
-It does what the function fire-deadlines does once a minute, with the decisions of this build. A command that both send
-takes effect once. The function waits up to an hour before it sends a command again that cleared nothing; this does not
-wait, so use it when the cause is mended. `--in` is for a stack on this machine: decisions and events have the later time
-too, so a test need not wait.
+It does the work of the function fire-deadlines, which runs once a minute, with the decisions of this build. A command
+that both send takes effect once. If a command did not clear its deadline, the function waits up to an hour before it
+sends the command again. `ringfence due` does not wait, so use it when the cause is mended. `--in` is for a stack on this
+machine: decisions and events get the later time too, so a test need not wait.
 
 Examples:
   ringfence due
@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
     tables: LogTables,
     #[command(flatten)]
     views: ViewTable,
-    /// Sends what will be due in this time, such as 15m, 2h or 7d, as if it had passed.
+    /// Sends what will be due within this time, such as 15m, 2h or 7d, as if the time had passed.
     #[arg(long = "in", value_name = "TIME", value_parser = ahead)]
     ahead: Option<Duration>,
     #[command(flatten)]

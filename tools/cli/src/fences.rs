@@ -18,14 +18,13 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::EventTable;
 
-/// Progress is shown each time this many items are done.
+/// Progress is shown after each this many items.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-An event that lies far ahead of the clock is named, and is in order: docs/runbook.md says what follows from it.
-A slot that is missing is named, but nothing can mend it: put the event back from a backup. docs/runbook.md says what
-the lines mean and what to do.
+It names an event whose time is far ahead of the clock, but counts it as in order. It names a missing slot, but can't
+mend it: put the event back from a backup. docs/runbook.md explains the lines and says what to do.
 
 Examples:
   ringfence verify --table ringfence-prod-events
@@ -36,10 +35,10 @@ pub(crate) struct Arguments {
     table: EventTable,
     #[command(flatten)]
     output: Output,
-    /// Reads the table this many times, each time for a part of the boundaries. Saves memory.
+    /// Reads the table this many times, each time for a part of the boundaries, which saves memory.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     passes: u64,
-    /// Seconds to wait until every item of a committed transaction is visible.
+    /// Waits this many seconds, until every item of a committed transaction is visible.
     #[arg(long, default_value_t = 5)]
     settle_seconds: u64,
 }
@@ -81,7 +80,7 @@ fn show(stage: VerifyStage, done: u64) {
     }
 }
 
-/// What was found.
+/// The report of a check.
 struct Verified(DcbReport);
 
 impl Verified {
@@ -130,7 +129,7 @@ impl Display for Verified {
     }
 }
 
-/// What is broken for one build can be in order for another one, which wrote it.
+/// The build that the findings are for: an item that one build can't read may be fine for the build that wrote it.
 fn of_this_build() -> String {
     let program = env::current_exe();
     let built = |program: &PathBuf| {

@@ -1,8 +1,8 @@
-//! What caused what: the commands and events of one flow, as a tree with times.
+//! The commands and events of one flow, as a tree with times.
 //!
 //! All events of a flow have the same `correlationId`. The `causationId` of an event is the id of the event that led to
-//! its command, or the id of the command itself if that came from outside. So a flow of any year can be told from its
-//! events alone, and so can the spans of its commands, whose ids follow from the commands' ids.
+//! its command, or the id of the command itself if that came from outside. So the tree follows from the events alone,
+//! also after years. The spans of the commands follow too, because their ids are computed from the commands' ids.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,27 +14,27 @@ use ringfence_services::spans::TraceSpan;
 pub struct Flow {
     /// The commands.
     pub commands: Vec<FlowCommand>,
-    /// The commands that no event of the flow has led to, by their places.
+    /// The indexes of the commands that no event of the flow led to.
     pub roots: Vec<usize>,
-    /// The commands that an event has led to, by the event's id.
+    /// By an event's id, the indexes of the commands that it led to.
     pub caused: HashMap<String, Vec<usize>>,
 }
 
-/// A command, as its events tell of it.
+/// A command, as its events describe it.
 pub struct FlowCommand {
     /// Its id.
     pub id: Option<String>,
     /// The slice.
     pub slice: Option<String>,
-    /// What gave it, if no caller did.
+    /// The slice or service that sent it, if no caller did.
     pub by: Option<String>,
-    /// Who gave it, or caused the first one of the flow.
+    /// The caller of it, or of the first command of the flow.
     pub principal: Option<String>,
     /// The context of its events.
     pub context: String,
     /// The id of the event that led to it; `None` if it came from outside.
     pub cause: Option<String>,
-    /// Its events. There is one at least.
+    /// Its events, at least one.
     pub events: Vec<Entry>,
 }
 
@@ -46,7 +46,7 @@ pub struct FlowRow<'f> {
     pub level: usize,
     /// How long it took from the event that led to it to its own first event, in milliseconds.
     pub waited_ms: Option<u64>,
-    /// The place of the row of the command that led to it.
+    /// The index of the row of the command that led to it.
     parent: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl FlowCommand {
         times(self.events.iter())
     }
 
-    /// What people call it.
+    /// Its name for people.
     #[must_use]
     pub fn name(&self) -> String {
         format!("{}/{}", self.context, self.slice.as_deref().unwrap_or("slice not recorded"))
@@ -101,7 +101,7 @@ impl Flow {
         times(self.commands.iter().flat_map(|command| &command.events))
     }
 
-    /// The commands as the tree is read: each before what its events have led to.
+    /// The commands in reading order: each before the commands that its events led to.
     #[must_use]
     pub fn rows(&self) -> Vec<FlowRow<'_>> {
         let mut rows = Vec::<FlowRow<'_>>::with_capacity(self.commands.len());
@@ -120,15 +120,15 @@ impl Flow {
         rows
     }
 
-    /// The spans of the commands, in the order of [`Flow::rows`]. A span lasts from the first event of its command to the
-    /// last one. That of the command which led to it is its parent, and they are in one trace.
+    /// The spans of the commands, in the order of [`Flow::rows`]. A span lasts from the first event of its command to
+    /// the last one. Its parent is the span of the command that led to it, in the same trace.
     #[must_use]
     pub fn spans(&self) -> Vec<TraceSpan> {
         let mut spans = Vec::<TraceSpan>::with_capacity(self.commands.len());
         for FlowRow { command, waited_ms, parent, .. } in self.rows() {
             let first = &command.events[0].event;
             let parent = parent.map(|parent| spans[parent].ids);
-            // An older version has kept the caller's span, which is in the right trace.
+            // An older version stored the caller's span, which is in the right trace.
             let trace = parent.or_else(|| Traceparent::of_event(&first.metadata));
             let id = command.id.clone().unwrap_or_else(|| first.id());
             let slice = command.slice.clone().unwrap_or_default();
@@ -160,8 +160,8 @@ impl Flow {
     }
 }
 
-/// The commands that begin a tree, and those that each event has led to. Metadata can say anything, even that events
-/// led to each other in a circle. Such a circle begins with its first command.
+/// The commands that begin a tree, and the commands that each event led to. Metadata can claim anything, even that
+/// events led to each other in a circle. Such a circle begins with its first command.
 fn tree(commands: &[FlowCommand]) -> (Vec<usize>, HashMap<String, Vec<usize>>) {
     let mut caused = HashMap::<_, Vec<_>>::new();
     let events = commands.iter().flat_map(|command| &command.events);
@@ -225,7 +225,7 @@ mod tests {
         Entry { checkpoint: Checkpoint::try_from(checkpoint).expect("not negative"), event }
     }
 
-    /// The places of the commands that begin trees, and of those that each event led to, by slots.
+    /// The indexes of the commands that begin trees, and by slot those that each event led to.
     fn shape(entries: Vec<Entry>) -> (Vec<usize>, Vec<(u64, Vec<usize>)>) {
         let slots: Vec<_> = entries.iter().map(|entry| entry.event.slot).collect();
         let mut flow = Flow::new(entries);
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!((roots, caused.len()), (vec![0], 19_999));
     }
 
-    /// An event of a flow that has lasted since before commands had spans of their own.
+    /// An event of a flow that began before commands had their own spans.
     fn of_flow(slot: u64, slice: &str, command: &str, cause: &str) -> Entry {
         let mut entry = entry(slot, command, cause);
         let caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

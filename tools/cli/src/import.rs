@@ -1,4 +1,4 @@
-//! `ringfence import`: one list of the sources, each with a file of its own.
+//! `ringfence import`. Each source has a file.
 
 mod arguments;
 mod castore_legacy;
@@ -21,7 +21,7 @@ pub(crate) use arguments::Arguments;
 use arguments::Origin;
 use report::Done;
 
-/// Most names of what acts that an error has.
+/// An error names at most this many automations, dues and reactors.
 const SHOWN: usize = 5;
 
 pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
@@ -36,11 +36,11 @@ pub(crate) async fn import(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     Ok(arguments.output.end(&Done { report, is_dry_run: arguments.dry_run }, is_well))
 }
 
-/// Fails if something could act on what is imported. An automation would write into the places of later events, and then
-/// the import could not be ended.
+/// Fails if something could act on imported events. An automation would write into the places of later events, and the
+/// import could not be completed.
 fn ensure_nothing_acts(arguments: &Arguments, stack: &Stack) -> Result<()> {
     let Arguments { from, dry_run, rules_are_off, .. } = arguments;
-    // The index gets the order of events that are there.
+    // An import of the index only orders events that are already there.
     let brings_events = !matches!(from, Origin::PropulsionIndex);
     let acting = acting(stack);
     if *dry_run || *rules_are_off || !brings_events || acting.is_empty() {
@@ -58,7 +58,7 @@ fn ensure_nothing_acts(arguments: &Arguments, stack: &Stack) -> Result<()> {
     )
 }
 
-/// What acts on events by itself: automations, dues and reactors.
+/// Everything that acts on events by itself: automations, dues and reactors.
 fn acting(stack: &Stack) -> BTreeSet<&'static str> {
     let automations = stack.slices().filter(|(_, slice)| !slice.reacts_to.is_empty());
     let automations = automations.map(|(_, slice)| slice.name);

@@ -16,15 +16,14 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::{EventTable, IndexTable, StreamTables, sources};
 
-/// Progress is shown each time this many items are done.
+/// Progress is shown after each this many items.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-Reads the whole index and the tables of the logs, the events with strong consistency. It takes some hundred bytes
-of memory for each partition. A log whose table is not named is not compared. Events that were appended a moment
-ago may not be indexed yet, so on a stack that is in use, rely on what `repair` says. It can be broken off and
-begun again.
+Reads the whole index and the tables of the logs, the events with strong consistency. It needs some hundred bytes of
+memory for each partition. It compares only the logs whose tables are named. The newest events may not be indexed yet, so
+on a stack that is in use, rely on the result of `repair`. It can be broken off and begun again.
 
 Examples:
   ringfence index verify --table ringfence-prod-events --index-table ringfence-prod-index
@@ -40,7 +39,7 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// For each partition, how many events a repair has indexed, or why it could not.
+/// For each partition, the number of events that a repair indexed, or why it failed.
 type Repaired = Vec<(Partition, Result<u64, String>)>;
 
 impl Arguments {
@@ -87,10 +86,10 @@ fn show(stage: CompareStage, done: u64) {
     }
 }
 
-/// What was found, and what was repaired.
+/// The differences, and the repair.
 struct Compared {
     report: IndexReport,
-    /// `None` if nothing was to be repaired.
+    /// `None` without a repair.
     repaired: Option<Repaired>,
     /// The logs that were not compared.
     missing: Vec<LogKind>,

@@ -1,19 +1,19 @@
-//! JSON that a person may have written. An error names the field and what it takes, and no type of the program.
+//! JSON that a person may have written. An error names the field and its valid values, and no type of the program.
 
 use anyhow::{Error, Result, anyhow};
 use ringfence_core::json::{JsonError, LEVELS_MAX, read};
 use ringfence_lambda::slice::plain;
 use serde::de::DeserializeOwned;
 
-/// Reads a text of JSON. `whole` names it for a person.
+/// Parses JSON. `whole` names it for a person.
 ///
 /// # Errors
-/// It can't be read so that nothing is lost. Or a field is missing, is not known, or has a value that it does not take.
+/// The text is not JSON or repeats a key. Or a field is missing, is unknown, or has an invalid value.
 pub(crate) fn from_json<T: DeserializeOwned>(whole: &str, text: &str) -> Result<T> {
     let json = read(text, LEVELS_MAX).map_err(|error| unreadable(whole, &error))?;
     serde_path_to_error::deserialize(json).map_err(|error| {
         let path = error.path().to_string();
-        // The path of the whole.
+        // This is the path of the whole document.
         let path = if path == "." { "" } else { &path };
         let (field, message) = plain(whole, path, &error.inner().to_string());
         anyhow!("{field}: {message}")

@@ -16,12 +16,12 @@ const MESSAGES_MAX: i32 = 10;
 /// Requests at a time that show messages again.
 const SHOWN_AT_ONCE: usize = 8;
 
-/// What messages are received for.
+/// The purpose for which messages are received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Receive {
-    /// For their work: meanwhile they are hidden from others, the next redrive among them.
+    /// To do their work: meanwhile they are hidden from others, also from another redrive.
     Work,
-    /// For a look: they stay visible.
+    /// To show them: they stay visible.
     Look,
 }
 
@@ -46,16 +46,17 @@ impl Receive {
 pub struct Kept {
     /// The message's id or the object's key.
     pub name: String,
-    /// What deletes it.
+    /// The handle that deletes it.
     pub handle: String,
-    /// As it was kept.
+    /// Its body, unchanged.
     pub body: String,
-    /// The work that it asks for; an error if it can't be understood.
+    /// The dead letter in it; an error if it can't be understood.
     pub dead_letter: Result<DeadLetter>,
 }
 
 impl Kept {
-    /// The event that it sends to the bus again and the function that failed on it, with the number of its tries.
+    /// The id of the event that it sends to the bus again and the function that failed on it, with the number of its
+    /// tries.
     pub fn repeats(&self) -> Option<((String, Option<String>), u64)> {
         let Ok(DeadLetter { whose, work: Work::Repeat(entry), history, .. }) = &self.dead_letter
         else {
@@ -85,11 +86,11 @@ enum Kind {
     },
 }
 
-/// Whether a bucket may have more keys than were listed.
+/// The rest of a bucket's listing.
 enum More {
-    /// From the first on.
+    /// From the first key on.
     All,
-    /// From this token of a listing on.
+    /// From this token on.
     From(String),
     None,
 }
@@ -101,15 +102,15 @@ impl DeadLetterBox {
         Self(Kind::Queue { client, url: url.to_owned(), receive, seen: BTreeMap::new() })
     }
 
-    /// The bucket. Its objects come in the order of their keys, which is the order of time. Without `to` they ask for
-    /// no work.
+    /// The bucket. Its objects are in the order of their keys, which is the order of time. Without `to` nothing can be
+    /// done with them.
     pub async fn bucket(config: &SdkConfig, name: &str, to: Option<To>) -> Result<Self> {
         let s3 = Box::new(Service::of(config, S3).await?);
         let (name, keys) = (name.to_owned(), VecDeque::new());
         Ok(Self(Kind::Bucket { s3, name, to, keys, more: More::All }))
     }
 
-    /// Some that it has not returned yet; empty when it has returned all.
+    /// Messages or objects that it has not returned yet; empty after the last one.
     pub async fn next(&mut self) -> Result<Vec<Kept>> {
         match &mut self.0 {
             Kind::Queue { client, url, receive, seen } => {
@@ -126,7 +127,7 @@ impl DeadLetterBox {
         }
     }
 
-    /// The message or object of this name; `None` if it is not there, or a receiver has it.
+    /// The message or object of this name; `None` if it does not exist or another consumer has received it.
     pub async fn find(&mut self, wanted: &str) -> Result<Option<Kept>> {
         if let Kind::Bucket { keys, more, .. } = &mut self.0 {
             (*keys, *more) = ([wanted.to_owned()].into(), More::None);
@@ -142,7 +143,7 @@ impl DeadLetterBox {
         }
     }
 
-    /// Ends the time for which messages of these names are hidden. If that fails, it ends by itself.
+    /// Makes the messages of these names visible again. If that fails, they become visible when their time is over.
     pub async fn show(&self, names: &[String]) {
         let Kind::Queue { client, url, seen, .. } = &self.0 else { return };
         let handles: Vec<String> =
@@ -154,8 +155,8 @@ impl DeadLetterBox {
         stream::iter(handles).map(show).buffer_unordered(SHOWN_AT_ONCE).collect::<()>().await;
     }
 
-    /// About how many messages it keeps in groups, hidden or not; only a FIFO queue has groups. `None` if SQS does not
-    /// say it. As long as a message is hidden, SQS gives no later one of its group.
+    /// About how many messages it keeps in groups, hidden or not. Only a FIFO queue has groups. `None` if SQS does not
+    /// say it. While a message is hidden, SQS returns no later one of its group.
     pub async fn in_groups(&self) -> Option<u64> {
         let Kind::Queue { client, url, .. } = &self.0 else { return Some(0) };
         let asked = client.get_queue_attributes().queue_url(url).attribute_names(Attribute::All);
@@ -188,12 +189,12 @@ impl DeadLetterBox {
     }
 }
 
-/// The path of an object in the form of S3 that has the bucket in the path.
+/// The path of an object in S3's path style.
 fn path(bucket: &str, key: &str) -> String {
     format!("/{}/{}", encoded(bucket), encoded(key))
 }
 
-/// The next key of a bucket, if it has one more.
+/// The next key of a bucket, if there is one.
 async fn next_key(
     s3: &Service,
     name: &str,
@@ -217,8 +218,8 @@ async fn next_key(
     Ok(keys.pop_front())
 }
 
-/// Returns messages that this run has not seen. If the queue has no others, the list is empty. A message that failed
-/// comes back when the queue no longer hides it. Then it is hidden again, and the search goes on after it.
+/// Returns messages that this run has not seen, or an empty list if the queue has no others. A message that failed
+/// comes back when the queue no longer hides it. Then it is hidden again, and the search continues.
 async fn messages(
     client: &aws_sdk_sqs::Client,
     url: &str,
@@ -232,7 +233,7 @@ async fn messages(
         let is_new = |kept: &Kept| seen.insert(kept.name.clone(), kept.handle.clone()).is_none();
         let new: Vec<_> = received.into_iter().filter(is_new).collect();
         again += count - new.len();
-        // A look hides nothing, so it would only receive the same ones again.
+        // Messages for a look stay visible, so the next call would only return them again.
         if count == 0 || !new.is_empty() || receive == Receive::Look || again > seen.len() {
             return Ok(new);
         }
@@ -263,7 +264,7 @@ async fn receive_messages(
     Ok(received.messages.unwrap_or_default().into_iter().map(kept).collect())
 }
 
-/// Reads one object; `None` if it is gone by now. Objects are read one at a time, because a batch can have megabytes.
+/// Reads one object; `None` if it no longer exists. Objects are read one at a time, because a batch can have megabytes.
 async fn object(s3: &Service, bucket: &str, to: Option<To>, key: String) -> Option<Kept> {
     let text = match s3.call("GET", &path(bucket, &key), &[], "").await {
         Ok(gone)

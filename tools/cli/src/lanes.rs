@@ -18,7 +18,7 @@ use crate::place::CheckpointName;
 use crate::tables::{IndexTable, ViewTable};
 use crate::{Lists, remark};
 
-/// The names of what reads the index lane by lane: reactors and ordered automations.
+/// The names of the reactors and ordered automations, which read the index lane by lane.
 #[must_use]
 pub fn readers(stack: &Stack) -> Vec<&'static str> {
     let ordered = stack.slices().filter(|(_, slice)| slice.order.is_some());
@@ -53,7 +53,7 @@ impl Tables {
 pub(crate) struct Show {
     #[command(flatten)]
     tables: Tables,
-    /// The reactor or ordered automation; without it, all.
+    /// The reactor or ordered automation; all, if none is named.
     reactor: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -61,9 +61,9 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[command(after_help = "\
-The reactor does it within a minute: it is the one writer of its lanes. The event that failed is handled again, and then
-all that came meanwhile. If the effect may have happened already, look at the receiver first. If the lane waits for another
-event by then, nothing is done.
+The reactor retries the lane within a minute, because only the reactor writes its lanes. It handles the event that failed
+again, and then all later ones. If the effect may have happened already, look at the receiver first. If the lane waits for
+another event by then, nothing is done.
 
 Examples:
   ringfence parked retry-lane confirm-order orderId:ord-1/2
@@ -76,15 +76,15 @@ pub(crate) struct Retry {
     /// The event that failed, as `ringfence parked lanes` shows it.
     #[arg(required_unless_present = "all")]
     event: Option<String>,
-    /// Every lane of the reactor that waits for a person.
+    /// Retries every parked lane of the reactor.
     #[arg(long, conflicts_with = "event")]
     all: bool,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-The event that failed is passed over, with all of its effects. What came meanwhile is handled. The reason stays in the
-table. If the lane waits for another event by then, nothing is done.
+The event that failed is skipped, with all of its effects. Later events are handled. The reason stays in the table. If
+the lane waits for another event by then, nothing is done.
 
 Example:
   ringfence parked skip-lane confirm-order orderId:ord-1/2 --why 'the customer was called'")]
@@ -95,17 +95,17 @@ pub(crate) struct Skip {
     reactor: String,
     /// The event that failed, as `ringfence parked lanes` shows it.
     event: String,
-    /// Why the event is passed over.
+    /// The reason to skip the event.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     why: String,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-The reactor reads the events after the checkpoint again. What is done stays done, because the receipts of its lanes say
-so: without --again only effects of events that it had passed over happen. With --again the receipts count for nothing,
-and every effect has a new key, so the receiver takes it for another one. An ordered automation knows repeats of the last
-15 days by their keys. Retry or skip parked lanes first.
+The reactor reads the events after the checkpoint again. Its lanes have receipts of the effects that happened, so without
+--again only missing effects happen. With --again the receipts are ignored, and every effect gets a new key, so the
+receiver takes it for a new one. An ordered automation recognizes repeats of the last 15 days by their keys. Retry or skip
+parked lanes first.
 
 Examples:
   ringfence replay reactor confirm-order --from 1000
@@ -117,10 +117,10 @@ pub(crate) struct Replay {
     tables: Tables,
     /// The reactor or ordered automation.
     reactor: String,
-    /// After this checkpoint, or at `start`.
+    /// Begins after this checkpoint: a number, or `start`.
     #[arg(long, value_name = "CHECKPOINT")]
     from: CheckpointName,
-    /// Does everything again. Give the name a second time, so that nobody does it by mistake.
+    /// Repeats every effect. Give the name a second time, as a confirmation.
     #[arg(long, value_name = "REACTOR")]
     again: Option<String>,
 }
@@ -154,7 +154,7 @@ pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
     ask(tables, reactor, event, &Unpark::Skip(why.clone()), lists).await
 }
 
-/// Retries each lane that waits for a person.
+/// Retries each parked lane.
 async fn retry_all(tables: &Tables, reactor: &str, lists: &Lists) -> Result<ExitCode> {
     ensure_reader(reactor, lists)?;
     let table = tables.table().await?;
@@ -163,7 +163,7 @@ async fn retry_all(tables: &Tables, reactor: &str, lists: &Lists) -> Result<Exit
     for lane in lanes.iter().filter(|lane| lane.next_ms.is_none() && lane.asked.is_none()) {
         match table.ask(reactor, &lane.lane, &lane.event, &Unpark::Retry).await {
             Ok(()) => asked += 1,
-            // It was done meanwhile.
+            // Somebody else retried or skipped it meanwhile.
             Err(ReactorError::NotParked { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -214,7 +214,7 @@ pub(crate) async fn replay(arguments: &Replay, lists: &Lists) -> Result<ExitCode
 /// Lanes that wait or are parked, each with the name of its reactor.
 struct Found(Vec<(String, ParkedLane)>);
 
-/// What happens to a lane next.
+/// The next step for a lane.
 #[must_use]
 pub fn next(lane: &ParkedLane) -> String {
     match (&lane.asked, lane.next_ms) {

@@ -1,5 +1,5 @@
-//! What kind of table a table is. A check of the wrong table would call all of it damaged, or find nothing to
-//! check and call it in order.
+//! Finds the kind of a table. A check of the wrong table would report damage everywhere, or find nothing and call the
+//! table fine.
 
 use anyhow::{Context, Result, ensure};
 use aws_sdk_dynamodb::Client;
@@ -11,10 +11,10 @@ use ringfence_document_log::{DocumentLog, DynamoStore, StreamName};
 use ringfence_feed::{Checkpoint, Index};
 use ringfence_template::{keys_of, properties_of};
 
-/// The index of first events, whose key tells the two layouts of Castore apart.
+/// The index of first events. Its key distinguishes the two layouts of Castore.
 const INITIAL_EVENTS: &str = "initialEvents";
 
-/// The kinds of tables, which their keys tell apart.
+/// The kinds of tables, which have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
     Events,
@@ -63,18 +63,18 @@ impl Layout {
         }
     }
 
-    /// Fails, and says what the table is, if it is not of this layout.
+    /// Fails if the table has another layout, and names that layout.
     pub(crate) async fn check(self, client: &Client, table: &str) -> Result<()> {
         Self::of(client, table).await?.is(self, table)
     }
 
-    /// Fails, and says what the table is, if it is not for an index.
+    /// Fails if the table can't be an index, and says what it is.
     pub(crate) async fn check_index(client: &Client, table: &str) -> Result<()> {
         Self::of(client, table).await?.is_for_index(client, table).await
     }
 
-    /// Fails, and says what the table is, if it is not for an index. A new one has the keys of a document table, and no
-    /// document.
+    /// Fails if the table can't be an index, and says what it is. A new index is a table with the keys of a document
+    /// table and without documents.
     async fn is_for_index(self, client: &Client, table: &str) -> Result<()> {
         match self {
             Self::Documents if !has_documents(client, table).await? => Ok(()),
@@ -82,8 +82,8 @@ impl Layout {
         }
     }
 
-    /// Fails, and says what the table is, if it is of another layout that is known. What other tables lack,
-    /// [`ringfence_template::compare`] says.
+    /// Fails if the table has another known layout, and names it. For other tables [`ringfence_template::compare`] says
+    /// what they lack.
     pub(crate) async fn check_known(self, client: &Client, table: &str) -> Result<()> {
         match (self, Self::find(client, table).await?.0) {
             (Self::Aggregates, Some(Self::AggregatesOfOneStore)) | (_, None) => Ok(()),
@@ -92,7 +92,7 @@ impl Layout {
         }
     }
 
-    /// Fails, and says what the table is, if this is not the layout that is wanted.
+    /// Fails if this is not the wanted layout, and says what the table is.
     pub(crate) fn is(self, wanted: Self, table: &str) -> Result<()> {
         ensure!(self == wanted, "{table} is {}", self.describe());
         Ok(())
@@ -104,12 +104,12 @@ impl Layout {
         found.with_context(|| format!("{table} has the keys {keys}, which no log has"))
     }
 
-    /// The layout of a table, if it is a known one, and the keys of the table.
+    /// The layout of a table, if it is known, and the keys of the table.
     async fn find(client: &Client, table: &str) -> Result<(Option<Self>, String)> {
         let properties = properties_of(&described(client, table).await?, None);
         let keys = keys_of(&properties, None);
         let found = Self::of_keys(&keys, &keys_of(&properties, Some(INITIAL_EVENTS)));
-        // Both indexes have the keys of a document table.
+        // Both kinds of index have the keys of a document table.
         let found = match found {
             Some(Self::Documents) if is_of_propulsion(client, table).await? => {
                 Some(Self::PropulsionIndex)
@@ -130,7 +130,7 @@ pub(crate) async fn described(client: &Client, table: &str) -> Result<TableDescr
     described.table.context("the answer describes no table")
 }
 
-/// Propulsion's index has a document for each epoch.
+/// Whether it is Propulsion's index, which has a document for each epoch.
 async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
     let log = DocumentLog::new(DynamoStore::new(client.clone(), table), Clock::system());
     let (epoch, envelope) = (StreamName::new("$AppendsEpoch", "0_0")?, Envelope::default());
@@ -138,7 +138,7 @@ async fn is_of_propulsion(client: &Client, table: &str) -> Result<bool> {
     Ok(tip.with_context(|| format!("looking for an index in {table}"))?.is_some())
 }
 
-/// Documents have a context's name before their ids, and an index has a `$` before its keys.
+/// Whether it has documents. Their ids begin with a context's name, and the keys of an index with `$`.
 async fn has_documents(client: &Client, name: &str) -> Result<bool> {
     let table = Table::new(client.clone(), name);
     let scan = || table.scan(|scan| scan.consistent_read(true).limit(1));

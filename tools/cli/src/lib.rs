@@ -1,6 +1,6 @@
-//! The `ringfence` command, for those who run a stack. The same flags work on AWS and on one machine; the
-//! environment says which. An application adds commands of its own by [`Own`].
-#![deny(clippy::print_stdout, clippy::print_stderr)] // `out` alone prints
+//! The `ringfence` command, for people who run a stack. The same flags work on AWS and on one machine; the environment
+//! says which. An application adds its commands by [`Own`].
+#![deny(clippy::print_stdout, clippy::print_stderr)] // only `out` prints
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod aggregates;
@@ -65,10 +65,10 @@ pub use lists::{Lists, listed};
 
 /// Ringfence: event sourcing with dynamic consistency boundaries.
 ///
-/// Tables and bus come from flags, from the outputs of `--stack`, or from the variables that the functions
-/// have (EVENT_TABLE, INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS); the HTTP API from
-/// `--api`, `--stack` or API_URL. Region, credentials and endpoints come from the environment, as for every AWS tool. For the stack that
-/// `cargo local` runs, source the file that it names.
+/// Tables and bus come from flags, from the outputs of `--stack`, or from the variables that the functions have
+/// (EVENT_TABLE, INDEX_TABLE, VIEW_TABLE, AGGREGATE_TABLE, DOCUMENT_TABLE, EVENT_BUS). The HTTP API comes from `--api`,
+/// `--stack` or API_URL. Region, credentials and endpoints come from the environment, as for every AWS tool. For a
+/// stack that `cargo local` runs, source the file that it names.
 #[derive(Parser)]
 #[command(name = "ringfence", version)]
 struct Arguments<O: Own> {
@@ -94,46 +94,46 @@ enum Command<O: Own> {
 enum OfAll {
     #[command(flatten)]
     New(ringfence_new::NewCommand),
-    /// Gives a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice,
-    /// 2: error.
+    /// Sends a command to a slice over HTTP, and prints the answer. Status 0: accepted, 1: rejected by the slice, 2:
+    /// error.
     Send(send::Arguments),
-    /// Says what became of a command that was put into the queue. Status 0: accepted, 1: rejected, 2: it has no answer
-    /// yet, or error.
+    /// Shows the answer of a queued command. Status 0: accepted, 1: rejected, 2: no answer yet, or error.
     Answer(answer::Arguments),
-    /// Makes a token for a stack on this machine that asks for tokens: one that `cargo local --auth` has started.
+    /// Makes a token for a stack on this machine that was started with `cargo local --auth`.
     Token(token::Arguments),
-    /// Says what a command would do now: what it reads, what it is answered, what it writes, and what all of it costs.
-    /// Writes nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
+    /// Makes a dry run of a command: shows what it would read, answer and write, and what that would cost. Writes
+    /// nothing. Status 0: it would be accepted, 1: rejected by the slice, 2: error.
     Explain(explain::Arguments),
-    /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is written, or was current, 1:
-    /// it has edits that would be lost, and nothing is written, 2: error.
+    /// Writes the part of template.yaml that follows from the list of the stack. Status 0: it is current now, 1: it has
+    /// edits that would be lost, and nothing is written, 2: error.
     Template(template::Arguments),
-    /// Prints the tables that the events of the stack need, for another tool.
+    /// Prints the tables that the stack needs, in the format of another tool.
     Schema(schema::Arguments),
-    /// Checks tables that are there, which a stack is to use.
+    /// Checks existing tables that a stack shall use.
     #[command(subcommand)]
     Tables(Tables),
-    /// Prints what callers can ask of the stack, or which events it sends, as a document for programs.
+    /// Prints the API for callers, or the events for consumers, as a document for programs.
     Api(contract::Arguments),
-    /// Shows a boundary: its latest events, how far it is, the slices that depend on it, and the conflicts on it.
+    /// Shows a boundary: its latest events, its length, the slices that depend on it, and the conflicts on it.
     Boundary(boundary::Arguments),
-    /// Shows what a correlation id has led to: commands and events as a tree with times, also of years ago. Status 0: there
-    /// are some, 1: no event has the id, 2: error.
+    /// Shows the commands and events of a correlation id as a tree with times, also after years. Status 0: there are
+    /// some, 1: no event has the id, 2: error.
     Trace(trace::Arguments),
-    /// Says what commands did and cost, and on which boundaries they met conflicts.
+    /// Shows what commands did and cost, and on which boundaries they had conflicts.
     Stats(stats::Arguments),
     /// Looks for missing slots, and compares every fence with the events. Status 0: all in order, 1: not, 2: error.
     Verify(fences::Arguments),
-    /// Mends the fences that differ, while writers go on. Status 0: all in order now, 1: not, 2: error.
+    /// Repairs the fences that differ from the events, while writers go on. Status 0: all in order now, 1: not, 2:
+    /// error.
     Repair(fences::Arguments),
     /// Prints the events of a query of the DCB log, or of one partition of any log.
     Read(read::Arguments),
-    /// Writes the events of the index into files, in its order. It goes on where it was.
+    /// Writes the events of the index into files, in the order of the index. Run again, it continues where it was.
     Export(export::Arguments),
-    /// Asks an export in SQL, with a view for each type of events. Status 0: the answer is printed, 2: error.
+    /// Queries an export in SQL, with a view for each type of events. Status 0: the answer is printed, 2: error.
     Sql(sql::Arguments),
-    /// Brings the events of an export, or of another system, into this stack. Status 0: all are there, 1: some can't be
-    /// imported, and nothing is written, 2: error.
+    /// Imports the events of an export or of another system. Status 0: all are there, 1: some can't be imported, and
+    /// nothing is written, 2: error.
     Import(import::Arguments),
     /// Checks the aggregate log, and lists its aggregates.
     #[command(subcommand)]
@@ -141,10 +141,10 @@ enum OfAll {
     /// Checks and prunes the document log.
     #[command(subcommand)]
     Documents(Documents),
-    /// Sends the commands whose time has come, or will have come. Status 0: all took effect, 1: some did not and stay, or
-    /// the time was over, 2: error.
+    /// Sends the commands that are due, or will be. Status 0: all took effect, 1: some did not and stay, or the time
+    /// was over, 2: error.
     Due(due::Arguments),
-    /// Prints the events of the index, from any checkpoint on, in their order.
+    /// Prints the events of the index in their order, from any checkpoint on.
     Tail(tail::Arguments),
     /// Sends events of the index again: to the bus, marked as a replay, or into a view.
     #[command(subcommand)]
@@ -155,21 +155,21 @@ enum OfAll {
     /// Shows and moves the checkpoints of the readers of the index.
     #[command(subcommand)]
     Checkpoint(Checkpoint),
-    /// Shows and retries the rows of views that could not be written, which are served as errors, and the lanes of
+    /// Shows and retries parked work: rows of views that could not be written and are served as errors, and lanes of
     /// reactors whose events failed.
     #[command(subcommand)]
     Parked(Parked),
-    /// Says whether this build can take the place of the one that is deployed.
+    /// Checks whether this build can replace the deployed one.
     #[command(subcommand)]
     Schemas(Schemas),
-    /// Retries work that failed and was kept, in a queue or a bucket. Status 0: nothing is left, 1: some
-    /// failed again and stay, 2: error.
+    /// Retries work that failed and was kept in a queue or a bucket. Status 0: nothing is left, 1: some failed again
+    /// and stay, 2: error.
     Redrive(redrive::Arguments),
 }
 
-/// Commands beside those for every stack: those of an application, and the console.
+/// Commands beside those for every stack: the commands of an application, and the console.
 pub trait Own: Subcommand {
-    /// Does what a command line asks for, on the stack of these lists; the status of the program.
+    /// Carries out a command line on the stack of these lists. Returns the exit status.
     fn run(&self, lists: Arc<Lists>) -> impl Future<Output = anyhow::Result<ExitCode>>;
 }
 
@@ -181,7 +181,7 @@ enum Tables {
 
 #[derive(Subcommand)]
 enum Aggregates {
-    /// Looks for gaps and for first events that no list shows. Status 0: all in order, 1: not, 2: error.
+    /// Looks for gaps, and for first events that are missing in lists. Status 0: all in order, 1: not, 2: error.
     Verify(aggregates::Arguments),
     /// Lists the aggregates of a context by the times of their first events.
     List(aggregates::list::Arguments),
@@ -189,10 +189,10 @@ enum Aggregates {
 
 #[derive(Subcommand)]
 enum Documents {
-    /// Checks that the items of each stream belong together. Status 0: all do, 1: some do not, 2: error.
+    /// Checks that the items of each stream fit together. Status 0: all do, 1: some do not, 2: error.
     Verify(documents::Arguments),
-    /// Deletes old events that are in the index, of documents whose state is in a snapshot. Status 0: done, 1: some documents
-    /// need all their events and stay whole, 2: error.
+    /// Deletes old indexed events of documents that have a snapshot. Status 0: done, 1: some documents need all their
+    /// events and stay whole, 2: error.
     Prune(documents::prune::Arguments),
 }
 
@@ -201,10 +201,10 @@ enum Replay {
     /// Sends events to the bus, in the order of the index. Status 0: all are sent, 1: the bus refuses some,
     /// 2: error.
     Bus(replay::Arguments),
-    /// Builds a new generation of a view beside the one that is served, then serves it. Status 0: it has
-    /// all its rows, 1: some are parked, 2: error.
+    /// Builds a new generation of a view while the old one is served, then serves the new one. Status 0: it has all its
+    /// rows, 1: some are parked, 2: error.
     View(view::Arguments),
-    /// Sends a reactor back. It repeats nothing that it has done, unless it is told to.
+    /// Moves a reactor back. It repeats no effect, unless --again is given.
     Reactor(lanes::Replay),
 }
 
@@ -221,14 +221,14 @@ enum Index {
 enum Checkpoint {
     /// Shows one reader, or every reader.
     Show(checkpoint::Show),
-    /// Puts a reader elsewhere: back, to read events again, or forward, to skip some.
+    /// Sets the checkpoint of a reader: back, to read events again, or forward, to skip some.
     Set(checkpoint::Set),
 }
 
 #[derive(Subcommand)]
 enum Schemas {
-    /// Decodes the events of the index with what reads them in this build, or compares this build with a commit. Status
-    /// 0: all is compatible, 1: not, 2: error.
+    /// Decodes the events of the index with the readers of this build, or compares this build with a commit. Status 0:
+    /// all is compatible, 1: not, 2: error.
     Check(schemas::Arguments),
 }
 
@@ -236,21 +236,21 @@ enum Schemas {
 enum Parked {
     /// Lists the parked rows and events of views, with the cause. Status 0: none is parked, 1: some are, 2: error.
     Show(parked::Arguments),
-    /// Folds the parked rows and the rows of the parked events again, from the first event on, and shows those that can
-    /// be written now. Status 0: all are shown, 1: some are left, 2: error.
+    /// Folds the parked rows and the rows of the parked events again, from the first event on, and serves the rows that
+    /// can be written now. Status 0: no row is left, 1: some are, 2: error.
     Retry(parked::Arguments),
-    /// Has a view pass over a parked event for good.
+    /// Makes a view skip a parked event for good.
     SkipEvent(parked::Skip),
-    /// Lists the lanes that wait or are parked, of reactors and of ordered automations, each with its cause. Status 0: no
-    /// lane is parked, 1: some are, 2: error.
+    /// Lists the lanes of reactors and of ordered automations that wait or are parked, each with its cause. Status 0:
+    /// no lane is parked, 1: some are, 2: error.
     Lanes(lanes::Show),
-    /// Has a parked lane handled again, or all of a reactor, from the event that failed.
+    /// Retries a parked lane, or all of a reactor, from the event that failed.
     RetryLane(lanes::Retry),
-    /// Has a parked lane go on after the event that failed.
+    /// Makes a parked lane go on after the event that failed.
     SkipLane(lanes::Skip),
 }
 
-/// Does what the command line asks for, on the stack that `M` lists.
+/// Carries out the command line on the stack that `M` lists.
 #[tokio::main]
 pub async fn run<M: Members, O: Own>() -> ExitCode {
     match Lists::of::<M>() {
@@ -273,10 +273,10 @@ async fn carry_out<O: Own>(lists: Arc<Lists>) -> ExitCode {
 }
 
 impl OfAll {
-    /// Does what the command asks for.
+    /// Carries out the command.
     ///
     /// The futures are boxed, because together they nest deeper than the compiler can compute layouts. They are boxed
-    /// where no type parameter is, so that they are compiled once, and not in each program.
+    /// here, where no type parameter is, so they are compiled once, and not in each program.
     fn run<'a>(&'a self, lists: &'a Lists) -> LocalBoxFuture<'a, anyhow::Result<ExitCode>> {
         match self {
             Self::New(command) => ready(written(command)).boxed_local(),
@@ -348,7 +348,7 @@ impl OfAll {
     }
 }
 
-/// How the variables of a stack on this machine come into a shell.
+/// How to load the variables of a stack on this machine into a shell.
 const VARIABLES: &str =
     "In the folder of a stack that `cargo local` runs, this reads its variables:
   set -a; . target/local/3000/env; set +a";
@@ -361,7 +361,7 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
         command = Arc::new(stack::Outputs::of(name).await?).fill(command);
     }
     let matches = command.try_get_matches().unwrap_or_else(|error| {
-        // It goes where clap writes it; if that is closed, nobody reads it.
+        // clap chooses where to print it. If that is closed, nobody reads it.
         let _ = error.print();
         if stack::would_name(&error) {
             remark!("\n--stack <NAME> names it, and so does a variable. {VARIABLES}");
@@ -371,7 +371,7 @@ async fn parse<O: Own>() -> anyhow::Result<Arguments<O>> {
     Ok(Arguments::from_arg_matches(&matches)?)
 }
 
-/// Writes what a command of `ringfence-new` asks for.
+/// Writes the files of a command of `ringfence-new`.
 fn written(command: &ringfence_new::NewCommand) -> anyhow::Result<ExitCode> {
     out::lines(&command.run()?);
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! An event as a line of JSON: what `tail --json` prints, and what an export has.
+//! An event as a line of JSON, for `tail --json` and exports.
 
 use anyhow::{Context, Result, bail, ensure};
 use ringfence_aggregate_log::VERSION_MAX;
@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::json::from_json;
 
-/// An event as JSON, for programs that read what a command prints. On a log of streams the payload does not repeat the id of
-/// its stream, so it stands beside it.
+/// An event as JSON for programs. On a log of streams the payload does not repeat the id of its stream, so the id is a
+/// member beside it.
 pub(crate) fn of_event(event: &SequencedEvent) -> Value {
     let mut json = json!({
         "id": event.id(),
@@ -40,7 +40,7 @@ pub(crate) fn of_entry(Entry { checkpoint, event }: &Entry) -> Value {
     json
 }
 
-/// A line. A member that this build does not know could be lost, so it is an error.
+/// A line. An unknown member is an error, because it would be lost.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Line {
@@ -69,11 +69,11 @@ fn first() -> u32 {
 /// The event of a line.
 ///
 /// # Errors
-/// The line is not JSON, lacks a member, has one that is not known, or contradicts itself.
+/// The line is not JSON, lacks a member, has an unknown one, or contradicts itself.
 pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
     ensure!(
         line.trim_start().starts_with('{'),
-        "the line is no JSON object, as each line of an export is"
+        "the line is not a JSON object, as each line of an export is"
     );
     let Line {
         id,
@@ -123,7 +123,7 @@ pub(crate) fn event_of(line: &str) -> Result<SequencedEvent> {
     Ok(event)
 }
 
-/// Fails if no event has this number in its partition. What a source says is added to, so it needs a bound.
+/// Fails if no event can have this number. The log adds to the number, so it needs a limit.
 pub(crate) fn check_slot(field: &str, slot: u64) -> Result<()> {
     ensure!(
         slot <= VERSION_MAX,
@@ -195,7 +195,7 @@ mod tests {
         }
         for (line, why) in [
             ("{}", "id: is missing"),
-            ("[]", "the line is no JSON object"),
+            ("[]", "the line is not a JSON object"),
             ("{", "the line is not JSON: EOF while parsing"),
         ] {
             let error = event_of(line).expect_err(why);

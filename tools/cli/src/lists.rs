@@ -14,19 +14,19 @@ use serde_json::json;
 use crate::explain::Slices;
 use crate::tables::log_name;
 
-/// What the commands need of the lists of a stack. It has code of each slice and view, so functions of a stack use
+/// The lists of a stack that commands need. They contain the code of each slice and view, so functions of a stack use
 /// [`Stack`] alone.
 pub struct Lists {
     /// The stack in plain values.
     pub stack: Stack,
     /// The slices, with the code that makes dry runs of their commands.
     pub slices: Slices,
-    /// What is due, with the code that sends its commands.
+    /// The deadlines, with the code that sends their commands.
     pub(crate) deadlines: Deadlines,
     pub(crate) readers: Readers,
-    /// What makes tags of payloads.
+    /// Makes tags of payloads.
     pub(crate) tags: PayloadTags,
-    /// The lock of each context, as the code is.
+    /// The lock of each context, computed from the code.
     pub(crate) locks: fn() -> BTreeMap<&'static str, Lock>,
     contract: fn() -> Result<Contract, CatalogError>,
 }
@@ -49,7 +49,7 @@ impl Lists {
         })
     }
 
-    /// What the stack promises to callers and consumers.
+    /// The API for callers and the events for consumers.
     ///
     /// # Errors
     /// Two contexts contradict each other.
@@ -92,8 +92,7 @@ impl Lists {
         })
     }
 
-    /// The event as people are to see it: in the newest shape of its type, or as it is stored if this program does not
-    /// know how to make that.
+    /// The event in the newest version of its type, or as it is stored if this program can't make that.
     #[must_use]
     pub fn shown(&self, event: SequencedEvent) -> SequencedEvent {
         let current = self.stack.catalogs.current(&event).map(Current::into_event);
@@ -101,7 +100,7 @@ impl Lists {
     }
 }
 
-/// An entry as a list shows it. If its event can't be decoded, it is there with the reason in place of its payload.
+/// An entry for a list. If its event can't be decoded, the reason takes the place of the payload.
 ///
 /// # Errors
 /// Any other error of the index.

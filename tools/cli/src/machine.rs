@@ -9,7 +9,7 @@ use aws_types::service_config::{LoadServiceConfig, ServiceConfigKey};
 use ringfence_aws::http::{Http, Signer};
 use ringfence_aws::{CA_BUNDLE, Trust, client_of};
 
-/// What the environment says for the clients of all services: Region, credentials, endpoints.
+/// The environment's configuration for the clients of all services: Region, credentials, endpoints.
 ///
 /// # Errors
 /// As of [`trust`].
@@ -19,7 +19,7 @@ pub async fn sdk_config() -> Result<SdkConfig> {
     Ok(without_empty_endpoints(loader.http_client(trust()?.http_client()).load().await))
 }
 
-/// A client of DynamoDB. Only the environment says where it is, as for every AWS tool.
+/// A client of DynamoDB. Only the environment names its endpoint, as for every AWS tool.
 ///
 /// # Errors
 /// As of [`trust`].
@@ -40,7 +40,7 @@ pub(crate) fn is_local(endpoint: &str) -> bool {
     })
 }
 
-/// The roots that the machine trusts, among them that of a proxy, or those of `AWS_CA_BUNDLE`.
+/// The root certificates that the machine trusts, also a proxy's, or those of `AWS_CA_BUNDLE`.
 ///
 /// # Errors
 /// The certificates of that file can't be used.
@@ -49,8 +49,8 @@ pub fn trust() -> Result<Trust> {
     Ok(Trust::of_machine().or_bundle(bundle)?)
 }
 
-/// A client that reads at most so many bytes of an answer. It reaches AWS through a proxy if one is configured, and a
-/// stack on this machine directly.
+/// A client that reads at most so many bytes of an answer. It reaches AWS through a configured proxy, and a stack on
+/// this machine directly.
 ///
 /// # Errors
 /// As of [`trust`].
@@ -60,8 +60,8 @@ pub(crate) fn http(signer: Option<Signer>, is_far: bool, bytes_max: usize) -> Re
     Ok(Http::new(connector, signer, bytes_max))
 }
 
-/// An endpoint's variable that is empty counts as absent. The SDK would take the empty text for a URL, and panic at the
-/// first request.
+/// Treats an empty endpoint variable as absent. The SDK would take the empty text for a URL, and panic at the first
+/// request.
 fn without_empty_endpoints(config: SdkConfig) -> SdkConfig {
     config.clone().into_builder().service_config(NotEmpty(config)).build()
 }

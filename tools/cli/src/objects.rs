@@ -12,7 +12,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Those of the bucket of this name, with the credentials and the endpoint of the environment.
+    /// The objects of the bucket with this name. Credentials and endpoint come from the environment.
     ///
     /// # Errors
     /// The environment lacks a Region or credentials.
@@ -21,7 +21,7 @@ impl Objects {
         Ok(Self { s3, bucket: encoded(bucket) })
     }
 
-    /// The keys that begin with `prefix` and come after another key, in their order.
+    /// The keys that begin with `prefix` and come after `after`, in their order.
     ///
     /// # Errors
     /// The bucket can't be listed.

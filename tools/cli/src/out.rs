@@ -1,6 +1,5 @@
-//! What the command prints. Texts of others, such as payloads and causes, neither control the terminal nor break a line
-//! or turn it around. If nobody reads the output any more, as with `| head`, a command goes on with its work and says
-//! nothing.
+//! The output of the command. Foreign texts, such as payloads and causes, can't control the terminal, break a line or
+//! change its direction. If nobody reads the output any more, as with `| head`, a command finishes its work silently.
 
 use std::fmt::Display;
 use std::io::{self, ErrorKind, Write, stderr, stdout};
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use crate::progress;
 
-/// The status of a command that could not do its work.
+/// The exit status of a command that could not do its work.
 pub(crate) const FAILED: u8 = 2;
 
 /// How a command shows what it has found.
@@ -24,7 +23,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Shows a report: as people read it, or as programs do.
+    /// Shows a report, as text or as JSON.
     pub fn show(self, report: &(impl Display + Serialize)) {
         progress::clear();
         print(&self.text(report));
@@ -44,7 +43,8 @@ impl Output {
         write!(stdout(), "{}", self.text(report))
     }
 
-    /// Shows a line while the command still works. Programs read one document, so for them it stands beside the output.
+    /// Shows a line while the command still works. With `--json` it goes to standard error, because standard output is
+    /// one document.
     pub(crate) fn tell(self, line: &str) {
         progress::clear();
         if self.json { remark(line) } else { self::line(line) }
@@ -89,7 +89,7 @@ macro_rules! say {
     ($($part:tt)*) => { $crate::out::line(&::std::format!($($part)*)) };
 }
 
-/// Prints a line beside the output, such as a warning.
+/// Prints a line to standard error, such as a warning.
 #[macro_export]
 macro_rules! remark {
     ($($part:tt)*) => { $crate::out::remark(&::std::format!($($part)*)) };
@@ -107,11 +107,11 @@ pub(crate) fn lines(text: &str) {
 
 #[doc(hidden)]
 pub fn remark(text: &str) {
-    // There is no other place to say that it can't be said.
+    // If standard error fails, there is no other place to report it.
     drop(writeln!(stderr(), "{}", visible_lines(text)));
 }
 
-/// Writes to the standard output. Ends the program if that fails, as on a full disk, unless nobody reads it.
+/// Writes to standard output. Ends the program if that fails, as on a full disk, unless nobody reads it.
 fn print(text: &str) {
     let mut out = stdout().lock();
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());

@@ -36,11 +36,10 @@ impl Tables {
 
 #[derive(Args)]
 #[command(after_help = "\
-A row is parked when an event makes it too large, when it holds what DynamoDB can't store, or when the stored row
-does not match the view's row type. It is served as an error until it is folded again. An event is parked when the view
-can't read it. Its rows are served without it until it is folded in its place. Mend the view, deploy, and retry: `retry`
-folds with the views of this build. It reads the index once for each 100 rows of a view, so for many rows
-`ringfence replay view` is faster.
+A row is parked if an event makes it too large, if DynamoDB can't store it, or if the stored row does not match the
+view's row type. It is served as an error until it is folded again. An event is parked if the view can't read it. Its rows
+are served without it until it is folded in its place. Mend the view, deploy, and retry: `retry` folds with the views of
+this build. It reads the index once for each 100 rows of a view, so for many rows `ringfence replay view` is faster.
 
 Examples:
   ringfence parked show
@@ -48,7 +47,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     tables: Tables,
-    /// The view; without it, all views.
+    /// The view; all views, if none is named.
     view: Option<String>,
     #[command(flatten)]
     output: Output,
@@ -56,8 +55,8 @@ pub(crate) struct Arguments {
 
 #[derive(Args)]
 #[command(after_help = "\
-The rows of the view stay as they are without the event. A rebuild does not park the event again, and folds it if the view
-can read it by then. The reason stays in the table.
+The rows of the view stay without the event. A rebuild does not park the event again, and folds it if the view can read it
+by then. The reason stays in the table.
 
 Example:
   ringfence parked skip-event customers 'customers#a#b/1' --why 'a test by hand'")]
@@ -66,9 +65,9 @@ pub(crate) struct Skip {
     tables: Tables,
     /// The view.
     view: String,
-    /// The event, as `ringfence parked show` has it.
+    /// The event, as `ringfence parked show` prints it.
     event: String,
-    /// Why the event is passed over.
+    /// The reason to skip the event.
     #[arg(long, value_parser = NonEmptyStringValueParser::new())]
     why: String,
 }
@@ -95,8 +94,8 @@ pub(crate) async fn retry(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     let projector = arguments.tables.projector(lists).await?;
     let (mut left, mut again) = (Left::default(), Again::default());
     for view in arguments.definitions(lists)? {
-        let told = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));
-        let retried = projector.retry(&view, &told).await?;
+        let show = |at| progress::show(format_args!("{}: read to checkpoint {at}", view.name));
+        let retried = projector.retry(&view, &show).await?;
         again.rows += retried.shown;
         again.events += retried.events;
         left.add(view.name, retried.left, retried.events_left);
@@ -117,12 +116,12 @@ pub(crate) async fn skip(arguments: &Skip, lists: &Lists) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is parked now.
+/// The parked rows and events.
 #[derive(Default)]
 struct Left {
-    /// What a retry has folded again; `None` if it was no retry.
+    /// The result of a retry; `None` without one.
     again: Option<Again>,
-    /// Each with the name of its view; an event has no row.
+    /// Each with the name of its view and the row, if it is one.
     parked: Vec<(&'static str, Option<String>, Parked)>,
 }
 

@@ -36,7 +36,7 @@ impl FromStr for CheckpointName {
 }
 
 impl CheckpointName {
-    /// The checkpoint. One after the end of the index would skip events that are yet to come.
+    /// The checkpoint. One after the end of the index would skip future events, so it is an error.
     pub async fn checkpoint(self, index: &Index) -> Result<Checkpoint> {
         match self {
             Self::Start => Ok(Checkpoint::START),
@@ -50,19 +50,19 @@ impl CheckpointName {
     }
 }
 
-/// Which events.
+/// Selects events.
 #[derive(Args)]
 pub struct Wanted {
-    /// Only events of this type; given several times, of any of them.
+    /// Only events of this type. Repeat the flag for several types.
     #[arg(long = "type", value_name = "TYPE")]
     types: Vec<String>,
-    /// Only events with this tag; given several times, with all of them.
+    /// Only events with this tag. Repeated, the flag selects events that have all of the tags.
     #[arg(long = "tag", value_name = "KEY:VALUE", value_parser = tag)]
     tags: Vec<Tag>,
 }
 
 impl Wanted {
-    /// Warns of types and tags that no context of this build has. That is not an error: the index keeps those of
+    /// Warns of types and tags that no context of this build has. That is not an error: the index keeps events of
     /// earlier versions and of other programs.
     pub(crate) fn warn(&self, stack: &Stack) {
         let known = stack.event_types();
@@ -84,7 +84,7 @@ impl Wanted {
         }
     }
 
-    /// The filter of the index that takes them.
+    /// The index filter that selects them.
     pub fn filter(&self) -> Filter {
         Filter { types: self.types.iter().cloned().collect(), tags: self.tags.clone() }
     }

@@ -1,4 +1,4 @@
-//! Progress: one line of a terminal, which is overwritten. Elsewhere nothing is shown.
+//! Progress: one line of a terminal, which is overwritten. Without a terminal nothing is shown.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write, stderr};
@@ -11,7 +11,7 @@ pub(crate) fn show(done: impl Display) {
     }
 }
 
-/// Clears the line, before lines that stay.
+/// Clears the line before permanent output.
 pub(crate) fn clear() {
     show("");
 }

@@ -35,18 +35,18 @@ use crate::remark;
 use crate::tables::{LogTables, StackLogs, log_name};
 use cost::Whole;
 
-/// Progress is shown each time this many events are printed.
+/// Progress is shown after each this many events.
 const PROGRESS_EVENTS: usize = 100;
 
 #[derive(Args)]
 #[command(
     group = clap::ArgGroup::new("what").required(true).multiple(true).args(["types", "tags", "partition"]),
     after_help = "\
-The events come in the order in which decisions fold them: by their times. With a tag, a partition and its boundaries are
-read, as a decision would. By a type alone the whole table is read, or all events of the type, if a decision reads it
-alone. What that costs is said first, and it is done with --yes. `ringfence tail` reads the index instead, in its order.
+Prints the events by their times, as decisions fold them. With a tag it reads a partition and its boundaries, as a
+decision does. With a type and no tag it reads all events of the type if a decision does so, and otherwise the whole
+table. It shows the cost first, and reads with --yes. `ringfence tail` reads the index instead, in its order.
 
-Each line begins with the place of its event. `--from` with that of the last line brings the next ones.
+Each line begins with the place of its event. Give the last place to `--from` to read on.
 
 Examples:
   ringfence read --tag productId:mug --type ProductPriceChanged
@@ -56,19 +56,20 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     wanted: Wanted,
-    /// Only events of this partition, by its name as events show it; of a stream: <context>#<id>, or <context>-<id>.
+    /// Only events of this partition, by its name: for the DCB log as events show it, for the other logs <context>#<id>
+    /// or <context>-<id>.
     #[arg(long, value_name = "PARTITION", conflicts_with = "tags")]
     partition: Option<String>,
-    /// Only events after this place; backwards, before it.
+    /// Only events after this place, or before it with --backwards.
     #[arg(long, value_name = "PLACE")]
     from: Option<Place>,
-    /// The latest events first.
+    /// Prints the latest events first.
     #[arg(long)]
     backwards: bool,
     /// At most this many events.
     #[arg(long)]
     limit: Option<NonZeroUsize>,
-    /// Reads whatever it costs.
+    /// Agrees to the cost of the read.
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
@@ -86,7 +87,7 @@ impl Arguments {
         Page { after: self.from.clone(), limit, backwards: self.backwards }
     }
 
-    /// Prints the events, and what reading them consumed.
+    /// Prints the events, and the read units.
     async fn print(
         &self,
         lists: &Lists,
@@ -134,7 +135,7 @@ impl Arguments {
         Ok(ExitCode::FAILURE)
     }
 
-    /// Fails, with what a read of many events costs, unless that is agreed to.
+    /// Fails and says the cost if a read is large and --yes is missing.
     async fn ensure_agreed(&self, log: &DcbLog, logs: &StackLogs, reading: &Reading) -> Result<()> {
         let whole = Whole::of(&logs.client, logs.table(LogKind::Dcb)?).await?;
         let mut events = 0;
@@ -160,7 +161,7 @@ pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         LogKind::Dcb => {
             let id = match partition.id.decode() {
                 Some(_) => partition.id,
-                // A value with a character that ids escape, as a person writes it.
+                // A person writes a value without the escapes that ids have.
                 None => tag(name).map(|tag| BoundaryId::tag(&tag.key, &tag.value))?,
             };
             let plan = partition_plan(lists, id);
@@ -171,13 +172,13 @@ pub(crate) async fn read(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     }
 }
 
-/// What the streams of a context are called.
+/// The form of the stream names of a context.
 fn streams_of(context: &ContextInfo) -> String {
     let between = if context.log == LogKind::Aggregates { '#' } else { '-' };
     format!("{}{between}<id>", context.name)
 }
 
-/// Fails if the name of a stream has the form of another log than that of its context.
+/// Fails if the name of a stream has the form of another log than its context's.
 fn ensure_log(lists: &Lists, name: &str, log: LogKind) -> Result<()> {
     let is_of =
         |of: &&ContextInfo| name.strip_prefix(of.name).is_some_and(|id| id.starts_with(['#', '-']));
@@ -238,7 +239,7 @@ async fn of_dcb(
         if arguments.partition.is_some() && !filter.types.is_empty() { &whole } else { &page };
     let events = log.query(&reading, page).map_err(Error::new);
     let events = events.try_filter(|event| ready(filter.matches(event))).take(arguments.most());
-    // An index has no metadata of an event.
+    // Entries of the index have no metadata.
     let is_of_index = reading.plan.reads.iter().any(|read| !read.access.is_of_table());
     let events = match is_of_index && !reading.scan {
         true => events
@@ -264,7 +265,7 @@ async fn of_table(
     found
 }
 
-/// Whether one event can't be decoded, and the others can be read.
+/// Whether only one event can't be decoded, so the others can be read.
 fn is_of_event(error: &Error) -> bool {
     matches!(error.downcast_ref(), Some(LogError::Undecodable { .. }))
         || matches!(error.downcast_ref(), Some(AggregateError::Undecodable { .. }))
@@ -276,7 +277,7 @@ impl Arguments {
         self.limit.map_or(usize::MAX, NonZeroUsize::get)
     }
 
-    /// The slot of `--from`. Fails if that is in another partition.
+    /// The slot of `--from`. Fails if it belongs to another partition.
     fn slot_to_begin(&self, id: &BoundaryId) -> Result<Option<u64>> {
         let Some(from) = &self.from else { return Ok(None) };
         ensure!(from.partition == *id, "--from {from} is a place of another partition than {id}");
@@ -357,7 +358,7 @@ async fn of_document(
     arguments.print(lists, events.boxed(), log.store().meter()).await
 }
 
-/// What is said of a document whose older events were pruned.
+/// A note that a document's older events were pruned.
 fn pruned(stream: &StreamName, first: u64) -> String {
     format!(
         "{stream} begins at event {first}: those before it were pruned, and `ringfence tail` shows them in the index"

@@ -1,4 +1,4 @@
-//! Events that another log has recorded, and how this one takes them.
+//! Events from another log, and their import into this one.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,12 +9,12 @@ use ringfence_dcb_log::{DcbLog, Imported};
 
 use crate::progress;
 
-/// Progress is shown each time this many events are done.
+/// Progress is shown after each this many events.
 const PROGRESS_EVENTS: u64 = 100;
 
-/// An event that another log recorded.
+/// An event from another log.
 pub struct ForeignEvent {
-    /// Its id there, by which it is imported once.
+    /// Its id there, which makes the import take it once.
     pub id: String,
     /// When it was recorded, in milliseconds since 1970.
     pub ms: u64,
@@ -25,8 +25,8 @@ pub struct ForeignEvent {
 }
 
 impl ForeignEvent {
-    /// Checks that the event is not later than now. What follows it in one of its boundaries gets a later time, so
-    /// it would lie in the future as well.
+    /// Fails if the event is later than now. Every later event of its boundaries would get a time in the future as
+    /// well.
     pub(crate) fn check_time(&self, now_ms: u64) -> Result<()> {
         let late = "its time lies in the future: import it then, or set the clock of this machine if it is slow";
         ensure!(self.ms <= now_ms, late);
@@ -34,14 +34,14 @@ impl ForeignEvent {
     }
 }
 
-/// How many events an import has brought.
+/// The numbers of an import.
 #[derive(Default)]
 pub struct Imports {
-    /// How many are there by it.
+    /// How many events this run imported.
     pub imported: u64,
-    /// How many an earlier import had brought.
+    /// How many events were there before.
     pub before: u64,
-    /// How many events of an export got a later time, because the log has later events in one of their boundaries.
+    /// How many events of an export got a later time, because the log has later events in their boundaries.
     pub later: u64,
 }
 
@@ -50,7 +50,8 @@ impl Imports {
     /// millisecond apart.
     ///
     /// # Errors
-    /// An event lies in the future: then nothing is imported. Or an event can't be imported: then those before it are.
+    /// An event lies in the future: then nothing is imported. Or an event can't be imported: then the events before it
+    /// are.
     pub async fn import(
         &mut self,
         events: Vec<ForeignEvent>,
@@ -65,7 +66,7 @@ impl Imports {
         }
         for ForeignEvent { id, ms, event, metadata } in events {
             clock.set(ms);
-            // The log's clock shows the time of the event, and the context that of the import.
+            // The log's clock shows the time of the event. The context has the time of the import.
             let context = CommandContext { now_ms, ..CommandContext::default() };
             let envelope = Envelope { context, metadata, ..Envelope::default() };
             let imported = log.import(&id, event, &envelope).await;

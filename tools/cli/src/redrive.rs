@@ -21,21 +21,21 @@ use crate::work::{Does, Fate, SENT, Tried, each};
 
 #[derive(Args)]
 #[command(after_help = "\
-Remove the cause first. A message or object is deleted after its work is done. What fails again stays, with its
-cause printed. You can run the command again without harm: consumers recognize events by their id, and the index
-takes each event once.
+Remove the cause first. A message or object is deleted after its work is done. If the work fails again, it stays, and the
+cause is printed. It is safe to run the command again: consumers recognize events by their id, and the index takes each
+event once.
 
 With `--stack`, `--queue` takes publish-events, index-events, automations or commands, and `--bucket` takes the name of a
 function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
-Each message says what it asks for. Commands go into their queue again. Events of the automations' queue go to the bus
-again as they were, so every rule that takes them gets them. The function and the rule that failed are shown. While a
-redrive works, its messages are hidden from others; if it is broken off, for 30 seconds. Of a group of commands, SQS
-gives the first letters, at most ten, and later ones only when these are gone. So `--dry-run` shows the first ones, in
-their order, and says how many follow.
+Each message contains its work. Commands go into their queue again. Events of the automations' queue go to the bus again
+unchanged, so every rule that matches gets them. The output names the function and the rule that failed. While a redrive
+works, its messages are hidden from others, and for 30 seconds after it is broken off. Of a group of commands, SQS returns
+at most the first ten dead letters, and later ones only when these are gone. So `--dry-run` shows the first ones, in their
+order, and says how many follow.
 
-For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Batches of
-project-views hold nothing that the next event would not bring: delete them.
+For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Delete batches of
+project-views: the next event does their work.
 
 Examples:
   ringfence redrive --stack ringfence-prod --queue automations --dry-run
@@ -50,21 +50,21 @@ pub(crate) struct Arguments {
     #[arg(long, group = "store", value_name = "NAME|FUNCTION", value_parser = stack::name)]
     #[arg(requires = "to")]
     bucket: Option<String>,
-    /// Where the records of failed batches go.
+    /// The destination of the records of failed batches.
     #[arg(long, conflicts_with = "queue")]
     to: Option<To>,
-    /// The bus, for events that go there.
+    /// The bus, for events that are sent again.
     #[arg(long, env = "EVENT_BUS", value_parser = stack::name)]
     bus: Option<String>,
     #[command(flatten)]
     tables: LogTables,
-    /// The table of the index, for events that go there.
+    /// The table of the index, for events that are indexed again.
     #[arg(long, env = "INDEX_TABLE", value_parser = stack::name)]
     index_table: Option<String>,
-    /// The URL of the queue of commands, for commands that go there.
+    /// The URL of the command queue, for commands that are sent again.
     #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = stack::name)]
     command_queue: Option<String>,
-    /// Shows what is kept and why, and does nothing.
+    /// Shows the dead letters with their causes, and changes nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         arguments.command_queue.as_deref(),
     )?;
     let (mut done, mut sent, mut left) = (0_u64, 0_u64, Vec::new());
-    let told = |tried: Tried| {
+    let show = |tried: Tried| {
         match tried.fate {
             Fate::Done => done += 1,
             Fate::Sent => sent += 1,
@@ -98,7 +98,7 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
         }
         progress::show(format_args!("{done} done, {sent} sent, {} stay", left.len()));
     };
-    let more = each(&mut store, (!dry_run).then_some(&does), told).await?;
+    let more = each(&mut store, (!dry_run).then_some(&does), show).await?;
     progress::clear();
     if queue.is_some() && done + sent == 0 && left.is_empty() {
         remark!(
@@ -109,12 +109,12 @@ pub(crate) async fn redrive(arguments: &Arguments, lists: &Lists) -> Result<Exit
     Ok(output.end(&Redriven { done, sent, left, more }, is_well))
 }
 
-/// What became of the dead letters.
+/// The result of a redrive.
 struct Redriven {
     done: u64,
     sent: u64,
     left: Vec<Tried>,
-    /// How many more there are in the groups of those that are left; `None` if that is not known.
+    /// How many more messages wait behind those that are left, in their groups; `None` if unknown.
     more: Option<u64>,
 }
 

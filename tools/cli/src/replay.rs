@@ -23,8 +23,7 @@ use crate::stack;
 use crate::tables::{IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
-/// Entries of the index after which the checkpoint is kept. After an interruption at most this many are sent
-/// again.
+/// The checkpoint is saved after each this many entries. After an interruption at most so many are sent again.
 const KEEP_ENTRIES: usize = 100;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -32,13 +31,13 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Args)]
 #[command(after_help = "\
 An entry of a replay has the source `replay.<context>` and the replay's name in its detail, so a rule that names a
-context does not take it. A rule that wants replays matches the source by the prefix `replay.`. A replay that no
-rule wants has no effect.
+context does not take it. A rule that wants replays matches the source by the prefix `replay.`. If no rule
+matches, a replay has no effect.
 
-A replay keeps its checkpoint under the reader `replay.<name>`. After an interruption the same command goes on
-from there, and at most 100 events are sent twice. What was refused before is named by the first command, and not
-again. A name whose checkpoint is not between `--from` and `--until`
-is refused, because another replay has used it. `ringfence checkpoint set replay.<name> start` begins the replay
+A replay saves its checkpoint under the reader `replay.<name>`. After an interruption the same command continues there,
+and at most 100 events are sent twice. Events that the bus refused before are not named again. A name whose checkpoint is
+not between `--from` and `--until` belongs to another replay, so it is refused. To begin the replay again, run
+`ringfence checkpoint set replay.<name> start` begins the replay
 again.
 
 Example:
@@ -54,20 +53,20 @@ pub(crate) struct Arguments {
     /// The replay's name: 1 to 64 characters of `A-Z a-z 0-9 . _ -`.
     #[arg(long, value_parser = name)]
     name: String,
-    /// Where a new replay begins: after this checkpoint, at `start` or at the `end`.
+    /// Begins a new replay after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: CheckpointName,
-    /// The last checkpoint; without it, the present end of the index.
+    /// Ends at this checkpoint. The default is the present end of the index.
     #[arg(long, value_name = "CHECKPOINT")]
     until: Option<Checkpoint>,
-    /// Sends the events between `--from` and `--until` as new ones, which every rule takes. For events that were
-    /// never on the bus because publish-events was off.
+    /// Sends the events between `--from` and `--until` as new events, which every rule receives. For events that never
+    /// reached the bus because publish-events was off.
     #[arg(long, requires_all = ["from", "until"])]
     as_new: bool,
     #[command(flatten)]
     wanted: Wanted,
-    /// Most events a second. A bus takes 400 to 10,000 a second, depending on the Region; leave most of that to
-    /// the events that happen meanwhile.
+    /// At most this many events a second. A bus takes 400 to 10,000 a second, depending on the Region; leave most of
+    /// that to the events that happen meanwhile.
     #[arg(long, default_value = "100")]
     rate: NonZeroU32,
     #[command(flatten)]
@@ -80,7 +79,7 @@ fn name(text: &str) -> Result<String, &'static str> {
     right.then(|| text.to_owned()).ok_or("a name has 1 to 64 characters of A-Z a-z 0-9 . _ -")
 }
 
-/// A replay that is under way.
+/// A replay in progress.
 struct Replay<'a> {
     arguments: &'a Arguments,
     topic: Topic,
@@ -91,7 +90,7 @@ struct Replay<'a> {
 struct Done {
     read: u64,
     sent: u64,
-    /// The events that were refused, by their ids, and why.
+    /// The events that were refused: each id, and why.
     refused: Vec<(String, String)>,
     at: Checkpoint,
 }
@@ -139,8 +138,7 @@ pub(crate) async fn replay(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     Ok(arguments.output.end(&replay.done, replay.done.refused.is_empty()))
 }
 
-/// Fails if the name was used for another replay. Going on from the checkpoint of that one would send events that
-/// nobody has asked for.
+/// Fails if another replay has used the name. Its checkpoint would make this one send the wrong events.
 fn ensure_same(
     arguments: &Arguments,
     begin: Checkpoint,
@@ -187,7 +185,8 @@ impl Replay<'_> {
         let by_bus = send(topic, &entries, Some(arguments.rate)).await?;
         done.sent += (entries.len() - by_bus.len()) as u64;
         refused.extend(by_bus.into_iter().map(|(place, cause)| (ids[place].clone(), cause)));
-        // Before the checkpoint passes them: if the replay breaks off, the next one does not know them.
+        // Print this before the checkpoint moves: if the replay breaks off, the next run does not know the refused
+        // events.
         for (id, cause) in &refused {
             arguments.output.tell(&format!("refused  {id}: {cause}"));
         }

@@ -1,4 +1,4 @@
-//! `ringfence schema`: the tables that the catalog needs, as documents for other tools.
+//! `ringfence schema`: the tables that the stack needs, as documents for other tools.
 
 use std::process::ExitCode;
 
@@ -11,11 +11,11 @@ use crate::out;
 #[derive(Args)]
 #[command(group = ArgGroup::new("document").required(true))]
 #[command(after_help = "\
-The tables are those of the three logs, of the index and of the views. Their outputs are the parameters with which a
-stack uses tables that are there: docs/deploy.md. The template of the stack itself is written by `ringfence template`.
+A document has the tables of the logs, of the index and of the views. Its outputs are the parameters with which a stack
+uses existing tables: docs/deploy.md. `ringfence template` writes the template of the stack itself.
 
-With --legacy a document has the table of one event store in Castore's older layout instead. No stack uses it, but a program
-can by the crate of the aggregate log: docs/aggregate-log.md.
+With --legacy a document has the table of one event store in Castore's older layout instead. No stack uses that table, but a
+program can use it through the crate of the aggregate log: docs/aggregate-log.md.
 
 Examples:
   ringfence schema --terraform > tables.tf
@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// Prints a construct of CDK, in TypeScript.
     #[arg(long, group = "document")]
     cdk: bool,
-    /// Prints the table of one event store in Castore's older layout, and not those of the stack.
+    /// Prints only the table of one event store in Castore's older layout.
     #[arg(long)]
     legacy: bool,
 }

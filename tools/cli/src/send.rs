@@ -1,4 +1,4 @@
-//! `ringfence send`: gives a command to a slice.
+//! `ringfence send`: sends a command to a slice.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -25,18 +25,17 @@ pub(crate) struct Arguments {
     /// The command in JSON; `@<file>` reads it from a file, `@-` from standard input.
     #[arg(long, value_name = "JSON")]
     data: String,
-    /// The idempotency key: however often the command is sent with it, it takes effect once.
+    /// The idempotency key. Sent several times with the same key, the command takes effect once.
     #[arg(long)]
     key: Option<String>,
-    /// Puts the command into the queue, and does not wait until it is carried out. `ringfence answer` says what became of
-    /// it.
+    /// Puts the command into the queue, and does not wait until it is carried out. `ringfence answer` shows its answer.
     #[arg(long = "queue")]
     by_queue: bool,
     /// The URL of the HTTP API. Without a token, a request to `https://` is signed with the credentials of the
     /// environment.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: String,
-    /// A token of the caller, for an API that asks for tokens.
+    /// The caller's token, if the API asks for one.
     #[arg(long, env = "API_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -55,14 +54,14 @@ pub(crate) async fn send(arguments: &Arguments, stack: &Stack) -> Result<ExitCod
     Ok(answer.code())
 }
 
-/// The scopes that a slice asks for.
+/// The scopes that a slice requires.
 pub(crate) fn scopes(slice: &str, stack: &Stack) -> &'static [&'static str] {
     let mut slices = stack.slices();
     let found = slices.find(|(context, of)| slice == format!("{}/{}", context.name, of.name));
     found.map_or(&[], |(_, slice)| slice.scopes)
 }
 
-/// Why an API, and not the slice, has refused a command. API Gateway says it in a header, or not at all.
+/// Why the API refused a command before the slice saw it. API Gateway says it in a header, or not at all.
 fn refused(answer: &Answer, scopes: &[&str], has_token: bool) -> Option<String> {
     let way = "`ringfence token` makes one for a stack on this machine";
     match (answer.status, has_token) {
@@ -85,7 +84,7 @@ fn refused(answer: &Answer, scopes: &[&str], has_token: bool) -> Option<String> 
     }
 }
 
-/// What `--data` gives: the text itself, `@<file>` or `@-`.
+/// The text of `--data`: the value itself, the file of `@<file>`, or standard input for `@-`.
 ///
 /// # Errors
 /// The file can't be read.
@@ -99,7 +98,7 @@ pub fn text(data: &str) -> Result<String> {
         }
         Some(file) => fs::read_to_string(file).with_context(|| format!("reading {file}"))?,
     };
-    // Editors of some systems write a byte order mark, which is no JSON.
+    // Editors of some systems write a byte order mark, which is not JSON.
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }

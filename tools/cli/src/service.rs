@@ -1,5 +1,5 @@
-//! Three services of AWS from which commands need an operation or two: CloudFormation, CloudWatch Logs and S3. Their SDKs
-//! would take a sixth of a first build.
+//! Three services of AWS from which commands need one or two operations: CloudFormation, CloudWatch Logs and S3. Their
+//! SDKs would take a sixth of a first build.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use tokio::time::{sleep, timeout};
 
 use crate::machine::http;
 
-/// How often a request is sent if it has no answer, or one that asks to come again.
+/// A request is sent at most this often, if it has no answer, or one that asks to retry.
 const ATTEMPTS_MAX: u32 = 3;
-/// The pause after the first attempt; it doubles after each.
+/// The pause after the first attempt. It doubles after each.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The time for one attempt and its whole answer.
+/// The time limit for one attempt and its whole answer.
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// The longest answer in bytes: a failed batch has 6 MB, and much more if most of it are escaped quotation marks.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// The longest part of a refusal that is repeated, in characters.
+/// At most this many characters of a refusal are repeated.
 const REFUSAL_CHARS_MAX: usize = 300;
 
-/// A service: the name by which requests are signed, which its host begins with, and the one in the names of variables.
+/// A service: its name in signatures and host names, and its name in variables.
 pub(crate) struct Service {
     http: Http,
     url: String,
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The text of an answer that is none of an error.
+    /// The text of a successful answer.
     pub(crate) fn accepted(self) -> Result<String> {
         let Self { status, text } = self;
         let said = texts(&text, "Message").ok().and_then(|found| found.into_iter().next());
@@ -51,7 +51,7 @@ impl Answer {
         Ok(text)
     }
 
-    /// Whether the same request can be accepted later.
+    /// Whether the same request may succeed later.
     fn is_for_now(&self) -> bool {
         let is_busy =
             ["Throttl", "SlowDown", "TooManyRequests"].iter().any(|it| self.text.contains(it));
@@ -60,14 +60,14 @@ impl Answer {
 }
 
 impl Service {
-    /// The service, with the Region, the credentials and the endpoint that the configuration has.
+    /// The service, with Region, credentials and endpoint from the configuration.
     pub(crate) async fn of(config: &SdkConfig, (name, id): (&'static str, &str)) -> Result<Self> {
         let signer = Signer::of(config, name).await?;
         let url = endpoint(config, name, id)?;
         Ok(Self { http: http(Some(signer), true, ANSWER_BYTES_MAX)?, url })
     }
 
-    /// Sends a request, which takes the same effect if it is repeated. `path` begins with a slash.
+    /// Sends a request that may be repeated. `path` begins with a slash.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -97,11 +97,11 @@ impl Service {
     }
 }
 
-/// What URLs and forms of AWS have as it is, besides letters and digits.
+/// URLs and forms of AWS keep these characters besides letters and digits.
 const ENCODED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// A part of a path or of a form. Slashes stay, as in the paths of S3.
+/// Encodes a part of a path or of a form. Slashes stay, as in the paths of S3.
 pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, ENCODED).to_string()
 }

@@ -15,7 +15,7 @@ use crate::machine::sdk_config;
 
 use crate::service::{Answer, CLOUDFORMATION, Service, encoded};
 
-/// The variables of flags, and the outputs that have their values.
+/// Variables of flags, each with the output that has its value.
 const OUTPUTS: [(&str, &str); 9] = [
     ("API_URL", "ApiUrl"),
     ("AGGREGATE_TABLE", "AggregateTableName"),
@@ -27,7 +27,7 @@ const OUTPUTS: [(&str, &str); 9] = [
     ("LOG_GROUP", "LogGroupName"),
     ("VIEW_TABLE", "ViewTableName"),
 ];
-/// Ends of the outputs that name a queue or a bucket.
+/// The names of outputs for queues and buckets end like this.
 const QUEUE: &str = "DeadLettersUrl";
 const BUCKET: &str = "FailedBatchesName";
 
@@ -50,8 +50,8 @@ fn outputs(described: &str) -> Result<BTreeMap<String, String>> {
     Ok(outputs.collect())
 }
 
-/// The stack that the command line names. It is looked for first, because the rest of the command line can only be
-/// understood with the stack's outputs.
+/// The stack that the command line names. It is searched for first, because the rest of the command line needs the
+/// stack's outputs.
 pub fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
     let mut arguments = arguments.into_iter();
     let name = loop {
@@ -62,11 +62,11 @@ pub fn named(arguments: impl IntoIterator<Item = String>) -> Option<String> {
             _ => {}
         }
     };
-    // The check of the flag says what is wrong with an empty name.
+    // The check of the flag reports an empty name.
     Some(name).filter(|name| !name.is_empty())
 }
 
-/// Whether the command line lacks a flag that a stack or its variables would have given.
+/// Whether the command line lacks a flag that a stack or its variables would provide.
 pub(crate) fn would_name(error: &clap::Error) -> bool {
     let Some(ContextValue::Strings(lacking)) = error.get(ContextKind::InvalidArg) else {
         return false;
@@ -98,13 +98,13 @@ impl Outputs {
         Ok(Self { stack, values })
     }
 
-    /// These outputs of the stack on this machine.
+    /// These outputs, for the stack on this machine.
     pub fn here(values: BTreeMap<String, String>) -> Self {
         Self { stack: "on this machine".to_owned(), values }
     }
 
-    /// The command with the outputs as defaults of its flags. The environment is ignored, because it may be that
-    /// of another stack.
+    /// The command with the outputs as defaults of its flags. The environment is ignored, because it may belong to
+    /// another stack.
     pub fn fill(self: &Arc<Self>, command: Command) -> Command {
         let command = command.mut_args(|arg| self.fill_flag(arg));
         command.mut_subcommands(|command| self.fill(command))
@@ -129,7 +129,7 @@ impl Outputs {
         }
     }
 
-    /// All queues or buckets, as [`Named`] has them.
+    /// All queues or buckets, in the form of [`Named`].
     fn named(&self, what: &str) -> Vec<&'static str> {
         let all = self.values.iter();
         let all = all.filter_map(|(output, value)| Some((output.strip_suffix(what)?, value)));
@@ -181,14 +181,14 @@ impl FromStr for Named {
     }
 }
 
-/// The URL of a queue. Without a stack nothing else names a queue.
+/// The URL of a queue. Only a stack gives queues names.
 pub fn queue(text: &str) -> Result<String, String> {
     let is_url = text.starts_with("https://") || text.starts_with("http://");
     let wrong = "give the URL of a queue, or its name with --stack";
     if is_url { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
-/// A name that is not empty, as it is when a variable of the shell is not set.
+/// A name. It is empty if the shell does not have the variable.
 pub fn name(text: &str) -> Result<String, &'static str> {
     let wrong = "it is empty: give a name, or name the stack with --stack";
     if text.is_empty() { Err(wrong) } else { Ok(text.to_owned()) }
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_that_a_stack_would_give_is_told_from_others() {
+    fn an_error_says_whether_a_stack_would_provide_the_missing_flag() {
         let command = || {
             let flags = ["index-table", "sub"].map(|name| Arg::new(name).long(name).required(true));
             Command::new("x").args(flags)

@@ -1,4 +1,4 @@
-//! `ringfence stats`: what commands did and cost, and where they met conflicts.
+//! `ringfence stats`: what commands did and cost, and where they had conflicts.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,25 +14,25 @@ use serde::Serialize;
 use crate::commands::{CommandLine, CommandLines, LINES_MAX, UNKNOWN};
 use crate::out::Output;
 
-/// Parts into which the time is cut for the heat map.
+/// The heat map divides the time into this many parts.
 const PARTS: usize = 24;
-/// Most boundaries of the heat map.
+/// The heat map has at most this many boundaries.
 const BOUNDARIES_MAX: usize = 50;
-/// Most principals that are named.
+/// At most this many principals are named.
 const PRINCIPALS_MAX: usize = 20;
-/// The principal of commands whose lines name none: their callers are not known, or an older version wrote the lines.
+/// The principal of commands whose lines name none: their callers are unknown, or an older version wrote the lines.
 const NOBODY: &str = "no principal";
 
 #[derive(Args)]
 #[command(after_help = "\
-The heat map cuts the time into 24 parts, the oldest first. In each part a boundary has the number of its conflicts: a dot
-for none, and + for ten or more.
+The heat map divides the time into 24 parts, the oldest first. For each part it shows a boundary's number of conflicts: a
+dot for none, and + for ten or more.
 
 Examples:
   ringfence stats --since 15m
   ringfence stats --stack ringfence-dev --since 24h --json")]
 pub(crate) struct Arguments {
-    /// How far to look back, such as 30s, 15m, 24h or 7d.
+    /// The time to look back, such as 30s, 15m, 24h or 7d.
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = since)]
     since: Duration,
     #[command(flatten)]
@@ -41,21 +41,21 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// What commands did and cost in a time.
+/// The commands of a period.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
-    /// When the time begins: RFC 3339.
+    /// The beginning of the period: RFC 3339.
     pub since: String,
-    /// When it ends.
+    /// Its end.
     pub until: String,
     /// Whether there were more command lines than are read at once.
     pub cut: bool,
     /// The slices by name.
     pub slices: BTreeMap<String, SliceStats>,
-    /// The principals with the most commands, those with more first, each with their number.
+    /// The principals with the most commands, in descending order, each with the number.
     pub principals: Vec<(String, u64)>,
-    /// The boundaries with the most conflicts, those with more first.
+    /// The boundaries with the most conflicts, in descending order.
     pub conflicts: Vec<OfBoundary>,
 }
 
@@ -63,27 +63,27 @@ pub struct Stats {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SliceStats {
-    /// All that were given.
+    /// All commands.
     pub commands: u64,
-    /// Those that the stack gave itself, by a reaction.
+    /// Commands that a reaction gave.
     pub reactions: u64,
-    /// Those that the domain rejected.
+    /// Commands that the domain rejected.
     pub rejected: u64,
-    /// Those that are no command of the slice, or too large for any log.
+    /// Inputs that are not a command of the slice, or too large for any log.
     pub malformed: u64,
-    /// Those under an idempotency key that belongs to another command.
+    /// Commands under an idempotency key that belongs to another command.
     pub key_reused: u64,
-    /// Those that got no answer although nothing is wrong with them.
+    /// Valid commands that got no answer.
     pub failed: u64,
     /// How often they were decided again.
     pub retries: u64,
-    /// Conflicts that they met.
+    /// Conflicts.
     pub conflicts: u64,
-    /// Read units of all of them.
+    /// Read units, in all.
     pub read_units: f64,
-    /// Write units of all of them.
+    /// Write units, in all.
     pub write_units: f64,
-    /// The longest, in milliseconds.
+    /// The longest duration, in milliseconds.
     pub longest_ms: u64,
 }
 
@@ -95,12 +95,12 @@ pub struct OfBoundary {
     pub boundary: String,
     /// All of them.
     pub conflicts: u64,
-    /// In each part of the time, the oldest first.
+    /// The number in each part of the period, the oldest first.
     pub parts: [u64; PARTS],
 }
 
 impl Stats {
-    /// What the command lines say of the time between two moments, in milliseconds since 1970.
+    /// The statistics of command lines between two times, in milliseconds since 1970.
     pub fn of(lines: &[CommandLine], since_ms: u64, until_ms: u64) -> Self {
         let mut slices: BTreeMap<String, SliceStats> = BTreeMap::new();
         let mut boundaries: BTreeMap<&str, [u64; PARTS]> = BTreeMap::new();
@@ -145,10 +145,10 @@ impl Stats {
         Self { since, until, cut: lines.len() >= LINES_MAX, slices, principals, conflicts }
     }
 
-    /// The last `within` as the command lines say it.
+    /// The statistics of the last `within`.
     ///
     /// # Errors
-    /// They can't be read.
+    /// The command lines can't be read.
     pub async fn read(commands: &CommandLines, within: Duration) -> Result<Self> {
         let now = Clock::system().now_ms();
         let since = now.saturating_sub(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
@@ -157,7 +157,7 @@ impl Stats {
 }
 
 impl SliceStats {
-    /// So many of all commands, for each of them.
+    /// The average of a total for each command.
     pub fn each(&self, of_all: f64) -> f64 {
         of_all / self.commands.max(1) as f64
     }

@@ -14,7 +14,7 @@ use ringfence_log::OpenSource;
 use crate::layout::Layout;
 use crate::stack::name;
 
-/// All logs: a program for people reads the events of any stack.
+/// All logs: the command line reads the events of any stack.
 #[must_use]
 pub fn sources() -> Sources {
     [ringfence_dcb_log::SOURCE, ringfence_aggregate_log::SOURCE, ringfence_document_log::SOURCE]
@@ -36,7 +36,7 @@ impl EventTable {
         Self { table }
     }
 
-    /// Checks that the table is one of a DCB log.
+    /// Checks that the table is a DCB log.
     ///
     /// # Errors
     /// It is another one, or can't be reached.
@@ -60,22 +60,22 @@ pub(crate) fn log(client: Client, table: &str, catalog: &Catalog) -> DcbLog {
     DcbLog::new(client, table, catalog.clone(), Clock::system())
 }
 
-/// The tables of the logs; those that are not named are absent.
+/// The tables of the logs; absent if no flag names them.
 #[derive(Args, Clone)]
 pub struct LogTables {
     /// The table of the DCB log, if the stack has one.
     #[arg(long, env = "EVENT_TABLE", value_parser = name)]
     pub table: Option<String>,
     #[command(flatten)]
-    /// Those of the logs of single streams.
+    /// The tables of the logs of single streams.
     pub streams: StreamTables,
 }
 
 impl LogTables {
-    /// That of the DCB log.
+    /// The table of the DCB log.
     ///
     /// # Errors
-    /// It is not named.
+    /// No flag names it.
     pub(crate) fn events(&self) -> Result<EventTable> {
         let table =
             self.table.clone().context("name the table of the DCB log with --table or --stack")?;
@@ -83,7 +83,7 @@ impl LogTables {
     }
 }
 
-/// Those logs of a stack whose tables are named, to be read.
+/// The logs of a stack whose tables are named, for reading.
 pub struct StackLogs {
     /// The client that reads them.
     pub client: Client,
@@ -95,7 +95,7 @@ impl StackLogs {
     /// The table of a log.
     ///
     /// # Errors
-    /// It is not named.
+    /// No flag names it.
     pub(crate) fn table(&self, log: LogKind) -> Result<&str> {
         let StreamTables { aggregate_table, document_table } = &self.tables.streams;
         let table = match log {
@@ -124,7 +124,7 @@ impl StackLogs {
     }
 }
 
-/// What to say of something on a log whose table is not named.
+/// The message about a log whose table is not named.
 pub(crate) fn unnamed(log: LogKind) -> String {
     let flag = match log {
         LogKind::Dcb => "--table",
@@ -169,7 +169,7 @@ impl StreamTables {
     /// The table of the aggregate log.
     ///
     /// # Errors
-    /// It is not named.
+    /// No flag names it.
     pub(crate) fn aggregates(&self) -> Result<&str> {
         let table = self.aggregate_table.as_deref();
         table.context("name the table of the aggregate log with --aggregate-table or --stack")
@@ -178,13 +178,13 @@ impl StreamTables {
     /// The table of the document log.
     ///
     /// # Errors
-    /// It is not named.
+    /// No flag names it.
     pub(crate) fn documents_table(&self) -> Result<&str> {
         let table = self.document_table.as_deref();
         table.context("name the table of the document log with --document-table or --stack")
     }
 
-    /// Those logs of the stack whose tables are named.
+    /// The logs of the stack whose tables are named.
     pub fn logs(&self, client: &Client, dcb: DcbLog) -> Vec<OpenSource> {
         let table = |table| AggregateTable::new(client.clone(), table, Clock::system()).into();
         let aggregates = self.aggregate_table.as_ref().map(table);
@@ -218,7 +218,7 @@ impl IndexTable {
     /// The index in it.
     ///
     /// # Errors
-    /// It is another table, or can't be reached.
+    /// The table is not an index, or can't be reached.
     pub(crate) async fn index(&self, client: Client) -> Result<Index> {
         index_of(client, &self.index_table).await
     }
@@ -227,7 +227,7 @@ impl IndexTable {
 /// The index in a table.
 ///
 /// # Errors
-/// It is another table, or can't be reached.
+/// The table is not an index, or can't be reached.
 pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
     let index = Index::new(client.clone(), table, sources());
     let end = index.end().await;
@@ -248,7 +248,7 @@ pub(crate) async fn index_of(client: Client, table: &str) -> Result<Index> {
 /// The table of the views and of the readers' checkpoints.
 #[derive(Args)]
 pub struct ViewTable {
-    /// The table of the views, which has the readers' checkpoints.
+    /// The table of the views and of the readers' checkpoints.
     #[arg(long, env = "VIEW_TABLE", value_parser = name)]
     pub view_table: String,
 }

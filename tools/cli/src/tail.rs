@@ -20,7 +20,7 @@ use crate::progress;
 use crate::stack::name;
 use crate::tables::IndexTable;
 
-/// Entries after which a named reader keeps its checkpoint, if more wait.
+/// A named reader saves its checkpoint after this many entries, if more wait.
 const KEEP_ENTRIES: usize = 100;
 /// Longest name of a reader, in bytes.
 const READER_BYTES_MAX: usize = 256;
@@ -39,20 +39,20 @@ pub(crate) struct Arguments {
     /// Begins after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "end")]
     from: CheckpointName,
-    /// Goes on where the reader of this name is, and keeps its checkpoint after printing. A new reader begins at
-    /// the start. After an interruption an event can be printed twice.
+    /// Continues where the reader of this name is, and saves its checkpoint after printing. A new reader begins at the
+    /// start. After an interruption an event may be printed twice.
     #[arg(long, conflicts_with = "from", value_parser = reader)]
     reader: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
-    /// Ends after the last event, instead of waiting for more.
+    /// Ends after the last event, and does not wait for more.
     #[arg(long)]
     until_present: bool,
     #[command(flatten)]
     output: Output,
 }
 
-/// The name of a reader that is not a view's generation. Moved without its rows, a generation would lack events
+/// The name of a reader that is not a view's generation. If a generation moved without its rows, it would lack events
 /// for ever.
 fn reader(name: &str) -> Result<String, &'static str> {
     let right = (1..=READER_BYTES_MAX).contains(&name.len()) && !name.contains('#');
@@ -61,7 +61,7 @@ fn reader(name: &str) -> Result<String, &'static str> {
         .ok_or("a reader's name has 1 to 256 bytes and no #, which is for views")
 }
 
-/// A reader that keeps where it is.
+/// A reader that saves its checkpoint.
 struct Reader<'a> {
     name: &'a str,
     checkpoints: Checkpoints,
@@ -107,7 +107,7 @@ pub(crate) async fn tail(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
     let until = if arguments.until_present { Until::Present } else { Until::Forever };
     let filter = arguments.wanted.filter();
     let mut done = Done::default();
-    // Events that wait are printed together, and the checkpoint is kept once for all.
+    // Waiting events are printed together, and the checkpoint is saved once for all.
     let mut entries = index.read(from, until).ready_chunks(KEEP_ENTRIES);
     while let Some(chunk) = entries.next().await {
         let mut failed = None;

@@ -11,28 +11,28 @@ use crate::{Lists, out};
 
 #[derive(Args)]
 #[command(after_help = "\
-It writes between the marks of template.yaml. Resources, parameters and outputs outside of the marks are yours. Settings of
-what is written are yours too, in a table by logical id:
+It writes between the marks of template.yaml. Resources, parameters and outputs outside of the marks are yours. You can
+also change settings of the written resources, in a table by logical id:
 
   Metadata:
     Ringfence:
       PlaceOrder: { MemorySize: 512, Environment: { Variables: { GREETING: !Ref Greeting } } }
       LogRetentionDays: { Default: 90 }
 
-What a slice may do in the table of its log follows from its cases, which `UPDATE=1 cargo test` runs. This command leaves
-it as it is, and lets a new context do all that its log can need.
+A slice's permissions on the table of its log follow from its cases, which `UPDATE=1 cargo test` runs. This command does
+not change them, and gives a new context all permissions that its log can need.
 
-A template without marks, of an older stack, is taken over in three steps: commit it, run `ringfence template --adopt`, and
-read `git diff`. --adopt also keeps what was edited between the marks.
+To take over the template of an older stack, which has no marks, commit it, run `ringfence template --adopt`, and read
+`git diff`. --adopt also keeps edits between the marks.
 
 Examples:
   ringfence template
   ringfence template --adopt")]
 pub(crate) struct Arguments {
-    /// Keeps what was written by hand: what is not known goes below the marks, and what differs becomes a setting.
+    /// Keeps what was written by hand: moves unknown parts below the marks, and turns differences into settings.
     #[arg(long, conflicts_with = "force")]
     adopt: bool,
-    /// Writes over edits between the marks.
+    /// Overwrites edits between the marks.
     #[arg(long)]
     force: bool,
 }
@@ -55,7 +55,7 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
             out::line("template.yaml was edited between its marks, so nothing is written:");
             edited.iter().for_each(|line| out::line(line));
             out::line(
-                "`ringfence template --adopt` keeps what a setting can keep, --force none of it",
+                "`ringfence template --adopt` keeps edits that a setting can express, --force keeps no edit",
             );
             return Ok(ExitCode::FAILURE);
         }

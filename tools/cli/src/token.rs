@@ -1,4 +1,4 @@
-//! `ringfence token` makes tokens. They are signed by the key of stacks on one machine, which everybody has.
+//! `ringfence token` makes tokens. The key of stacks on one machine signs them, and everybody has that key.
 
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::say;
 
-/// How long a token holds, in seconds.
+/// A token is valid for this many seconds.
 const HOLDS_S: u64 = 3_600;
 
 #[derive(Args)]
@@ -24,10 +24,10 @@ pub(crate) struct Arguments {
     /// The subject, which names the caller.
     #[arg(long)]
     sub: Option<String>,
-    /// The program that the token is for.
+    /// The id of the program that uses the token.
     #[arg(long)]
     client_id: Option<String>,
-    /// A scope. The flag can be repeated.
+    /// A scope. Repeat the flag for several scopes.
     #[arg(long = "scope")]
     scopes: Vec<String>,
 }

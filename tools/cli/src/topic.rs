@@ -1,4 +1,4 @@
-//! Sends entries to the bus: each until it is taken or refused, and not faster than a rate.
+//! Sends entries to the bus at a limited rate, each until the bus takes or refuses it.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -13,7 +13,7 @@ use ringfence_services::topic::{
     Bus, CALL_BYTES_MAX, CALL_ENTRIES_MAX, Topic, TopicEntry, Verdict,
 };
 
-/// How often a call is sent at most: half a minute in all, after which a person should look.
+/// A call is sent at most this often, which takes half a minute. Then a person should look.
 const SENDS_MAX: u32 = 30;
 
 /// The bus of this name.
@@ -21,11 +21,11 @@ pub(crate) fn topic(config: &SdkConfig, bus: &str) -> Topic {
     Topic::new(aws_sdk_eventbridge::Client::new(config), bus.to_owned())
 }
 
-/// Entries that the bus refuses for good, by their place among those sent, and why.
+/// The entries that the bus refuses for good: their indexes, and why.
 pub(crate) type Refused = BTreeMap<usize, String>;
 
-/// Sends entries in their order, one call at a time. With a rate r, a call of n entries takes at least n/r seconds,
-/// so a bus that was slow does not get a burst afterwards.
+/// Sends entries in their order, one call at a time. With a rate r, a call of n entries takes at least n/r seconds, so
+/// a slow bus does not get a burst afterwards.
 pub(crate) async fn send(
     bus: &impl Bus,
     entries: &[TopicEntry],
@@ -44,7 +44,7 @@ pub(crate) async fn send(
     Ok(refused)
 }
 
-/// The calls that send these entries, each with as many as a call takes.
+/// The calls that send these entries, each as full as possible.
 fn calls(entries: &[TopicEntry]) -> Vec<Range<usize>> {
     let mut calls: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;
@@ -66,7 +66,7 @@ fn calls(entries: &[TopicEntry]) -> Vec<Range<usize>> {
     calls
 }
 
-/// Sends one call, and again the entries that the bus puts off.
+/// Sends one call, and repeats the entries that the bus could not take yet.
 async fn put(
     bus: &impl Bus,
     entries: &[TopicEntry],

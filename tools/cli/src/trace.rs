@@ -1,4 +1,4 @@
-//! `ringfence trace`: what a correlation id has led to, as a tree with times.
+//! `ringfence trace`: the commands and events of a correlation id, as a tree with times.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -20,9 +20,9 @@ use crate::{Lists, remark};
 
 #[derive(Args)]
 #[command(after_help = "\
-Times are those of events: of a command, that of its first event, beside how long it came after the event that led to it.
-A command that left no event is not there; its line is in the functions' logs. The whole index is read, or all of it
-after --from: a gigabyte takes about 125,000 read units.
+A command has the time of its first event, and how long that came after the event that led to the command. A command
+without an event is not shown; its line is in the functions' logs. It reads the whole index, or all of it after --from: a
+gigabyte takes about 125,000 read units.
 
 Examples:
   ringfence trace walk-1
@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
     correlation_id: String,
     #[command(flatten)]
     index: IndexTable,
-    /// Looks only at events after this checkpoint: a number, `start` or `end`.
+    /// Reads only events after this checkpoint: a number, `start` or `end`.
     #[arg(long, value_name = "CHECKPOINT", default_value = "start")]
     from: CheckpointName,
     #[command(flatten)]
@@ -61,7 +61,7 @@ pub(crate) async fn trace(arguments: &Arguments, lists: &Lists) -> Result<ExitCo
     Ok(output.end(&trace, is_known))
 }
 
-/// A flow under its correlation id.
+/// A flow with its correlation id.
 struct Trace {
     correlation_id: String,
     flow: Flow,
@@ -74,7 +74,7 @@ impl Display for Trace {
         if flow.commands.is_empty() {
             return write_line!(
                 f,
-                "No event has the correlation id {correlation_id}. `ringfence tail --from start --json` shows those of all events."
+                "No event has the correlation id {correlation_id}. `ringfence tail --from start --json` shows the ids of all events."
             );
         }
         let events: usize = flow.commands.iter().map(|command| command.events.len()).sum();

@@ -21,9 +21,9 @@ use crate::tables::{IndexTable, ViewTable};
 #[derive(Args)]
 #[command(after_help = "\
 The new generation is folded from the first event on, with the views of this build, so deploy the changed view
-first. After an interruption the same command goes on with the rows that were built by then. If the fold has
-changed since, begin with `--from-start`, while no other rebuild is under way. The generation that is served stays
-current until the new one has caught up with it. Then its rows are deleted.
+first. After an interruption the same command continues with the rows that were built before. If the fold has
+changed since, begin with `--from-start`, while no other rebuild is under way. The old generation is served and stays
+current until the new one has caught up. Then its rows are deleted.
 
 Examples:
   ringfence replay view product-demand
@@ -55,7 +55,7 @@ pub struct Rebuilt {
     view: &'static str,
     /// The generation that is served.
     live: Generation,
-    /// Whether it is the one that was built; if not, an earlier rebuild was only finished.
+    /// Whether this rebuild built it. Otherwise an earlier rebuild was completed.
     is_new: bool,
     /// How many of its rows and events are parked.
     pub parked: u64,
@@ -75,39 +75,39 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds a view; with `from_start` it first deletes the rows of an unfinished rebuild. It says in words how far it is
-/// on its way to `end`, the end of the index.
+/// Rebuilds a view. With `from_start` it first deletes the rows of an unfinished rebuild. It reports its progress to `end`,
+/// the end of the index.
 pub async fn run(
     projector: &Projector,
     end: Checkpoint,
     view: &Definition,
     from_start: bool,
-    told: &(dyn Fn(String) + Send + Sync),
+    show: &(dyn Fn(String) + Send + Sync),
 ) -> Result<Rebuilt> {
     let name = view.name;
     let flipped = AtomicBool::new(false);
-    let told = |step| match step {
+    let show_step = |step| match step {
         Step::Built(generation, at) => {
-            told(format!("{name} generation {generation}: at checkpoint {at} of about {end}"));
+            show(format!("{name} generation {generation}: at checkpoint {at} of about {end}"));
         }
         Step::Flipped(generation) => {
             flipped.store(true, Relaxed);
-            told(format!("{name} generation {generation} is served"));
+            show(format!("{name} generation {generation} is served"));
         }
         Step::Deleted(generation, rows) => {
-            told(format!("{name} generation {generation}: {rows} old rows deleted"));
+            show(format!("{name} generation {generation}: {rows} old rows deleted"));
         }
     };
     if from_start {
-        projector.abandon(view, &told).await?;
+        projector.abandon(view, &show_step).await?;
     }
     let rebuild = || async {
-        let rebuilt = projector.rebuild(view, &told).await;
+        let rebuilt = projector.rebuild(view, &show_step).await;
         rebuilt.context("to go on from there, rebuild the view again without --from-start")
     };
     let mut live = rebuild().await?;
     if from_start && !flipped.load(Relaxed) {
-        // This only finished an earlier rebuild.
+        // This completed an earlier rebuild.
         live = rebuild().await?;
     }
     let registered = projector.register(view).await?;
@@ -123,7 +123,7 @@ pub(crate) async fn rebuild(arguments: &Arguments, lists: &Lists) -> Result<Exit
     let end = index.end().await?;
     let catalogs = lists.stack.catalogs.clone();
     let projector = Projector::new(client, index, &views.view_table, catalogs, Clock::system());
-    let rebuilt = run(&projector, end, &view, *from_start, &|told| progress::show(told)).await?;
+    let rebuilt = run(&projector, end, &view, *from_start, &|line| progress::show(line)).await?;
     let Rebuilt { view, parked, .. } = &rebuilt;
     let status = output.end(&rebuilt, *parked == 0);
     if *parked > 0 {

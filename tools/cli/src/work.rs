@@ -1,4 +1,4 @@
-//! Does the work that dead letters ask for.
+//! Does the work of dead letters.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,37 +20,37 @@ use crate::kept::{DeadLetterBox, Kept};
 use crate::tables::{self, LogTables};
 use crate::topic::{send, topic};
 
-/// What becomes of events and commands that were sent again.
-pub const SENT: &str = "What fails again comes back as a new dead letter, under a new name";
+/// What a person should know about events and commands that were sent again.
+pub const SENT: &str = "Work that fails again comes back as a new dead letter, under a new name";
 
-/// A dead letter that was looked at, or tried again.
+/// A dead letter that was read or tried again.
 pub struct Tried {
     /// The name of its message or object.
     pub name: String,
-    /// Whose it is.
+    /// Its function.
     pub whose: Whose,
-    /// What it has behind it.
+    /// Its past failures.
     pub history: History,
     /// Why it was kept.
     pub kept: Option<String>,
-    /// What became of it.
+    /// The result.
     pub fate: Fate,
 }
 
-/// What became of a dead letter.
+/// The result for a dead letter.
 pub enum Fate {
     /// Its work is done, and it is deleted.
     Done,
-    /// Its event is on the bus again, or its command in the queue, and it is deleted. What the function makes of it is not
-    /// known yet.
+    /// Its event is on the bus again, or its command in the queue, and it is deleted. The function has not handled it
+    /// yet.
     Sent,
-    /// It was only looked at.
+    /// It was only shown.
     Left,
-    /// It stays, and why.
+    /// It stays, for this reason.
     Stays(String),
 }
 
-/// Says what a dead letter is, and leaves it where it is.
+/// Describes a dead letter, and leaves it where it is.
 pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
     match dead_letter {
         Ok(DeadLetter { whose, history, cause, .. }) => {
@@ -63,13 +63,13 @@ pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
     }
 }
 
-/// Goes through the dead letters of a store, and passes each to `told`. Without `does` they are only looked at. The dead letters
-/// that stay are visible to the next run at once. Says about how many more wait after those that stay, in their groups,
-/// and `None` if that is not known.
+/// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them. The
+/// dead letters that stay become visible again at the end. Returns about how many more messages wait behind those that
+/// stay, in their groups; `None` if unknown.
 pub async fn each(
     store: &mut DeadLetterBox,
     does: Option<&Does>,
-    mut told: impl FnMut(Tried),
+    mut on_tried: impl FnMut(Tried),
 ) -> Result<Option<u64>> {
     let mut stay = Vec::new();
     let mut sent = BTreeMap::new();
@@ -98,7 +98,7 @@ pub async fn each(
                 (Fate::Sent, repeat) => sent.extend(repeat),
                 _ => stay.push(tried.name.clone()),
             }
-            told(tried);
+            on_tried(tried);
         }
     }
 }
@@ -121,12 +121,12 @@ pub struct Does {
     tables: LogTables,
     topic: Option<Topic>,
     indexer: Option<Indexer>,
-    /// The queue of commands: its client and its URL.
+    /// The client and the URL of the command queue.
     commands: Option<(aws_sdk_sqs::Client, String)>,
 }
 
 impl Does {
-    /// With these tables, this bus and this queue of commands; work that needs another one fails.
+    /// With these tables, this bus and this command queue. Work that needs another one fails.
     pub fn new(
         config: &SdkConfig,
         client: Client,
@@ -239,7 +239,7 @@ impl Does {
         found.with_context(|| format!("{table} has no event {key}"))
     }
 
-    /// The entries of events of a document.
+    /// The bus entries for events of a document.
     async fn span(
         &self,
         stream: &StreamName,
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use crate::tables::StreamTables;
 
-    /// An eventual read may not find an event yet.
+    /// An eventually consistent read may miss an event for a moment.
     #[tokio::test]
     async fn events_that_were_too_large_for_a_message_are_read_strongly() {
         let item = json!({ "id": { "S": "a:1" }, "position": { "N": "1" } });

@@ -1,4 +1,4 @@
-//! The page of a boundary: how far it is, who depends on it, its latest events, and the conflicts on it.
+//! The page of a boundary: its length, the slices that depend on it, its latest events, and its conflicts.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::frame::{self, Problem, encoded, given, slice_url, url};
 use crate::site::Site;
 use ringfence_cli::boundary::{Look, Met, Reach, look};
 
-/// The latest events that the page shows.
+/// The page shows this many of the latest events.
 const EVENTS_MAX: u32 = 100;
 
 pub(crate) async fn page(
     State(site): State<Arc<Site>>,
     Query(parameters): Query<Vec<(String, String)>>,
 ) -> Result<Markup, Problem> {
-    // A person writes several tags with spaces between them; an id may have spaces.
+    // A person separates several tags by spaces, but an id may have spaces too.
     let written = parameters.iter().filter(|(name, _)| name == "tag");
     let written = written.flat_map(|(_, value)| value.split_whitespace());
     let names: Vec<_> =
@@ -66,7 +66,7 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/boundary", &title, None, &main))
 }
 
-/// The page of events that searches for those with a tag, if it is one.
+/// The page that searches for events with a tag; `None` if the name is not a tag.
 fn search(name: &str) -> Option<String> {
     let Boundary::Tag(tag) = BoundaryId::stored(name).decode()? else { return None };
     let tag = format!("{}:{}", tag.key, tag.value);

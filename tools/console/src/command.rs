@@ -1,4 +1,4 @@
-//! The form of a command: inputs made of its shape, and the JSON of what was filled in.
+//! The form of a command: its inputs follow from the command's shape, and its values become JSON.
 
 #[cfg(test)]
 mod tests;
@@ -11,9 +11,9 @@ use serde_json::{Map, Value as Json};
 
 /// The name of the one input of a command that has no members.
 const WHOLE: &str = "command";
-/// What the names of a command's inputs begin with, so that no member is taken for a parameter of the page.
+/// The prefix of the names of a command's inputs. It keeps members apart from parameters of the page.
 const ROOT: &str = "f";
-/// The member that says which of several objects it is, where the JSON has no such member.
+/// The name of the input that chooses between several kinds of objects, if the JSON has no member for it.
 const WHICH: &str = "?";
 
 /// The inputs of a command, filled with the values of a form.
@@ -32,15 +32,15 @@ pub(crate) fn form(of: &Shape, json: &Json) -> Vec<(String, String)> {
     form
 }
 
-/// The JSON of a form that was filled in.
+/// The JSON of a filled form.
 ///
 /// # Errors
-/// A member that takes JSON has something else; the member is named.
+/// A member that takes JSON has another text. The error names the member.
 pub(crate) fn json(of: &Shape, form: &[(String, String)]) -> Result<Json, String> {
     Ok(Filled(form).value(of, root(of), false)?.unwrap_or_default())
 }
 
-/// Whether the form has a command.
+/// Whether the form contains a command.
 pub(crate) fn has_command(form: &[(String, String)]) -> bool {
     form.iter().any(|(name, _)| name == WHOLE || is_below(name, ROOT))
 }
@@ -53,7 +53,7 @@ fn is_below(name: &str, path: &str) -> bool {
     name.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// The input that says which of several objects it is.
+/// The input that chooses between several kinds of objects.
 fn which(path: &str, tag: Option<&str>) -> String {
     format!("{path}.{}", tag.unwrap_or(WHICH))
 }
@@ -84,7 +84,7 @@ fn fill(of: &Shape, path: &str, json: &Json, form: &mut Vec<(String, String)>) {
     }
 }
 
-/// A value as its input has it.
+/// A value as text for its input.
 fn text(of: &Shape, json: &Json) -> String {
     match (of, json) {
         (_, Json::Null) => String::new(),
@@ -111,17 +111,17 @@ fn lines(all: impl Iterator<Item = String>) -> String {
     all.collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a key can stand before `=` in a line. A text that begins with `{` is JSON.
+/// Whether a key can be written before `=` in a line. A text that begins with `{` is JSON.
 fn is_key(key: &str) -> bool {
     key.trim() == key && !key.contains(['=', '\n', '\r']) && !key.starts_with('{')
 }
 
-/// Whether values are written one on each line.
+/// Whether values are written line by line.
 fn is_line(of: &Shape) -> bool {
     matches!(of, Shape::Text { .. } | Shape::Whole { .. } | Shape::Number | Shape::Choice(_))
 }
 
-/// The inputs of what a shape with members has.
+/// The inputs inside a shape with members.
 fn inside(of: &Shape, path: &str, may_be_empty: bool, filled: &Filled<'_>) -> Markup {
     match of {
         Shape::Object(members) => html! {
@@ -189,7 +189,7 @@ fn input(of: &Shape, path: &str, name: &str, may_be_empty: bool, filled: &Filled
     }
 }
 
-/// What an input takes, in words.
+/// The valid values of an input, in words.
 fn hint(of: &Shape) -> String {
     let count = |min: u64, max: Option<u64>| match (min, max) {
         (0, None) => String::new(),
@@ -269,7 +269,7 @@ impl Filled<'_> {
                 Some(self.lines(path).map(|line| one(item, line)).collect())
                     .filter(|list: &Json| !may_be_empty || *list != Json::Array(Vec::new()))
             }
-            // An empty input is an empty text. What the slice says of it is the best answer.
+            // An empty input is an empty string. The slice explains best what is wrong with it.
             Shape::Text { .. } if text.trim().is_empty() => (!may_be_empty).then(|| "".into()),
             _ if text.trim().is_empty() => None,
             Shape::Map(value) if is_line(value) && !text.trim_start().starts_with('{') => {
@@ -300,7 +300,8 @@ fn member(path: &str) -> &str {
     path.strip_prefix("f.").unwrap_or(path)
 }
 
-/// A value of one line. Text that is not a number, or would be rounded, is sent as it is, and the slice says what it takes.
+/// A value of one line. Text that is not a number, or would be rounded, is sent unchanged, and the slice explains what
+/// it takes.
 fn one(of: &Shape, text: &str) -> Json {
     match of {
         Shape::Whole { .. } | Shape::Number => {

@@ -1,4 +1,4 @@
-//! What callers can ask of the stack: the document of OpenAPI, and a page that is made of it.
+//! The API for callers: the document of OpenAPI, and a page of it.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Api {
         all.filter(move |(_, _, operation)| operation["tags"][0] == context)
     }
 
-    /// What a reference leads to, or the value itself.
+    /// The target of a reference, or the value itself.
     fn found<'a>(&'a self, value: &'a Value) -> &'a Value {
         let pointer = value["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         pointer.and_then(|pointer| self.0.pointer(pointer)).unwrap_or(value)
@@ -86,7 +86,7 @@ impl Api {
         }
     }
 
-    /// The members of an object, each with what it takes.
+    /// The members of an object, each with its valid values.
     fn members(&self, schema: &Value) -> Markup {
         let required = schema["required"].as_array();
         let is_required =
@@ -104,7 +104,7 @@ impl Api {
         }
     }
 
-    /// The members of a value, if it is an object, or of the objects that are in it.
+    /// The members of an object, and of objects in its alternatives, items or values.
     fn inside(&self, schema: &Value) -> Markup {
         let schema = self.found(schema);
         let parts = ["oneOf", "anyOf"].iter().filter_map(|word| schema[*word].as_array()).flatten();
@@ -116,7 +116,7 @@ impl Api {
         }
     }
 
-    /// What a schema takes, in words.
+    /// The valid values of a schema, in words.
     fn takes(&self, schema: &Value) -> String {
         let schema = self.found(schema);
         let number = |word: &str| schema.get(word).filter(|it| it.is_number());
@@ -160,7 +160,7 @@ impl Api {
         }
     }
 
-    /// The codes of the problems of an answer, and the ends of the problems' types where they have no codes.
+    /// The codes of an answer's problems. A problem without codes is named by the end of its type.
     fn codes<'a>(&'a self, answer: &'a Value) -> Vec<&'a str> {
         let schema = self.found(&answer["content"]["application/problem+json"]["schema"]);
         let all = schema["oneOf"].as_array().map_or(std::slice::from_ref(schema), Vec::as_slice);
@@ -182,7 +182,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// A description, whose code is between backticks.
+/// A description. Text between backticks becomes code.
 fn about(value: &Value) -> Markup {
     html! {
         @for (n, part) in text(value).split('`').enumerate() {

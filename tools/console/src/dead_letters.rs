@@ -1,4 +1,4 @@
-//! Dead letters and failed batches: what queues and buckets keep, and its redrive.
+//! Dead letters and failed batches in queues and buckets, and their redrive.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ struct Place {
     named: Named,
 }
 
-/// What is kept at a place: the first dead letters with their bodies, and whether there may be more.
+/// The content of a queue or bucket: the first dead letters with their bodies, and whether there may be more.
 struct Look {
     dead_letters: Vec<(Tried, String)>,
     may_have_more: bool,
@@ -59,7 +59,7 @@ impl Place {
         found.ok_or_else(|| Problem::nothing(format!("No flag names {kind} {name:?}.")))
     }
 
-    /// Its kind in a URL.
+    /// Its kind, as a part of a URL.
     fn path(&self) -> &'static str {
         match self.kind {
             Kind::Queue => "queues",
@@ -78,7 +78,7 @@ impl Place {
         }
     }
 
-    /// Whether what it keeps asks for any work.
+    /// Whether its dead letters can be redriven.
     fn has_work(&self) -> bool {
         self.kind == Kind::Queue || To::of_function(&self.named.name).is_some()
     }
@@ -103,7 +103,7 @@ impl Place {
                 some.into_iter().map(|kept| (look(kept.dead_letter, kept.name), kept.body)),
             );
         }
-        // A queue shows a look no more than its first ones.
+        // A look at a queue returns no more than its first messages.
         let may_have_more = match self.kind {
             Kind::Queue => dead_letters.len() >= DEAD_LETTERS_MAX,
             Kind::Bucket => dead_letters.len() > DEAD_LETTERS_MAX,
@@ -153,7 +153,7 @@ impl Place {
         }
     }
 
-    /// Redrives the dead letter of this name, or all.
+    /// The form that redrives the dead letter of this name, or all.
     fn form(&self, dead_letter: Option<&str>) -> Markup {
         html! {
             form method="post" action={ (self.url()) "/redrive" } {
@@ -166,7 +166,7 @@ impl Place {
     }
 }
 
-/// Why a dead letter was kept, whose it is, what it has behind it, and why it stays.
+/// Why a dead letter was kept, its function, its past failures, and why it stays.
 fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     html! {
         @if let Some(kept) = kept { (kept) }
@@ -176,7 +176,7 @@ fn why(Tried { whose, history, kept, fate, .. }: &Tried) -> Markup {
     }
 }
 
-/// What all queues and buckets keep.
+/// The content of all queues and buckets.
 pub(crate) async fn all(site: &Site) -> Part {
     let places = Place::all(site);
     if places.is_empty() {
@@ -222,7 +222,7 @@ fn gone(name: &str) -> String {
     )
 }
 
-/// Starts the redrive of the dead letter of the field `name`, or of all, and leads to the page of its progress.
+/// Starts the redrive of the dead letter in the field `name`, or of all, and redirects to the page of its progress.
 pub(crate) async fn redrive(
     State(site): State<Arc<Site>>,
     Path((kind, store)): Path<(String, String)>,
@@ -230,7 +230,7 @@ pub(crate) async fn redrive(
 ) -> Result<Redirect, Problem> {
     let place = Place::find(&site, &kind, &store)?;
     if !place.has_work() {
-        let why = format!("What {} has given up asks for no work: delete it.", place.named.name);
+        let why = format!("failed batches of {} need no redrive: delete them.", place.named.name);
         return Err(Problem::bad(why));
     }
     let does = site.does()?;
@@ -244,18 +244,18 @@ pub(crate) async fn redrive(
         let mut tried = Vec::new();
         match name {
             Some(name) => {
-                // It stays visible, so that a redrive of one hides no other.
+                // A look hides no message, so a redrive of one dead letter hides no other.
                 let mut store = place.open(&of_job, Receive::Look).await?;
                 let Some(kept) = store.find(&name).await? else { bail!(gone(&name)) };
                 tried.push(does.redrive(&store, kept).await);
             }
             None => {
                 let mut store = place.open(&of_job, Receive::Work).await?;
-                let told = |dead_letter| {
+                let on_tried = |dead_letter| {
                     tried.push(dead_letter);
                     job.say(format!("{} tried.", tried.len()));
                 };
-                if let Err(error) = each(&mut store, Some(&does), told).await {
+                if let Err(error) = each(&mut store, Some(&does), on_tried).await {
                     return Ok(html! {
                         p role="alert" { "It ended early: " (format!("{error:#}")) }
                         (outcome(&tried))
@@ -268,7 +268,7 @@ pub(crate) async fn redrive(
     Ok(Redirect::to(&url))
 }
 
-/// What became of dead letters.
+/// The results of dead letters.
 fn outcome(tried: &[Tried]) -> Markup {
     let count = |is_it: fn(&Fate) -> bool| tried.iter().filter(|it| is_it(&it.fate)).count();
     let (done, sent) =

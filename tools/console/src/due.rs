@@ -1,4 +1,4 @@
-//! What is due, on the page of health.
+//! Deadlines on the page of health.
 
 use anyhow::Result;
 use futures::future::try_join_all;
@@ -11,7 +11,7 @@ use crate::part::Part;
 use crate::site::Site;
 use crate::views::UNNAMED;
 
-/// What is due of each slice, and why it is still there.
+/// The deadlines of each slice that are due, and why they are still there.
 pub(crate) async fn all(site: &Site) -> Part {
     let Some(reader) = site.due() else { return Part::unknown(html! { p { (UNNAMED) } }) };
     let contexts = site.lists.stack.contexts.iter();

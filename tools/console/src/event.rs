@@ -1,4 +1,4 @@
-//! The page of one event: payload, tags, metadata, the slice and the command that made it, and what caused what.
+//! The page of one event: payload, tags, metadata, its slice and command, its cause and its effects.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use ringfence_cli::listed;
 
 /// The most bytes of a payload on the page.
 const PAYLOAD_BYTES_MAX: usize = 16 * 1024;
-/// How many events of the index are looked at to find an event by its id.
+/// A search for an event by its id reads at most this many events of the index.
 const LOOKED_MAX: usize = 10_000;
 
 pub(crate) async fn page(
@@ -90,7 +90,7 @@ pub(crate) async fn payload(
     Ok(([(CONTENT_TYPE, "application/json")], pretty(&entry.event)))
 }
 
-/// Leads to the page of the event with this id.
+/// Redirects to the page of the event with this id.
 pub(crate) async fn find(
     State(site): State<Arc<Site>>,
     Path((partition, slot)): Path<(String, u64)>,
@@ -124,12 +124,12 @@ fn pretty(event: &SequencedEvent) -> String {
     visible_lines(&format!("{:#}", event.data)).into_owned()
 }
 
-/// As much of a payload as the page shows.
+/// The beginning of a payload, as long as the page shows it.
 fn head(pretty: &str) -> &str {
     &pretty[..pretty.floor_char_boundary(PAYLOAD_BYTES_MAX)]
 }
 
-/// The slice that wrote an event. If the event does not say it, those that write its type.
+/// The slice that wrote an event, or all that write its type if the event does not name its slice.
 fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
     if let Some(slice) = event.metadata.origin().slice {
         return link(stack, &event.context, slice);
@@ -144,7 +144,7 @@ fn slice(stack: &Stack, event: &SequencedEvent) -> Markup {
     }
 }
 
-/// What gave the command of an event: a caller, or a part of the stack.
+/// The sender of an event's command: a caller, or a part of the stack.
 fn by(stack: &Stack, event: &SequencedEvent) -> Markup {
     let Origin { slice, by, .. } = event.metadata.origin();
     match (by, slice) {

@@ -1,4 +1,4 @@
-//! The page of events: the newest first, back to the first, and live.
+//! The page of events: the newest first, with links to older ones, and new ones live.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use crate::site::Site;
 use ringfence_cli::listed;
 use ringfence_cli::place::CheckpointName;
 
-/// Events of a page, if its URL does not say.
+/// The number of events on a page, if its URL does not set it.
 const LIMIT: usize = 100;
 /// The most events of a page.
 const LIMIT_MAX: usize = 10_000;
-/// The most events that a page with a filter looks at.
+/// A page with a filter reads at most this many events.
 const LOOKED_MAX: usize = 10_000;
 /// The most characters of a payload in a row.
 const DATA_CHARS_MAX: usize = 240;
-/// New events that are sent together, if so many wait.
+/// At most this many waiting events are sent together.
 const TOGETHER_MAX: usize = 100;
-/// A browser that lost the connection tries again after this time.
+/// A browser reconnects after this time.
 const AGAIN: Duration = Duration::from_millis(500);
 
 type Parameters = Query<Vec<(String, String)>>;
 
-/// The most bytes of a page's rows. A page with so many ends before its limit, and the next one goes on.
+/// The most bytes of a page's rows. A larger page ends before its limit, and the next page continues.
 const ROWS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Rows of the events that were found, and how far was looked.
+/// The rows that were found, and how far the search went.
 struct Found {
     rows: Vec<Markup>,
     looked_at: usize,
-    /// Before the last event that was looked at.
+    /// The checkpoint before the last event that was read.
     reached: Checkpoint,
 }
 
@@ -124,8 +124,8 @@ async fn before(text: &str, index: &Index) -> Result<Checkpoint, Problem> {
     at.map_err(|error| Problem::bad(format!("before: {error:#}.")))
 }
 
-/// Looks for events before a checkpoint, until there are enough, until so many were looked at, or to the first. It holds
-/// one answer of the index and the rows.
+/// Searches for events before a checkpoint, until it has found enough, has read the most, or is at the first event. It
+/// keeps one answer of the index and the rows in memory.
 async fn look(
     site: &Site,
     index: &Index,
@@ -152,7 +152,7 @@ async fn look(
     Ok(found)
 }
 
-/// The checkpoint before an entry. Those of the entries of an epoch differ by one.
+/// The checkpoint before an entry. Checkpoints of one epoch differ by one.
 pub(crate) fn before_entry(entry: &Entry) -> Checkpoint {
     Checkpoint::try_from(i64::from(entry.checkpoint) - 1).unwrap_or(Checkpoint::START)
 }
@@ -177,7 +177,7 @@ fn row(Entry { checkpoint, event }: &Entry) -> Markup {
     }
 }
 
-/// When an event was recorded, for a person and for a program.
+/// The time of an event, for a person and for a program.
 pub(crate) fn time(event: &SequencedEvent) -> Markup {
     let at = event.recorded_at();
     let shown = at.trim_end_matches('Z').replace('T', " ");
@@ -192,8 +192,8 @@ pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     }
 }
 
-/// Sends the rows of new events, from the parameter `after` on, or from where a lost connection was. Several rows
-/// that are sent together have the newest first.
+/// Sends the rows of new events, from the parameter `after` on, or from the end of a lost connection on. Rows that are
+/// sent together are ordered from new to old.
 pub(crate) async fn live(
     State(site): State<Arc<Site>>,
     Query(parameters): Parameters,
@@ -219,7 +219,7 @@ pub(crate) async fn live(
         let rows: String = wanted.map(|entry| shown(&row(entry)).into_string()).collect();
         let last = entries.last().map(|entry| entry.checkpoint.to_string());
         let new = last.map(|last| Event::default().id(last).retry(AGAIN).data(rows));
-        // The stream ends with its first error, which the page shows, and the browser comes again.
+        // The stream ends with its first error, which the page shows, and the browser reconnects.
         let failed = failed.map(|why| Event::default().event("failed").data(visible(&why)));
         stream::iter(new.into_iter().chain(failed).map(Ok))
     });

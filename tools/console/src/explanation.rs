@@ -1,4 +1,4 @@
-//! What a command would do, for a page.
+//! The dry run of a command, for a page.
 
 use maud::{Markup, html};
 use ringfence_core::visible;
@@ -6,7 +6,7 @@ use ringfence_core::visible;
 use crate::frame::{boundary_url, encoded};
 use ringfence_cli::explain::{Explanation, ReadBoundary, Writing, Written, counted};
 
-/// Most events that a page names.
+/// A page names at most this many events.
 const EVENTS_MAX: usize = 50;
 
 pub(crate) fn markup(explained: &Explanation) -> Markup {
@@ -35,7 +35,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
         @for conflict in conflicts {
             p role="alert" { "While it was decided: " (conflict) ". So it was decided again." }
         }
-        @if !answer.repeated { p { "Nothing was added since to what it has read, so it would meet no conflict now." } }
+        @if !answer.repeated { p { "Nothing was added to these boundaries since, so it would meet no conflict now." } }
         h2 { "Reads" }
         ul.list {
             @for ReadBoundary { boundary, by, types, seen } in reads {
@@ -48,7 +48,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
         }
         @if !events.is_empty() {
             details {
-                summary { "The events that it rests on: " (events.len()) }
+                summary { "The events that it depends on:  " (events.len()) }
                 ul.list {
                     @for event in events.iter().rev().take(EVENTS_MAX) {
                         li {

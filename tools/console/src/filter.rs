@@ -1,4 +1,4 @@
-//! Which events a page shows: the fields of its form, which are also parameters of its URL.
+//! The filter of a page: the fields of its form, which are also parameters of its URL.
 
 use maud::{Markup, html};
 use ringfence_aws::ms_of_rfc3339;
@@ -7,7 +7,7 @@ use ringfence_stack::Stack;
 
 use crate::frame::{Problem, boundary_url, url};
 
-/// The form as it was filled in. An empty field asks for nothing.
+/// The form as a person filled it in. An empty field does not filter.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Form {
     context: String,
@@ -18,7 +18,7 @@ pub(crate) struct Form {
     until: String,
 }
 
-/// What the form asks for.
+/// The parsed form.
 pub(crate) struct Filter {
     form: Form,
     tag: Option<ringfence_core::Tag>,
@@ -43,7 +43,7 @@ impl Form {
         }
     }
 
-    /// The page of the boundary that the form asks for.
+    /// The page of the boundary with the form's tags.
     pub(crate) fn boundary(&self) -> Option<String> {
         let id = [&self.partition, &self.tag].into_iter().find(|id| !id.is_empty());
         id.map(|id| boundary_url(id))
@@ -125,7 +125,7 @@ impl Filter {
     }
 }
 
-/// Milliseconds since 1970 of a field of the form, as a browser writes it, or of RFC 3339.
+/// Milliseconds since 1970, from a field in a browser's format or in RFC 3339.
 fn time(field: &str, text: &str) -> Result<Option<u64>, Problem> {
     if text.is_empty() {
         return Ok(None);

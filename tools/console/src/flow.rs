@@ -1,5 +1,5 @@
-//! What caused what: the flow of an event, as a tree, and when its commands ran. The flow is found by looking at events of
-//! the index around the event.
+//! The flow of an event, as a tree and with the times of its commands. The flow is searched in the index, among the
+//! events around the event.
 
 use futures::{StreamExt, TryStreamExt};
 use maud::{Markup, html};
@@ -12,13 +12,13 @@ use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use crate::events::{cut, event_url, time};
 use crate::frame::{Problem, slice_url, url};
 
-/// How many events before and after an event are looked at, if the URL does not say.
+/// This many events before and after an event are read, if the URL does not set it.
 const AROUND: usize = 500;
-/// The most that a URL can ask for.
+/// The most that a URL can set.
 const AROUND_MAX: usize = 10_000;
-/// The most characters of a command's id in the tree: a UUID fits.
+/// The most characters of a command's id in the tree. A UUID fits.
 const ID_CHARS_MAX: usize = 36;
-/// Commands below each other that are shown.
+/// The tree shows at most this many levels of commands.
 const LEVELS_MAX: usize = 50;
 /// The most commands whose times are shown.
 const ROWS_MAX: usize = 200;
@@ -38,12 +38,12 @@ pub(crate) fn around(parameters: &[(String, String)]) -> Result<usize, Problem> 
 pub(crate) struct Around {
     flow: Flow,
     around: usize,
-    /// Whether there are events before or after those that were looked at.
+    /// Whether there are events before or after those that were read.
     has_more: bool,
 }
 
 impl Around {
-    /// The flow of an entry: those of its events that are among so many entries before and after it.
+    /// The flow of an entry, found among so many entries before and after it.
     pub(crate) async fn of(index: &Index, entry: &Entry, around: usize) -> Result<Self, FeedError> {
         let Some(flow) = entry.event.metadata.text("correlationId") else {
             let flow = Flow::new(vec![entry.clone()]);
@@ -61,7 +61,7 @@ impl Around {
         Ok(Self { flow: Flow::new(entries), around, has_more })
     }
 
-    /// The tree and its times. In the tree the event at `here` is marked.
+    /// The tree and its times. The tree marks the event at `here`.
     pub(crate) fn markup(&self, stack: &Stack, here: Checkpoint) -> Markup {
         let tree = Tree { flow: &self.flow, stack, here };
         let around = AROUND_MAX.to_string();
@@ -143,7 +143,7 @@ impl Tree<'_> {
     }
 }
 
-/// When the commands of a flow ran: a table, with a picture in its last column.
+/// The times of a flow's commands: a table with a picture in its last column.
 fn times(flow: &Flow) -> Markup {
     let (began, ended) = flow.times();
     let rows = flow.rows();
@@ -186,7 +186,7 @@ fn times(flow: &Flow) -> Markup {
     }
 }
 
-/// A slice, which leads to its page if this build has it.
+/// The name of a slice, with a link to its page if this build has the slice.
 pub(crate) fn link(stack: &Stack, context: &str, slice: &str) -> Markup {
     let is_it = |(of, info): (&ContextInfo, &SliceInfo)| of.name == context && info.name == slice;
     let name = format!("{context}/{slice}");

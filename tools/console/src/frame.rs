@@ -1,4 +1,4 @@
-//! What all pages have: head, navigation, what the page cost, links, and the page of an error.
+//! The common parts of all pages: head, navigation, cost, links, and the page of an error.
 
 use std::iter::Sum;
 
@@ -29,7 +29,7 @@ const PAGES: [(&str, &str); 7] = [
 ];
 pub(crate) const TROUBLE: (&str, &str) = ("/trouble", "Trouble");
 
-/// What is known of the requests that a page has sent to DynamoDB.
+/// The requests to DynamoDB that a page has sent.
 #[derive(Default)]
 pub(crate) struct Cost {
     requests: u32,
@@ -67,7 +67,7 @@ impl Sum for Cost {
     }
 }
 
-/// A page below `here`, one of the navigation.
+/// A page below `here`, which is a page of the navigation.
 pub(crate) fn page(
     site: &Site,
     here: &str,
@@ -121,12 +121,12 @@ fn document(title: &str, nav: &Markup, main: &Markup, foot: &Markup) -> Markup {
     })
 }
 
-/// HTML for people's eyes: no text of others turns a row around or hides a part of itself. What is in an input stays as
-/// it is, because it is sent again.
+/// HTML that is safe to read: foreign text can't change the direction of a row or hide a part of itself. Values of
+/// inputs stay unchanged, because they are sent again.
 pub(crate) fn shown(html: &Markup) -> Markup {
     let mut shown = String::with_capacity(html.0.len());
     let mut is_input = false;
-    // `maud` escapes < and > in texts and attributes, so they are the borders of tags.
+    // `maud` escapes < and > in texts and attributes, so each one left is the border of a tag.
     for part in html.0.split_inclusive('>') {
         let (text, tag) = part.split_at(part.find('<').unwrap_or(part.len()));
         shown.push_str(&if is_input { text.into() } else { visible_lines(text) });
@@ -153,7 +153,7 @@ pub(crate) fn encoded(part: &str) -> String {
     utf8_percent_encode(part, NON_ALPHANUMERIC).to_string()
 }
 
-/// A path with those of these parameters that have a value.
+/// A path with those parameters that have a value.
 pub(crate) fn url<'a>(
     path: &str,
     parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -169,7 +169,7 @@ pub(crate) fn given<'a>(parameters: &'a [(String, String)], name: &str) -> Optio
     found.map(|(_, value)| &**value).filter(|value| !value.is_empty())
 }
 
-/// The boundary of a tag.
+/// The page of a tag's boundary.
 pub(crate) fn tag_url(tag: &ringfence_core::Tag) -> String {
     boundary_url(ringfence_core::BoundaryId::tag(&tag.key, &tag.value).as_str())
 }
@@ -197,11 +197,11 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Why a page can't be shown.
+/// A page that can't be shown.
 pub(crate) struct Problem {
     status: StatusCode,
     message: String,
-    /// Where to go on, with its text.
+    /// A link to continue, with its text.
     further: (String, &'static str),
 }
 
@@ -211,17 +211,17 @@ impl Problem {
         Self { status, message: message.into(), further }
     }
 
-    /// The request can't be understood; the message names the parameter and what it takes.
+    /// The request can't be understood. The message names the parameter and its valid values.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
-    /// The same with another page to go on to.
+    /// Adds another link to continue.
     pub(crate) fn further(self, url: String, text: &'static str) -> Self {
         Self { further: (url, text), ..self }
     }
 
-    /// There is no such thing.
+    /// The thing does not exist.
     pub(crate) fn nothing(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
@@ -246,7 +246,7 @@ impl From<ReactorError> for Problem {
     }
 }
 
-/// What the page reads from does not answer as it should.
+/// A source of the page has failed.
 impl From<anyhow::Error> for Problem {
     fn from(error: anyhow::Error) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, format!("{error:#}."))
@@ -270,7 +270,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// The answer where there is no page.
+/// The answer for an unknown path.
 pub(crate) async fn nothing() -> Problem {
     Problem::nothing("The console has no such page.")
 }

@@ -1,8 +1,8 @@
-//! Which requests the console answers. All its answers pass here.
+//! Decides which requests the console answers. Every request passes here.
 //!
 //! A page of another site in the same browser can send requests to 127.0.0.1, and a name of that site can even lead
-//! there. So the host of each request is checked, the origin of each request that changes something, and the token
-//! that only the terminal of `ringfence console` has shown.
+//! there. So the guard checks the host of each request, the origin of each request that changes something, and the
+//! token, which only the terminal of `ringfence console` has shown.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 
-/// Headers of each answer. A page loads nothing from elsewhere, runs no script but the console's own file, and is
-/// shown in no other page.
+/// Headers of each answer. A page loads nothing from elsewhere, runs only the console's script file, and can't be
+/// framed by another page.
 const HEADERS: [(HeaderName, &str); 5] = [
     (
         CONTENT_SECURITY_POLICY,
@@ -25,7 +25,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
          form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    // With `no-referrer`, a form of the console would be sent with the origin `null`.
+    // With `no-referrer`, a browser would send a form of the console with the origin `null`.
     (REFERRER_POLICY, "same-origin"),
     (CACHE_CONTROL, "no-store"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
@@ -36,7 +36,7 @@ const WRONG_TOKEN: &str = "This request has no token, or a wrong one. Open the a
 const NOT_A_PAGE: &str = "Only pages of this console can change the stack.\n";
 const READS_ONLY: &str = "This console only reads. To change the stack, start it with --write.\n";
 
-/// What each request is compared with.
+/// The expected values of each request.
 pub(crate) struct Guard {
     port: u16,
     token: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// For a console at this port of 127.0.0.1. Without a token everyone on this machine may ask.
+    /// For a console at this port of 127.0.0.1. Without a token everyone on this machine has access.
     pub(crate) fn new(port: u16, token: Option<String>, may_write: bool) -> Self {
         Self { port, token, may_write }
     }
@@ -54,12 +54,12 @@ impl Guard {
         pages.layer(from_fn_with_state(Arc::new(self), guarded))
     }
 
-    /// The answer in place of the page's, if there is one.
+    /// The answer that refuses or redirects a request, if it does not go to the page.
     fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
         let host = text(HOST).unwrap_or_default();
         let port = self.port;
-        // Browsers leave out the port 80.
+        // Browsers leave out port 80.
         let name = host.strip_suffix(&format!(":{port}")).or((port == 80).then_some(host));
         if !name.is_some_and(|name| ["127.0.0.1", "localhost"].contains(&name)) {
             let why =
@@ -78,8 +78,8 @@ impl Guard {
         Some((StatusCode::FORBIDDEN, why).into_response())
     }
 
-    /// The answer to a request without a cookie that has the token. A request with the token in its URL is sent on to
-    /// the same URL without it, with such a cookie.
+    /// The answer to a request without the cookie. If the URL has the token, the browser is redirected to the same URL
+    /// without it, and gets the cookie.
     fn ask(&self, token: &str, host: &str, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
         // Cookies of a host go to all its ports.
         let name = format!("ringfence-{}", self.port);
@@ -105,7 +105,7 @@ impl Guard {
     }
 }
 
-/// Compares in a time that does not say where two texts differ.
+/// Compares in constant time, which does not show where two texts differ.
 fn same(given: &str, token: &str) -> bool {
     let differ = given.bytes().zip(token.bytes()).fold(0, |differ, (a, b)| differ | (a ^ b));
     given.len() == token.len() && differ == 0
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_lacks_the_token_sees_nothing() {
+    async fn nobody_sees_anything_without_the_token() {
         for (url, cookie) in [
             ("/", ""),
             ("/?tokens=secret", ""),

@@ -1,4 +1,4 @@
-//! The page of health: readers of the index, dead letters, what commands did, and where they met conflicts.
+//! The page of health: readers of the index, dead letters, statistics of commands, and conflicts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use ringfence_cli::stats::{OfBoundary, SliceStats, Stats, since};
 /// The times that the page offers.
 const TIMES: [&str; 3] = ["15m", "1h", "24h"];
 const TIME: &str = "1h";
-/// The hottest class of the heat map's cells; the coldest is 0.
+/// The hottest class of the heat map's cells. The coldest is 0.
 const HOTTEST: u64 = 9;
 
-/// One line that says whether all is well, or what is not.
+/// One line that says that all is well, or what is not.
 fn line(parts: &[&Part]) -> Markup {
     let (mut well, mut wrong) = (Vec::new(), Vec::new());
     for part in parts {
@@ -49,11 +49,11 @@ fn line(parts: &[&Part]) -> Markup {
     }
 }
 
-/// What the URL asks for.
+/// The parameters of the URL.
 struct Asked<'a> {
-    /// How far the figures of commands look back, as the URL has it.
+    /// The period of the statistics, as text.
     within: &'a str,
-    /// Whether the page shows all readers, and not only those of the views.
+    /// Whether the page shows all readers, or only those of the views.
     all_readers: bool,
 }
 
@@ -112,7 +112,7 @@ pub(crate) async fn page(
     Ok(frame::page(&site, "/health", "Health", cost, &main))
 }
 
-/// The readers of the views, or all, with their lag; what the views have parked; and what it took.
+/// The readers of the views, or all, with their lag; the parked rows and events of views; and the units that this read.
 async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     let index = site.index();
     let (Some(views), Some(checkpoints)) = (site.views(&index), site.checkpoints()) else {
@@ -170,7 +170,7 @@ async fn readers(site: &Site, asked: &Asked<'_>) -> Result<(Part, Part, Cost)> {
     Ok((part, parked, [of_index, of_views, of_rows, checkpoints.meter()].into()))
 }
 
-/// What the views have parked.
+/// The parked rows and events of views.
 fn parked(views: &[ViewStanding]) -> Part {
     let sum = |of: fn(&Registered) -> u64| views.iter().map(|it| of(&it.registered)).sum::<u64>();
     let (rows, events) = (sum(|it| it.parked), sum(|it| it.parked_events));
@@ -181,7 +181,7 @@ fn parked(views: &[ViewStanding]) -> Part {
     Part::of(markup, "no row and no event is parked", wrong, what)
 }
 
-/// What commands did in a time, and where they met conflicts.
+/// Statistics of commands and conflicts in a period.
 async fn figures(site: &Site, within: Duration) -> Part {
     if !site.commands.are_known() {
         return Part::unknown(html! { p { "Not known: " (UNKNOWN) "." } });
@@ -233,7 +233,7 @@ fn slices(site: &Site, stats: &Stats) -> Markup {
     }
 }
 
-/// The name of a slice, which leads to its page if this stack has it.
+/// The name of a slice, with a link to its page if this stack has the slice.
 fn link(site: &Site, slice: &str) -> Markup {
     match site.lists.stack.slices().find(|(_, info)| info.name == slice) {
         Some((context, _)) => {
@@ -276,7 +276,7 @@ fn principals(stats: &Stats) -> Markup {
     }
 }
 
-/// A row for each boundary, with the number of its conflicts in each part of the time.
+/// A row for each boundary, with the number of its conflicts in each part of the period.
 fn heat_map(stats: &Stats) -> Markup {
     if stats.conflicts.is_empty() {
         return html! { p { "No command met a conflict." } };
@@ -308,7 +308,7 @@ fn heat_map(stats: &Stats) -> Markup {
     }
 }
 
-/// When the parts of the time begin: RFC 3339.
+/// When the parts of the period begin: RFC 3339.
 fn begins(stats: &Stats) -> Vec<String> {
     let ms = |text: &str| ms_of_rfc3339(text).unwrap_or_default();
     let (since, until) = (ms(&stats.since), ms(&stats.until));

@@ -1,4 +1,4 @@
-//! Work that a page has started, such as a rebuild: it goes on in this process, and a page shows how far it is. It ends
+//! Work that a page has started, such as a rebuild. It runs in this process, a page shows its progress, and it ends
 //! with the console.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,23 +10,23 @@ use maud::Markup;
 #[derive(Default)]
 pub(crate) struct Jobs(pub(crate) Mutex<Vec<Arc<Job>>>);
 
-/// Work under way, or its end.
+/// Running or finished work.
 pub(crate) struct Job {
     pub(crate) title: String,
-    /// The page that has started it, one of the navigation, and that page's own path.
+    /// The page that started it: its page of the navigation, and its path.
     pub(crate) from: (&'static str, String),
     pub(crate) state: Mutex<JobState>,
 }
 
 pub(crate) enum JobState {
-    /// How far it is.
+    /// It runs; its progress.
     Goes(String),
-    /// What came of it, or why it failed.
+    /// Its result, or why it failed.
     Ended(Result<Markup, String>),
 }
 
 impl Jobs {
-    /// Starts work in a task of its own, unless work of this title is under way; the URL of its page.
+    /// Starts work in a new task, unless work of this title is running. Returns the URL of its page.
     pub(crate) fn start<F>(
         &self,
         title: String,
@@ -57,7 +57,7 @@ impl Jobs {
 }
 
 impl Job {
-    /// From now on its page says this of its progress.
+    /// Sets the progress that its page shows.
     pub(crate) fn say(&self, how_far: String) {
         *locked(&self.state) = JobState::Goes(how_far);
     }
@@ -68,7 +68,7 @@ impl Job {
 }
 
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic can't leave a state half-written.
+    // A panic can't leave this state half-written.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! The page of work that another page has started.
+//! The page of a job.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::frame::{self, Cost, Path, Problem};
 use crate::job::{JobState, locked};
 use crate::site::Site;
 
-/// How a browser is asked to come again.
+/// The header that makes a browser load the page again.
 const REFRESH: HeaderName = HeaderName::from_static("refresh");
-/// Seconds until it comes again.
+/// Seconds until the browser loads the page again.
 const AGAIN: &str = "1";
 
-/// The page of a job. It comes again by itself until the job has ended.
+/// The page of a job. It reloads until the job has ended.
 pub(crate) async fn page(
     State(site): State<Arc<Site>>,
     Path(number): Path<String>,

@@ -1,4 +1,4 @@
-//! The page of lanes: how far each reactor and ordered automation is, and which of its lanes wait or are parked.
+//! The page of lanes: the progress of each reactor and ordered automation, and its lanes that wait or are parked.
 
 use std::sync::Arc;
 
@@ -27,12 +27,12 @@ fn table(site: &Site) -> Result<ReactorTable, Problem> {
     Ok(ReactorTable::new(site.logs.client.clone(), name, Clock::system()))
 }
 
-/// What reads the index lane by lane, how far each is, and its lanes that wait or are parked.
+/// The reactors and ordered automations, with their progress and their lanes that wait or are parked.
 pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Problem> {
     lanes(&site, None).await
 }
 
-/// The same below why a request was not carried out.
+/// The same page, below the reason for which a request was refused.
 async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Problem> {
     let names = readers(&site.lists.stack);
     let (table, index) = (table(site)?, site.index());
@@ -40,7 +40,7 @@ async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Pr
     for name in &names {
         found.push((*name, table.standing(name).await?, table.parked(name).await?));
     }
-    // Read after the checkpoints, so that no checkpoint is beyond it.
+    // Read after the checkpoints, so no checkpoint is beyond it.
     let end = index.end().await?;
     let mut places = Vec::new();
     for (_, standing, _) in &found {
@@ -66,7 +66,7 @@ async fn lanes(site: &Site, refused: Option<&ReactorError>) -> Result<Markup, Pr
     Ok(frame::page(site, PATH, "Lanes", cost, &main))
 }
 
-/// How many lanes are parked, on the page of health.
+/// The number of parked lanes, on the page of health.
 pub(crate) async fn all(site: &Site) -> Part {
     let Ok(table) = table(site) else { return Part::unknown(html! { p { (UNNAMED) } }) };
     let names = readers(&site.lists.stack);
@@ -100,8 +100,8 @@ fn of_lane(site: &Site, reactor: &str, lane: &ParkedLane) -> Markup {
     }
 }
 
-/// Notes what a person wants of a lane. The reactor does it within a minute. If the lane has moved on, the page says
-/// so.
+/// Records a person's request for a lane. The reactor acts on it within a minute. If the lane has moved on, the page
+/// says so.
 pub(crate) async fn ask(
     State(site): State<Arc<Site>>,
     Path(reactor): Path<String>,

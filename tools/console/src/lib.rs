@@ -1,8 +1,8 @@
-//! The console: pages for a browser that show what a stack has. `ringfence console` serves them for any stack, and
-//! the stack on one machine has them as well.
+//! The console: pages for a browser that show a stack. `ringfence console` serves them for any stack, and a stack on
+//! one machine has them too.
 //!
-//! Architecture invariant: every page is written by the server, by `maud`, which escapes what is shown. Only `guard`
-//! says who may ask, and whether a request may change anything.
+//! Architecture invariant: the server writes every page with `maud`, which escapes the values. Only `guard` decides who
+//! has access, and whether a request may change anything.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod boundary;
@@ -54,10 +54,10 @@ use crate::views::UNNAMED;
 pub use own::{ConsolePage, PageRequest};
 pub use site::Troubles;
 
-/// The command of a stack whose application has no pages of its own.
+/// The command of a stack whose application adds no pages.
 #[derive(Subcommand)]
 pub enum ConsoleCommand {
-    /// Serves the console on this machine: its pages show the events, one by one and what caused what, the slices, the
+    /// Serves the console on this machine. Its pages show the events with their causes and effects, the slices, the
     /// boundaries, the views, and the health of the stack. Ctrl-C ends it.
     Console(Arguments),
 }
@@ -78,7 +78,7 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     flags: Flags,
-    /// The port on 127.0.0.1; 0 takes a free one.
+    /// The port on 127.0.0.1; 0 chooses a free one.
     #[arg(long, default_value_t = 0)]
     port: u16,
     /// Lets the pages send commands and change the stack. Without it they only read.
@@ -87,7 +87,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Serves the console, with these pages besides, to those who know its token, until the program ends.
+    /// Serves the console and these additional pages to people who know its token, until the program ends.
     ///
     /// # Errors
     /// The port is taken.
@@ -107,9 +107,9 @@ impl Arguments {
     }
 }
 
-/// Makes the console of a stack on this machine. It is given the variables that the stack gives to a shell, with the
-/// names of its tables; the stack's outputs, which name queues and buckets; the address at which it is served; and the
-/// routes of the HTTP API and the troubles, which the page `/trouble` shows.
+/// Makes the console of a stack on this machine. Its parameters are the variables that the stack gives to a shell, with
+/// the names of its tables; the stack's outputs, which name queues and buckets; the address at which the console is
+/// served; and the routes of the HTTP API and the troubles, which the page `/trouble` shows.
 ///
 /// It fails if two contexts contradict each other, or if a variable is missing.
 pub type OfStack = Box<
@@ -122,8 +122,8 @@ pub type OfStack = Box<
     ) -> Result<Router>,
 >;
 
-/// The console of the stack on this machine that `M` lists, with these pages besides. It may change the stack, and asks
-/// for no token, since the HTTP API beside it is as open.
+/// The console of the stack on this machine that `M` lists, with these additional pages. It may change the stack, and
+/// needs no token, because the HTTP API beside it is as open.
 #[must_use]
 pub fn console<M: Members>(own: &'static [ConsolePage]) -> OfStack {
     Box::new(move |variables, outputs, address, routes, troubles| {
@@ -177,7 +177,7 @@ fn router(site: Site, guard: Guard) -> Router {
     guard.over(pages.merge(files).fallback(frame::nothing))
 }
 
-/// The pages, in the frame of the console.
+/// The additional pages, in the frame of the console.
 fn own_pages(pages: &'static [ConsolePage]) -> Router<Arc<Site>> {
     pages.iter().fold(Router::new(), |router, page| {
         let show = async move |site: Arc<Site>, below: String| {

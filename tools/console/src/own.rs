@@ -5,20 +5,20 @@ use futures::future::BoxFuture;
 use maud::Markup;
 use ringfence_feed::Index;
 
-/// A page of an application: its title is in the navigation.
+/// A page of an application. Its title is in the navigation.
 #[derive(Clone, Copy)]
 pub struct ConsolePage {
-    /// Its path, such as `/stock`. What is below it belongs to it too.
+    /// Its path, such as `/stock`. The page also serves all paths below.
     pub path: &'static str,
     /// Its title.
     pub title: &'static str,
-    /// Shows it. An error becomes the page's text.
+    /// Shows it. An error becomes the text of the page.
     pub show: fn(PageRequest) -> BoxFuture<'static, anyhow::Result<Markup>>,
 }
 
-/// What a page is asked for, and what it can read from.
+/// A request for a page, and the sources that it can read.
 pub struct PageRequest {
-    /// What follows in the path; empty for the page itself.
+    /// The rest of the path; empty for the page itself.
     pub below: String,
     /// A client of DynamoDB.
     pub client: Client,

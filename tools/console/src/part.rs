@@ -8,13 +8,13 @@ pub(crate) struct Part {
     pub(crate) standing: Standing,
 }
 
-/// What a part says on top of the page.
+/// A part's summary at the top of the page.
 pub(crate) enum Standing {
-    /// All that it knows is well: in words.
+    /// All is well, in words.
     Well(&'static str),
-    /// What is not well, in words.
+    /// The fault, in words.
     Wrong(String),
-    /// It knows nothing.
+    /// Unknown: it has no source.
     Unknown,
 }
 
@@ -28,7 +28,7 @@ impl Part {
         Self { markup, standing: Standing::Wrong(format!("{what} can't be read")) }
     }
 
-    /// A part that counts what is not well.
+    /// A part that counts faults.
     pub(crate) fn of(markup: Markup, well: &'static str, wrong: usize, what: [&str; 2]) -> Self {
         let standing = match wrong {
             0 => Standing::Well(well),

@@ -1,4 +1,4 @@
-//! What the pages read from.
+//! The sources of the pages.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -23,17 +23,17 @@ use ringfence_cli::stack::{Named, Outputs, name};
 use ringfence_cli::tables::{IndexTable, LogTables, StackLogs};
 use ringfence_cli::work::Does;
 
-/// The latest troubles of a stack, the oldest first, and all later ones; for each watcher.
+/// For each watcher, the latest troubles of a stack, the oldest first, and all later ones.
 pub type Troubles = Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
 
-/// What the page shows.
+/// The content of the page `/trouble`.
 pub(crate) struct Trouble {
     /// The routes of the HTTP API.
     pub(crate) routes: Vec<String>,
     pub(crate) troubles: Troubles,
 }
 
-/// Where the stack is.
+/// The place of the stack.
 #[derive(Args)]
 pub(crate) struct Flags {
     #[command(flatten)]
@@ -46,32 +46,33 @@ pub(crate) struct Flags {
     /// The bus, for events of dead letters.
     #[arg(long, env = "EVENT_BUS", value_parser = name)]
     bus: Option<String>,
-    /// The URL of the queue of commands, for commands of dead letters.
+    /// The URL of the command queue, for commands of dead letters.
     #[arg(long, env = "COMMAND_QUEUE_URL", value_name = "URL", value_parser = name)]
     command_queue: Option<String>,
-    /// A dead-letter queue, with a name for people. The flag can be repeated; --stack names all queues of the stack.
+    /// A dead-letter queue, with a name for people. Repeat the flag for several queues; --stack names all queues of the
+    /// stack.
     #[arg(long = "queue", value_name = "NAME=URL")]
     queues: Vec<Named>,
-    /// A bucket of failed batches, with the name of its function. The flag can be repeated; --stack names all buckets
-    /// of the stack.
+    /// A bucket of failed batches, with the name of its function. Repeat the flag for several buckets; --stack names
+    /// all buckets of the stack.
     #[arg(long = "bucket", value_name = "FUNCTION=NAME")]
     buckets: Vec<Named>,
     #[command(flatten)]
     pub(crate) commands: CommandLines,
-    /// The URL of the HTTP API, to which commands are sent.
+    /// The URL of the HTTP API, for sending commands.
     #[arg(long, env = "API_URL", value_name = "URL", value_parser = api::url)]
     api: Option<String>,
-    /// A token of the operator, for an API that asks for tokens.
+    /// The operator's token, if the API asks for one.
     #[arg(long = "api-token", env = "API_TOKEN", hide_env_values = true)]
     token: Option<String>,
-    /// The folder with the samples of the functions, with which forms are filled.
+    /// The folder with the samples of the functions, which fill the forms.
     #[arg(long, env = "FUNCTION_SAMPLES", value_name = "FOLDER", default_value = "events")]
     samples: PathBuf,
 }
 
 impl Flags {
-    /// The flags whose variables have these values, whatever the environment says, with the queues and buckets of
-    /// these outputs.
+    /// The flags with these values of variables in place of the environment's, and with the queues and buckets of these
+    /// outputs.
     pub(crate) fn of_stack(
         variables: &BTreeMap<String, String>,
         outputs: BTreeMap<String, String>,
@@ -92,9 +93,9 @@ impl Flags {
 
 /// The stack that the pages show.
 pub(crate) struct Site {
-    /// What it lists.
+    /// Its lists.
     pub(crate) lists: Arc<Lists>,
-    /// For the clients of all services but DynamoDB.
+    /// The configuration for the clients of all services except DynamoDB.
     pub(crate) config: SdkConfig,
     client: Client,
     index_table: String,
@@ -107,17 +108,17 @@ pub(crate) struct Site {
     pub(crate) buckets: Vec<Named>,
     /// Its logs.
     pub(crate) logs: StackLogs,
-    /// Where the lines are that its functions write for each command.
+    /// The log lines of its commands.
     pub(crate) commands: CommandLines,
     /// The folder with the samples of its functions.
     pub(crate) samples: PathBuf,
     api: Option<String>,
     token: Option<String>,
-    /// Work that pages have started.
+    /// Jobs that pages have started.
     pub(crate) jobs: Jobs,
-    /// Whether a page may change anything; if not, the guard refuses it, and no page offers it.
+    /// Whether pages may change the stack. If not, the guard refuses such requests, and no page offers them.
     pub(crate) may_write: bool,
-    /// What the page `/trouble` shows, if there is one.
+    /// The content of the page `/trouble`, if there is one.
     pub(crate) trouble: Option<Trouble>,
     /// The pages of the application.
     pub(crate) own: &'static [ConsolePage],
@@ -159,12 +160,12 @@ impl Site {
         Api::at(self.api.as_deref().context(unnamed)?, self.token.as_deref()).await
     }
 
-    /// The index, with a meter of its own: each page says what it cost.
+    /// The index with a new meter, because each page shows its cost.
     pub(crate) fn index(&self) -> Index {
         Index::new(self.client.clone(), &self.index_table, ringfence_cli::tables::sources())
     }
 
-    /// The entry with its event as people are to see it.
+    /// The entry with its event in the newest version.
     pub(crate) fn current(&self, Entry { checkpoint, event }: Entry) -> Entry {
         Entry { checkpoint, event: self.lists.shown(event) }
     }
@@ -176,12 +177,12 @@ impl Site {
         Some(ViewReader::new(self.client.clone(), index.clone(), table, &views))
     }
 
-    /// What reads what is due, if the table of the views is named.
+    /// The reader of due rows, if the table of the views is named.
     pub(crate) fn due(&self) -> Option<DueReader> {
         Some(DueReader::new(self.client.clone(), self.view_table.as_ref()?))
     }
 
-    /// What folds the views, if their table is named.
+    /// The projector of the views, if their table is named.
     pub(crate) fn projector(&self, index: Index) -> Option<Projector> {
         let table = self.view_table.as_ref()?;
         let catalogs = self.lists.stack.catalogs.clone();
@@ -194,7 +195,7 @@ impl Site {
         Some(Checkpoints::new(self.client.clone(), table))
     }
 
-    /// What does the work of dead letters.
+    /// Redrives dead letters.
     pub(crate) fn does(&self) -> Result<Does> {
         let StackLogs { client, tables } = &self.logs;
         let (bus, index) = (self.bus.as_deref(), Some(&*self.index_table));

@@ -1,4 +1,4 @@
-//! The slices: what each reads and writes, a form of its command, what the command would do, and its answer.
+//! The slices: their events, and for each slice a form of its command, the dry run, and the answer.
 
 use std::fs;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use ringfence_cli::api::{Answer, IDEMPOTENCY_KEY};
 use ringfence_cli::commands::CommandLine;
 use ringfence_cli::explain::{Explanation, Issuers, OfSlice, counted};
 
-/// The header that names the flow of a command, by which its line is found.
+/// The header with the correlation id of a command, by which its log line is found.
 const CORRELATION_ID: &str = "x-correlation-id";
-/// How long the page waits for the line of a command that was sent.
+/// The page waits this long for the log line of a command that was sent.
 const LINE_TIME: Duration = Duration::from_secs(3);
-/// How long it waits between two looks.
+/// The pause between two searches.
 const LINE_PAUSE: Duration = Duration::from_millis(100);
-/// The parameter that asks for an explanation.
+/// The parameter for a dry run.
 const EXPLAIN: &str = "explain";
 /// The parameter with the idempotency key.
 const KEY: &str = "key";
@@ -57,18 +57,18 @@ pub(crate) async fn all(State(site): State<Arc<Site>>) -> Markup {
     frame::page(&site, "/slices", "Slices", None, &main)
 }
 
-/// What the page of a slice shows below its form.
+/// The part of a slice's page below its form.
 enum Below {
     Nothing,
     Explained(Vec<Explanation>),
     /// The answer, and the line of the function that gave it.
     Sent(Answer, Option<anyhow::Result<Option<Box<CommandLine>>>>),
-    /// The command was sent and got no answer; why.
+    /// The command was sent and got no answer, for this reason.
     Unanswered(String),
     Failed(String),
 }
 
-/// The page of a slice. With the fields of a command it explains the command.
+/// The page of a slice. With the fields of a command it makes a dry run of the command.
 pub(crate) async fn page(
     State(site): State<Arc<Site>>,
     Path((context, slice)): Path<(String, String)>,
@@ -93,7 +93,7 @@ pub(crate) async fn page(
     Ok(of.markup(&site, &parameters, &below))
 }
 
-/// Sends the command of a form. The guard asks whether this console may.
+/// Sends the command of a form. The guard has checked that this console may.
 pub(crate) async fn send(
     State(site): State<Arc<Site>>,
     Path((context, slice)): Path<(String, String)>,
@@ -114,7 +114,7 @@ fn key(form: &Parameters) -> &str {
     given(form, KEY).unwrap_or_default().trim()
 }
 
-/// A command as its function takes it.
+/// A command in the form that its function takes.
 fn payload(command: &Value, key: &str) -> Value {
     let mut payload = json!({ "command": command });
     if !key.is_empty() {
@@ -133,7 +133,7 @@ async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::R
         Ok(answer) => answer,
         Err(error) => return Ok(Below::Unanswered(format!("{error:#}"))),
     };
-    // API Gateway answers by itself what reaches no function, and no function has a line of that.
+    // API Gateway itself answers a request that reaches no function, and then no function has a log line.
     let line = match answer.is_of_stack() {
         true => {
             Some(timeout(LINE_TIME, line(site, began_ms, &correlation)).await.unwrap_or(Ok(None)))
@@ -143,13 +143,13 @@ async fn post(site: &Site, slice: &str, command: &Value, key: &str) -> anyhow::R
     Ok(Below::Sent(answer, line))
 }
 
-/// The line that the function writes for a command; `None` if it is not known where.
+/// The log line of a command; `None` if no flag says where the lines are.
 async fn line(
     site: &Site,
     began_ms: u64,
     correlation: &str,
 ) -> anyhow::Result<Option<Box<CommandLine>>> {
-    // The clock of the function may be behind.
+    // The clock of the function may be slow.
     let since = began_ms.saturating_sub(60_000);
     while site.commands.are_known() {
         let lines = site.commands.since(since).await?;
@@ -221,7 +221,7 @@ impl<'a> Of<'a> {
         frame::page(site, "/slices", &self.of.name, None, &main)
     }
 
-    /// What the slice reads, decides and writes. It is text in boxes.
+    /// The slice with the events that it reads and writes, as text in boxes.
     fn picture(&self) -> Markup {
         let SliceInfo { name, about, reads, writes, reacts_to, order, scopes, .. } = self.slice;
         html! {

@@ -1,4 +1,4 @@
-//! The page of trouble, which only a stack on one machine has: failures that no caller learns of.
+//! The page of troubles, which only a stack on one machine has: failures that no caller sees.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) async fn notices(
     State(site): State<Arc<Site>>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + use<>>, Problem> {
     let (latest, later) = (of(&site)?.troubles)();
-    // In JSON, because a text can have several lines.
+    // As JSON, because a text can have several lines.
     let sent = |text: Arc<str>| Ok(Event::default().data(json!(visible_lines(&text)).to_string()));
     Ok(Sse::new(stream::iter(latest).chain(later).map(sent)).keep_alive(KeepAlive::default()))
 }

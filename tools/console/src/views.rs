@@ -1,4 +1,4 @@
-//! The pages of views: how far each is, its rows, and its rebuild.
+//! The pages of views: the progress of each, its rows, and its rebuild.
 
 use std::sync::Arc;
 
@@ -24,13 +24,13 @@ use ringfence_cli::view;
 const ROW_CHARS_MAX: usize = 240;
 /// The most bytes of a row on its page.
 const ROW_BYTES_MAX: usize = 16 * 1024;
-/// Where the views are, if no flag says it.
+/// The message when no flag names the table of the views.
 pub(crate) const UNNAMED: &str = "The views and the checkpoints of their readers are in a table: name it with \
                                   --view-table, VIEW_TABLE or --stack.";
 
 type Parameters = Query<Vec<(String, String)>>;
 
-/// How far a reader is, and in words.
+/// The progress of a reader, also in words.
 pub(crate) struct Reached {
     pub(crate) checkpoint: Checkpoint,
     pub(crate) place: String,
@@ -48,7 +48,7 @@ impl Reached {
     }
 }
 
-/// The views of the stack, and how far each is.
+/// The views of the stack with their progress.
 pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Problem> {
     let index = site.index();
     let Some(reader) = site.views(&index) else {
@@ -57,7 +57,7 @@ pub(crate) async fn page(State(site): State<Arc<Site>>) -> Result<Markup, Proble
     };
     let views = site.lists.stack.rows();
     let standing = try_join_all(views.iter().map(|view| reader.standing(view.name))).await?;
-    // Read after the checkpoints, so that no checkpoint is beyond it.
+    // Read after the checkpoints, so no checkpoint is beyond it.
     let end = index.end().await?;
     let rows = views.iter().zip(standing).map(|(view, it)| of_view(view, it, &index, end));
     let rows = try_join_all(rows).await?;
@@ -112,7 +112,7 @@ fn generation(Registered { live, until, .. }: &Registered) -> Markup {
     }
 }
 
-/// Which generation is being built or deleted.
+/// The generation that is being built or deleted.
 fn rebuilding(registered: &Registered, built: Option<&Reader>) -> Markup {
     let at = built.map_or(Checkpoint::START, |reader| reader.checkpoint);
     html! {
@@ -138,7 +138,7 @@ fn unnamed() -> Problem {
     Problem::nothing(UNNAMED)
 }
 
-/// Why a read found nothing to show.
+/// Why a read returned nothing.
 fn not_served<T>(read: ViewRead<T>) -> Result<T, Problem> {
     let why = match read {
         ViewRead::Found(found) => return Ok(found),
@@ -153,7 +153,7 @@ fn not_served<T>(read: ViewRead<T>) -> Result<T, Problem> {
     Err(Problem::nothing(why))
 }
 
-/// What these parameters ask a view for, with the limits and tokens of its HTTP API.
+/// Parses a query of a view, with the limits and tokens of its HTTP API.
 fn asked(
     view: &Definition,
     parameters: &[(String, String)],
@@ -166,7 +166,7 @@ fn asked(
     ask.map(|ask| ask.asked).map_err(|wrong| Problem::bad(format!("{}.", wrong.detail())))
 }
 
-/// Rows of a view, by the beginning of their ids.
+/// Rows of a view whose ids begin with a text.
 pub(crate) async fn rows(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -263,7 +263,7 @@ fn line(path: &str, Shown { id, content, as_of }: &Shown) -> Markup {
     }
 }
 
-/// A checkpoint, and the events that it is after.
+/// A checkpoint, with a link to the events up to it.
 fn events_until(checkpoint: Checkpoint) -> Markup {
     let text = checkpoint.to_string();
     html! { a href=(url("/events", [("before", &*text)])) { (text) } }
@@ -282,7 +282,7 @@ fn why_parked(Parked { event, cause }: &Parked) -> Markup {
     }
 }
 
-/// The row of the parameter `id`, if the view has it.
+/// The row with the id in the parameter `id`, if the view has it.
 async fn found(
     site: &Site,
     view: &Definition,
@@ -349,7 +349,7 @@ pub(crate) async fn whole(
     }
 }
 
-/// Starts the rebuild of a view, and leads to the page of its progress.
+/// Starts the rebuild of a view, and redirects to the page of its progress.
 pub(crate) async fn rebuild(
     State(site): State<Arc<Site>>,
     Path(name): Path<String>,
@@ -362,7 +362,7 @@ pub(crate) async fn rebuild(
     let from_start = given(&form, "from-start") == Some("yes");
     let from = ("/views", view_url(view.name));
     let url = site.jobs.start(format!("Rebuild of {}", view.name), from, async move |job| {
-        let rebuilt = view::run(&projector, end, &view, from_start, &|told| job.say(told)).await?;
+        let rebuilt = view::run(&projector, end, &view, from_start, &|line| job.say(line)).await?;
         Ok(html! {
             p role="status" { (rebuilt) "." }
             @if rebuilt.parked > 0 {

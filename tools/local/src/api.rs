@@ -1,5 +1,5 @@
-//! The template's HTTP API: requests become API Gateway events (payload format 2.0), and answers of
-//! functions become responses. Without `--auth` it asks no authorizer, because everything is on the loopback address.
+//! The template's HTTP API: requests become API Gateway events (payload format 2.0), and answers of functions become
+//! responses. Without `--auth` everybody may use it, because it is only reachable from this machine.
 
 use std::{
     collections::BTreeMap,
@@ -35,7 +35,7 @@ use crate::{
     template::{ACCOUNT, DEFAULT, Route},
 };
 
-/// The longest wait for a function, as for API Gateway. The function goes on.
+/// The longest wait for a function, as for API Gateway. The function continues.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// The most bytes of a request's body, as for API Gateway: 10 MB.
 pub const BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
@@ -47,7 +47,7 @@ struct Api<I> {
     authorizer: Authorizer,
 }
 
-/// A router with the API's routes; everything else is not found.
+/// A router with the API's routes. All other paths are not found.
 pub fn router<I: Invoke>(
     routes: &[Route],
     functions: &Arc<I>,
@@ -72,7 +72,7 @@ async fn handle<I: Invoke>(
     let found = route_of(&api.routes, parts.method.as_str(), parts.uri.path());
     let Some((route, variables)) = found else { return not_found().await };
     let Ok(parameters) = decoded(&variables) else { return not_utf8() };
-    // API Gateway would join them, and nobody could say which of them was meant.
+    // API Gateway would join them, which makes the token ambiguous.
     if parts.headers.get_all(header::AUTHORIZATION).iter().nth(1).is_some() {
         return message(StatusCode::BAD_REQUEST, "Bad Request");
     }
@@ -85,7 +85,7 @@ async fn handle<I: Invoke>(
         Err(error) if is_too_long(&error) => {
             return message(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
         }
-        // The body broke off, or is not in chunks as its header says.
+        // The connection was lost, or the body is not in chunks as its header says.
         Err(_) => return message(StatusCode::BAD_REQUEST, "Bad Request"),
     };
     let mut event = event(route, peer, &parameters, &parts, &body);
@@ -118,7 +118,7 @@ fn is_too_long(error: &axum::Error) -> bool {
     error.source().is_some_and(|cause| cause.is::<LengthLimitError>())
 }
 
-/// The variables of the path, as functions get them. API Gateway takes a `?` that was encoded for the end of the path.
+/// The variables of the path, as functions get them. For API Gateway an encoded `?` ends the path.
 fn decoded(variables: &Variables<'_, '_>) -> Result<BTreeMap<String, String>, Utf8Error> {
     let decoded = variables.iter().map(|(name, sent)| {
         let value = percent_decode_str(sent).decode_utf8()?;
@@ -195,7 +195,7 @@ fn event(
     event
 }
 
-/// Query parameters, decoded; several of one name are joined.
+/// Query parameters, decoded. Several of one name are joined.
 fn query(uri: &Uri) -> BTreeMap<String, String> {
     let pairs = Query::<Vec<(String, String)>>::try_from_uri(uri);
     join(pairs.map(|Query(pairs)| pairs).unwrap_or_default())
@@ -219,8 +219,8 @@ fn join(pairs: impl IntoIterator<Item = (String, String)>) -> BTreeMap<String, S
     joined
 }
 
-/// API Gateway passes on these content types as they are. All others come in base64, `…+json` too, and a body without
-/// one.
+/// API Gateway passes these content types on as text. It encodes all others in base64, also `…+json` and a body without
+/// a type.
 fn is_text(headers: &BTreeMap<String, String>) -> bool {
     let Some(content_type) = headers.get("content-type") else { return false };
     let kind = content_type.split(';').next().unwrap_or_default().trim();
@@ -241,7 +241,7 @@ struct Answer {
     is_base64_encoded: bool,
 }
 
-/// The response for a function's answer; an answer without a status code is the body itself.
+/// The response for a function's answer. An answer without a status code is the body itself.
 fn response(answer: Value) -> Response {
     if answer.get("statusCode").is_none() {
         return (StatusCode::OK, axum::Json(answer)).into_response();
@@ -271,14 +271,14 @@ fn mapped(answer: Answer) -> Option<Response> {
     for cookie in answer.cookies {
         headers.append(header::SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
     }
-    // API Gateway's own default.
+    // This is API Gateway's default.
     headers
         .entry(header::CONTENT_TYPE)
         .or_insert(HeaderValue::from_static("text/plain;charset=UTF-8"));
     Some(response)
 }
 
-/// Leads a browser to the console. Without one there is nothing at this path.
+/// Redirects a browser to the console. Without a console there is nothing at this path.
 pub(crate) fn to_console(console: Arc<OnceLock<String>>) -> Router {
     let lead = async move || match console.get() {
         Some(url) => Redirect::to(url).into_response(),

@@ -6,7 +6,7 @@ use ringfence_token::{AUDIENCE, ISSUER, token_cases};
 
 use super::*;
 
-/// A function that gives every event the same answer, or none if that is null, and keeps its payloads.
+/// A function that gives every event the same answer, or no answer if that is null. It records the payloads.
 struct Fake {
     answer: fn() -> Result<Value, InvokeError>,
     given: Mutex<Vec<(String, Value)>>,
@@ -131,7 +131,7 @@ async fn path_parameters_are_filled() {
     assert_eq!(given[2].1["pathParameters"], json!({ "view": "rosters" }));
     assert_eq!(given[3].1["pathParameters"], json!({ "view": "rosters", "id": "c/1/s" }));
     assert_eq!(given[3].1["routeKey"], "GET /{view}/{id+}");
-    // AWS cuts the decoded path.
+    // AWS splits the decoded path.
     assert_eq!(given[4].1["pathParameters"], json!({ "id": "a" }));
 }
 
@@ -154,7 +154,7 @@ fn check_error(answer: (u16, String), status: u16, text: &str) {
     assert_eq!(answer, (status, format!("{{\"message\":\"{text}\"}}")));
 }
 
-/// Sends these bytes, and looks at the status of the answer.
+/// Sends these bytes, and checks the status of the answer.
 async fn check_sent(url: &str, bytes: &str, status: &str) {
     let address = url.strip_prefix("http://").expect("a URL");
     let mut to = tokio::net::TcpStream::connect(address).await.expect("a connection");
@@ -182,7 +182,7 @@ async fn failures_have_the_answers_of_api_gateway() {
     );
     let (url, _) = start(hang).await;
     check_error(post(format!("{url}{path}"), "text/plain", "x").await, 503, "Service Unavailable");
-    // API Gateway waits for 30 seconds, whatever the function's own time is.
+    // API Gateway waits for 30 seconds, whatever the function's timeout is.
     let (url, _) = start(|| Ok(Value::Null)).await;
     tokio::time::pause();
     let answer = post(format!("{url}{path}"), "text/plain", "x");

@@ -1,5 +1,5 @@
-//! Who may use the HTTP API: everybody, or with `--auth` those who have a token, as the template says of each route. It
-//! answers as API Gateway does.
+//! Decides who may use the HTTP API: everybody, or with `--auth` callers with a token, as the template says for each
+//! route. It answers like API Gateway.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::{clock, gateway::message, template::Route};
 pub struct Authorizer(Option<Arc<TokenRules>>);
 
 impl Authorizer {
-    /// It checks tokens on the routes that take them.
+    /// Checks tokens on the routes that take them.
     #[must_use]
     pub fn of_tokens() -> Self {
         Self(Some(Arc::new(TokenRules::local())))
     }
 
-    /// What the function learns of the caller; nothing, if the route is open.
+    /// The claims for the function; none, if the route is open.
     ///
     /// # Errors
-    /// The caller is not let in.
+    /// The token is missing or refused.
     pub(crate) fn admit(
         &self,
         route: &Route,
@@ -54,7 +54,7 @@ impl Authorizer {
     }
 }
 
-/// The bytes of the request line and of the values of the headers.
+/// The bytes of the request line and of the headers' values.
 fn bytes(parts: &Parts) -> usize {
     let line = parts.method.as_str().len() + parts.uri.to_string().len();
     line + parts.headers.values().map(|value| value.len()).sum::<usize>()

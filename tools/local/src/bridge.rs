@@ -1,4 +1,4 @@
-//! The address at which containers on this machine reach it: the address of the container engine's bridge.
+//! The address at which containers reach this machine: the address of the container engine's bridge.
 
 use std::{ffi::OsString, net::Ipv4Addr, time::Duration};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The engine's socket if `DOCKER_HOST` is not set, as for the SAM CLI.
 const SOCKET_DEFAULT: &str = "unix:///var/run/docker.sock";
 
-/// Longest wait for the engine's answer.
+/// The longest wait for the engine's answer.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Asks the engine that the SAM CLI would use; `docker_host` is the variable `DOCKER_HOST`.
@@ -37,7 +37,7 @@ pub async fn address(docker_host: Option<OsString>) -> Result<Ipv4Addr> {
         .build()
         .context("cannot ask the container engine")?;
     let info = ask(&client, host, "info").await?;
-    // Docker lists it among the options, Podman has a field.
+    // Docker lists it among the options, and Podman has a field.
     let options = info["SecurityOptions"].as_array().into_iter().flatten();
     let mut options = options.filter_map(Value::as_str);
     if info["Rootless"] == true || options.any(|option| option.starts_with("name=rootless")) {
@@ -57,7 +57,7 @@ pub async fn address(docker_host: Option<OsString>) -> Result<Ipv4Addr> {
 /// An answer of the engine's API.
 async fn ask(client: &reqwest::Client, host: &str, path: &str) -> Result<Value> {
     let answer = async {
-        // The host is not looked up: every request goes to the socket.
+        // The host is ignored: every request goes to the socket.
         let url = format!("http://engine/{path}");
         client.get(url).send().await?.error_for_status()?.json().await
     };
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    /// The address, or the refusal, for an engine with these answers.
+    /// The address or the refusal, for an engine with these answers.
     async fn asked(info: Value, network: Value) -> Result<Ipv4Addr> {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("engine.sock");

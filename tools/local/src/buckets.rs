@@ -28,16 +28,16 @@ pub enum BucketError {
         /// The name asked for.
         bucket: String,
     },
-    /// The bucket has no such object.
+    /// The bucket has no object with this key.
     #[error("there is no object {key}")]
     NoKey {
         /// The key asked for.
         key: String,
     },
-    /// S3, or the folder of the bucket, takes no such key.
+    /// The key is invalid for S3, or for the folder of the bucket.
     #[error("the key can't be used: {why}")]
     Key {
-        /// What it has to be.
+        /// The rule that it breaks.
         why: String,
     },
     /// Its folder can't be read or written.
@@ -62,7 +62,7 @@ pub struct Buckets {
 }
 
 impl Buckets {
-    /// The buckets of these names. Each is a folder in `folder`, which is made with its first object.
+    /// The buckets of these names. Each is a folder in `folder`, which is created with its first object.
     #[must_use]
     pub fn new(folder: PathBuf, names: Vec<String>) -> Self {
         Self { folder, names }
@@ -98,7 +98,7 @@ impl Buckets {
         })
     }
 
-    /// Deletes an object, if it is there.
+    /// Deletes an object, if it exists.
     ///
     /// # Errors
     /// [`BucketError`].
@@ -133,7 +133,7 @@ impl Buckets {
             let why = format!("it has {} bytes, and may have {KEY_BYTES_MAX}", key.len());
             return Err(BucketError::Key { why });
         }
-        // A key such as `../x` is not a file of the bucket.
+        // A key such as `../x` would be a file outside of the bucket.
         if !Path::new(key).components().all(|part| matches!(part, Component::Normal(_))) {
             return Err(BucketError::NoKey { key: key.to_owned() });
         }
@@ -143,7 +143,7 @@ impl Buckets {
 
 fn failed(bucket: &str, source: io::Error) -> BucketError {
     match source.kind() {
-        // A part of the key is longer than a file's name may be, or has a NUL.
+        // A part of the key is longer than a file name may be, or has a NUL.
         io::ErrorKind::InvalidFilename | io::ErrorKind::InvalidInput => {
             BucketError::Key { why: format!("here it is the path of a file: {source}") }
         }

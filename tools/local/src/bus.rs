@@ -45,7 +45,7 @@ pub struct RefusedEntry {
 }
 
 impl BusEntry {
-    /// The entry's size as EventBridge counts it, in bytes.
+    /// The entry's size in bytes, by EventBridge's rules.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let texts = [&self.source, &self.detail_type, &self.detail];
@@ -54,7 +54,7 @@ impl BusEntry {
         texts + resources + if self.time.is_some() { 14 } else { 0 }
     }
 
-    /// The event that targets get, with its bus.
+    /// The event that targets get, and the name of its bus.
     fn event(self, now: DateTime<Utc>) -> Result<(String, Value), RefusedEntry> {
         let required = |value: Option<String>, name, max| {
             let refused = |why: String| RefusedEntry {
@@ -80,7 +80,7 @@ impl BusEntry {
             code: "MalformedDetail",
             message: format!("Detail is malformed.{why}"),
         };
-        // EventBridge passes a text on as it is. Here it becomes a value, which must be the same.
+        // EventBridge passes the text on unchanged. Here it becomes a value, which must be the same.
         let detail = json::read(&detail, json::LEVELS_MAX);
         let detail = detail.map_err(|error| malformed(&format!(" {error}")))?;
         if !detail.is_object() {
@@ -130,12 +130,12 @@ impl<I: Invoke> Buses<I> {
         }
     }
 
-    /// What invokes the targets.
+    /// The delivery to targets.
     pub(crate) fn delivery(&self) -> Arc<Delivery<I>> {
         self.delivery.clone()
     }
 
-    /// Puts one entry on its bus and returns the event's id; targets are invoked in the background.
+    /// Puts one entry on its bus and returns the event's id. Targets are invoked in the background.
     ///
     /// # Errors
     /// The entry is refused; nothing is delivered.

@@ -12,7 +12,7 @@ use crate::{
     template::{DeliveryTarget, FunctionResource, Retries},
 };
 
-/// A function that fails a given number of times and then answers. It keeps its payloads.
+/// A function that fails a given number of times and then answers. It records its payloads.
 struct Fake {
     failures: Mutex<u32>,
     error: fn() -> InvokeError,
@@ -132,7 +132,7 @@ async fn matching_target_gets_the_envelope() {
     }
 }
 
-/// Invocations, and the queues' messages, after `failures` failures of one kind.
+/// The invocations, and the messages in queues, after `failures` failures of one kind.
 async fn play(failures: u32, error: fn() -> InvokeError) -> (usize, usize, usize) {
     let setup = start(failures, error);
     setup.bus.put(entry("OrderPlaced")).expect("taken");

@@ -1,4 +1,4 @@
-//! The one place that reads the clock and makes ids.
+//! Only this module reads the clock and makes ids.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ pub(crate) fn id() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// An address of this machine alone that nobody can guess, where the system has more than one.
+/// A loopback address that nobody can guess, if the system has more than one.
 #[allow(clippy::disallowed_methods, reason = "this module makes what is random")]
 pub(crate) fn loopback() -> Ipv4Addr {
     let [a, b, c, ..] = *Uuid::new_v4().as_bytes();

@@ -1,4 +1,4 @@
-//! CloudFormation's DescribeStacks, in its form of requests and answers: the outputs of the one stack.
+//! CloudFormation's DescribeStacks, in its format: the outputs of the one stack.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) fn answer(form: &[u8], outputs: &BTreeMap<String, String>, api: &str)
 
 fn described(outputs: &BTreeMap<String, String>, api: &str) -> String {
     let member = |(name, value): (&String, &String)| {
-        // API Gateway's own host does not exist on this machine.
+        // API Gateway's host does not exist on this machine.
         let value = if value.contains(".execute-api.") { api } else { value };
         let (name, value) = (escape(name), escape(value));
         format!("<member><OutputKey>{name}</OutputKey><OutputValue>{value}</OutputValue></member>")

@@ -1,4 +1,4 @@
-//! Delivers events to functions, as EventBridge and Lambda do: with retries, and with a place for what is given up.
+//! Delivers events to functions like EventBridge and Lambda: with retries, and with a destination for failures.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
     template::{ACCOUNT, DeliveryTarget, FunctionResource, REGION, Retries},
 };
 
-/// Pause before the second attempt; doubles with each. AWS waits from seconds to minutes.
+/// The pause before the second attempt. It doubles with each attempt. AWS waits for seconds to minutes.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 /// Longest pause between attempts.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
@@ -41,9 +41,9 @@ impl<I: Invoke> Delivery<I> {
         &self.notices
     }
 
-    /// Invokes a target until it is done. EventBridge retries an event that does not reach the function, and
-    /// then uses the target's dead-letter queue. Lambda retries an event on which the function failed, and
-    /// then uses the function's own destination. `rule` is the ARN of the rule or schedule.
+    /// Invokes a target until it has succeeded or failed for good. EventBridge retries an event that does not reach the
+    /// function, and then uses the target's dead-letter queue. Lambda retries an event on which the function failed,
+    /// and then uses the function's destination. `rule` is the ARN of the rule or schedule.
     pub(crate) async fn deliver(&self, rule: &str, target: &DeliveryTarget, event: &Value) {
         let start = tokio::time::Instant::now();
         let (mut undelivered, mut failed) = (0_u32, 0_u32);
@@ -70,8 +70,8 @@ impl<I: Invoke> Delivery<I> {
         }
     }
 
-    /// A rule's queue gets the event itself, with attributes that name its target. A function's destination
-    /// gets a record around the event.
+    /// A rule's queue gets the event itself, with attributes that name its target. A function's destination gets a
+    /// record that contains the event.
     fn give_up(
         &self,
         error: &InvokeError,

@@ -1,4 +1,4 @@
-//! Destinations of events and records that were given up: queues and buckets.
+//! Destinations of events and records that failed for good: queues and buckets.
 
 use serde_json::Value;
 
@@ -8,16 +8,16 @@ use crate::{
     queues::{Queues, SendError},
 };
 
-/// Why a destination took nothing.
+/// A destination that can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DestinationError {
-    /// The stack has no such queue, or the queue does not take it.
+    /// The stack has no such queue, or the queue refuses the message.
     #[error("the destination does not take it")]
     Queue(#[from] SendError),
     /// The stack has no such bucket, or it can't be written.
     #[error("the destination takes no object")]
     Bucket(#[from] BucketError),
-    /// Neither a queue nor a bucket.
+    /// The ARN belongs to neither a queue nor a bucket.
     #[error("{arn} is not a destination on this machine")]
     Unknown {
         /// The ARN.
@@ -35,8 +35,8 @@ pub struct Destinations {
 }
 
 impl Destinations {
-    /// Sends a record of failure to the queue or bucket of this ARN. As on AWS, a bucket's object has the
-    /// payload, and a queue gets the record without it.
+    /// Sends a record of a failure to the queue or bucket of this ARN. As on AWS, a bucket's object has the payload,
+    /// and a queue gets the record without it.
     ///
     /// # Errors
     /// The destination does not exist or can't be written.

@@ -28,16 +28,16 @@ use crate::{
 
 pub use crate::engine::EmbeddedError;
 
-/// The folder whose files are in memory on Linux. Elsewhere the database is an ordinary temporary file.
+/// The folder whose files are in memory on Linux. On other systems the database is an ordinary temporary file.
 const MEMORY_FOLDER: &str = "/dev/shm";
 
-/// For every record that it writes, the engine looks up the stream's last sequence number. It has no index
-/// for that, so each write would scan all earlier records.
+/// For every record that it writes, the engine looks up the stream's last sequence number. It has no index for that, so
+/// each write would scan all earlier records.
 const SEQUENCE_INDEX: &str = "CREATE INDEX IF NOT EXISTS ringfence_sequence \
      ON _stream_records (table_name, CAST(sequence_number AS INTEGER))";
 
-/// The engine's own statement. If another version of the engine has another statement, [`Embedded::start`]
-/// fails instead of becoming slow.
+/// The engine's statement. If another version of the engine has another one, [`Embedded::start`] fails, instead of
+/// becoming slow.
 const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
      SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) + 1 \
      FROM _stream_records WHERE table_name = 'events'";
@@ -45,17 +45,17 @@ const SEQUENCE_QUERY_PLAN: &str = "EXPLAIN QUERY PLAN \
 /// The most records in one answer of GetRecords, as for DynamoDB Streams.
 const RECORDS_MAX: usize = 1_000;
 
-/// A DynamoDB of its own, gone when dropped.
+/// A new DynamoDB, which is deleted when dropped.
 pub struct Embedded {
     endpoint: String,
     database: Database,
     changes: Changes,
-    // Dropping the sender stops the server; the folder goes after it.
+    // Dropping the sender stops the server. The folder is deleted after it.
     _stop: oneshot::Sender<()>,
     _folder: Option<TempDir>,
 }
 
-/// Where a reader of a stream begins, by the sequence number of a record.
+/// The position of a stream's reader, by the sequence number of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Position {
     /// At the record.
@@ -75,7 +75,7 @@ impl Embedded {
         Self::at(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, beside)
     }
 
-    /// The same for a stack, which passes on to it what its guard lets through ([`hidden`]).
+    /// Starts one for a stack, at an address that only the stack's guard forwards to ([`hidden`]).
     pub(crate) async fn hidden() -> Result<Self, EmbeddedError> {
         Self::at(hidden().await?, apart)
     }
@@ -91,7 +91,7 @@ impl Embedded {
         Self::of(listener, &file, Some(folder), serve)
     }
 
-    /// Starts a DynamoDB for a stack, with what is in this file.
+    /// Starts a DynamoDB for a stack, with the data in this file.
     ///
     /// # Errors
     /// The file can't be opened, there is no port, or the engine does not have the pinned version.
@@ -115,7 +115,7 @@ impl Embedded {
         Ok(Self { endpoint, database, changes, _stop: stop, _folder: folder })
     }
 
-    /// The endpoint URL for an AWS SDK; any region and credentials will do.
+    /// The endpoint URL for an AWS SDK. It accepts any region and credentials.
     #[must_use]
     pub fn endpoint(&self) -> &str {
         &self.endpoint
@@ -201,7 +201,7 @@ impl Embedded {
         message("items", items)
     }
 
-    /// Deletes every item whose time to live is over, which DynamoDB does by itself. Returns how many.
+    /// Deletes every expired item, as DynamoDB does by itself. Returns how many.
     ///
     /// # Errors
     /// The engine refuses to.
@@ -263,7 +263,7 @@ impl Embedded {
     }
 }
 
-/// A reader of one table's stream, and its place in it.
+/// A reader of one table's stream, with its position.
 #[derive(Clone)]
 pub struct StreamReader {
     database: Database,
@@ -271,7 +271,7 @@ pub struct StreamReader {
     shard: String,
     iterator: Option<String>,
     changes: Changes,
-    /// The version of the database in which there was nothing more to read.
+    /// The version of the database at which there was nothing more to read.
     ended_at: Option<i64>,
 }
 
@@ -288,15 +288,15 @@ impl StreamReader {
         &self.shard
     }
 
-    /// Whether there may be records that were not read. It takes microseconds.
+    /// Whether there may be unread records. It takes microseconds.
     #[must_use]
     pub fn may_have_more(&self) -> bool {
         let version = self.changes.version();
         self.iterator.is_some() && (version.is_none() || version != self.ended_at)
     }
 
-    /// The next records, at most 1,000, in the form in which Lambda passes them to a function. Empty if the
-    /// stream has nothing new.
+    /// The next records, at most 1,000, in the form in which Lambda passes them to a function. Empty if the stream has
+    /// nothing new.
     ///
     /// # Errors
     /// The engine refuses to read.
@@ -322,13 +322,13 @@ impl StreamReader {
     }
 }
 
-/// Says whether anything was written, in a fraction of the time that the engine takes to read a stream. Each mapping of
-/// a stack asks fifty times a second.
+/// Tells whether anything was written, in a fraction of the time that the engine takes to read a stream. Each mapping
+/// of a stack asks fifty times a second.
 #[derive(Clone)]
 struct Changes(Arc<Mutex<Connection>>);
 
 impl Changes {
-    /// A number that every write by the engine changes; `None` if it can't be told.
+    /// A number that every write by the engine changes; `None` if it can't be read.
     fn version(&self) -> Option<i64> {
         let connection = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut version = connection.prepare_cached("PRAGMA data_version").ok()?;
@@ -336,7 +336,7 @@ impl Changes {
     }
 }
 
-/// A connection to the engine's file, which has the index now.
+/// A connection to the engine's file, to which it adds the index.
 fn with_sequence_index(file: &Path) -> Result<Connection, EmbeddedError> {
     let connection = Connection::open(file)?;
     connection.execute(SEQUENCE_INDEX, [])?;

@@ -59,7 +59,7 @@ async fn the_engine_of_a_stack_answers_while_the_stack_itself_computes() {
 
     let dynamo = Embedded::hidden().await.expect("a database");
     let address = dynamo.endpoint().strip_prefix("http://").expect("a URL");
-    // This thread is all that the test's runtime has, and it does nothing else until the answer is there.
+    // The test's runtime has only this thread, which does nothing else until the answer is there.
     let mut socket = std::net::TcpStream::connect(address).expect("a connection");
     socket.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("a limit");
     socket

@@ -1,5 +1,4 @@
-//! The embedded DynamoDB without its server. A request is a function call, so it needs no socket, no
-//! thread and no time.
+//! The embedded DynamoDB without its server. A request is a function call, so it needs no socket, no thread and no time.
 
 use dynoxide::{
     Database, DynoxideError,
@@ -8,7 +7,7 @@ use dynoxide::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-/// An operation on the embedded DynamoDB that failed.
+/// A failed operation on the embedded DynamoDB.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbeddedError {
     /// No folder, file or port for the database.
@@ -23,21 +22,21 @@ pub enum EmbeddedError {
         #[source]
         source: DynoxideError,
     },
-    /// The database's file could not be given its index.
+    /// The index could not be added to the database's file.
     #[error("the embedded database cannot be given its stream index")]
     Index(#[from] rusqlite::Error),
-    /// The engine no longer uses the index: its pinned version has changed.
+    /// The engine no longer uses the index, because its version has changed.
     #[error("the embedded database does not use its stream index: {plan}")]
     IndexUnused {
-        /// What `EXPLAIN QUERY PLAN` says.
+        /// The answer of `EXPLAIN QUERY PLAN`.
         plan: String,
     },
-    /// The definition is not one of DynamoDB's, or the engine's answer can't be decoded.
+    /// DynamoDB has no such definition, or the engine's answer can't be decoded.
     #[error("the embedded database does not understand the {what}")]
     Shape {
-        /// The message.
+        /// The name of the message.
         what: &'static str,
-        /// What is wrong with it.
+        /// The fault.
         #[source]
         source: serde_json::Error,
     },
@@ -93,7 +92,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Carries out one of the operations of an event log: the status and body of its answer.
+    /// Carries out an operation that an event log needs. Returns status and body of the answer.
     #[must_use]
     pub fn call(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
         let database = &self.0;
@@ -113,7 +112,7 @@ impl Engine {
     }
 }
 
-/// From text to text, as the engine's server does it: so this code is the engine's own, which is optimized.
+/// Takes and returns text like the engine's server, so the work is done in the engine's code, which is optimized.
 fn answer<Q: DeserializeOwned, A: Serialize>(
     body: &[u8],
     call: impl FnOnce(Q) -> dynoxide::Result<A>,

@@ -1,4 +1,4 @@
-//! Where the embedded DynamoDB listens, and which threads it has.
+//! The port and the threads of the embedded DynamoDB.
 
 use std::{io, net::Ipv4Addr, thread};
 
@@ -7,12 +7,13 @@ use tokio::{net::TcpListener, runtime, sync::oneshot};
 
 use crate::clock;
 
-/// How many requests the engine of a stack has at once: more than one function can send. It uses its tables for one at a
-/// time. The threads share the processors, so that a small request is read and answered beside a large one.
+/// The engine of a stack handles this many requests at once, because several functions send requests. It uses its
+/// tables for one at a time. The threads share the processors, so a small request is read and answered beside a large
+/// one.
 const THREADS: usize = 16;
 
-/// A free loopback port. The engine itself answers any website, so on Linux the port is at an address that no website
-/// can guess. Other systems have a single address.
+/// A free loopback port. The engine answers every website, so on Linux the port is at an address that no website can
+/// guess. Other systems have only one address.
 pub(crate) async fn hidden() -> io::Result<TcpListener> {
     match TcpListener::bind((clock::loopback(), 0)).await {
         Ok(listener) => Ok(listener),
@@ -25,13 +26,13 @@ pub(crate) type Serve = fn(TcpListener, Database, oneshot::Receiver<()>) -> io::
 
 async fn served(listener: TcpListener, database: Database, stopped: oneshot::Receiver<()>) {
     let stop = async {
-        // The signal is an error, which means that the sender is gone.
+        // The signal is an error: the sender is gone.
         let _ = stopped.await;
     };
     let _ = dynoxide::server::serve_with_shutdown(listener, database, stop).await;
 }
 
-/// In the runtime of the caller.
+/// Serves in the runtime of the caller.
 pub(crate) fn beside(
     listener: TcpListener,
     database: Database,
@@ -41,8 +42,7 @@ pub(crate) fn beside(
     Ok(())
 }
 
-/// In a runtime with threads of its own. The engine computes, and in the caller's runtime nothing else would go on
-/// meanwhile.
+/// Serves in a separate runtime with its threads. The engine computes, and would block the caller's runtime.
 pub(crate) fn apart(
     listener: TcpListener,
     database: Database,

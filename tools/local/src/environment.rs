@@ -1,5 +1,5 @@
-//! Files for programs that a person starts on a running stack: a shell, AWS clients, and functions under
-//! `cargo lambda watch`.
+//! Files for programs that a person starts on a running stack: a shell, AWS clients, and functions under `cargo lambda
+//! watch`.
 
 use std::{
     collections::BTreeMap,
@@ -11,28 +11,27 @@ use serde_json::json;
 
 use crate::template::{FunctionResource, Model, REGION};
 
-/// The folder of the functions' logs, in that of the stack.
+/// The folder of the functions' logs, inside the stack's folder.
 pub(crate) const LOGS: &str = "logs";
 
 /// Variables by name.
 pub type Environment = BTreeMap<String, String>;
 
-/// Runs a function with the variables of its own file; `$0` is the folder of these files, `$1` the
-/// function's binary.
+/// Runs a function with the variables of its file. `$0` is the folder of these files, `$1` the function's binary.
 const RUNNER: &str = r#"set -a; . "$0/$(basename "$1")"; exec "$@""#;
 
 /// The paths of the files.
 pub struct Files {
-    /// Variables for a shell: those that have one value in the whole stack. If functions have different
-    /// values, such as the dead-letter queue of each, no value would be right.
+    /// Variables for a shell: those that have one value in the whole stack. If functions have different values, such as
+    /// their dead-letter queues, no value would be right.
     pub shell: PathBuf,
-    /// A configuration for cargo, so that it runs each function with that function's variables:
-    /// `cargo lambda watch --config <file>`. Its own `--env-file` is the same for all functions.
+    /// A configuration for cargo that runs each function with the function's variables: `cargo lambda watch --config
+    /// <file>`. Its option `--env-file` is the same for all functions.
     pub watch: PathBuf,
 }
 
-/// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its own variables, and a shell gets the
-/// URL of the HTTP API, a token for it if it asks for one, and the folder of the functions' logs too.
+/// Writes the files of the stack at `root` into `folder`. Each function gets `common` besides its variables. A shell
+/// also gets the URL of the HTTP API, a token if the API asks for one, and the folder of the functions' logs.
 ///
 /// # Errors
 /// One can't be written.
@@ -59,9 +58,9 @@ pub(crate) fn write(
     Ok(Files { shell, watch })
 }
 
-/// The variables for a shell, or for a program that uses the whole stack. `RULES_ARE_OFF` tells `ringfence import` that nothing
-/// acts on events.
-/// `root` is the stack's folder with the samples, and `folder` the one of its files, with the functions' logs.
+/// The variables for a shell, or for a program that uses the whole stack. With `RULES_ARE_OFF`, `ringfence import`
+/// knows that nothing acts on events.
+/// `root` is the stack's folder with the samples, and `folder` has its files with the functions' logs.
 pub(crate) fn of_shell(
     root: &Path,
     folder: &Path,
@@ -99,8 +98,8 @@ pub(crate) fn common(dynamo: &str, services: &str) -> Environment {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The values of the parameters that the functions' variables name, of variables of the same names: this process has what
-/// the Parameter Store has on AWS. A function has none of them itself.
+/// The values of the parameters that the functions' variables name. They come from variables of this process with the
+/// same names, in place of the Parameter Store on AWS. No function gets these variables.
 pub(crate) fn parameters(functions: &[FunctionResource]) -> Environment {
     let variables = functions.iter().flat_map(|function| &function.environment);
     let named = variables.filter(|(name, _)| name.ends_with("_PARAMETER"));

@@ -1,4 +1,4 @@
-//! Passes requests on to a server in this process that can't be put under the guard, because it makes its routes itself.
+//! Forwards requests to a server in this process that can't be put under the guard, because it makes its routes itself.
 
 use axum::{
     Router,
@@ -15,7 +15,7 @@ use hyper_util::{
 /// A client with the URL of the server.
 type Server = (Client<HttpConnector, Body>, String);
 
-/// Routes that pass each request on to the server at this URL, without a path.
+/// Routes that forward each request to the server at this URL, which has no path.
 pub(crate) fn to(url: &str) -> Router {
     let client = Client::builder(TokioExecutor::new()).build_http();
     Router::new().fallback(pass_on).with_state((client, url.to_owned()))

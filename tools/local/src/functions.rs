@@ -26,16 +26,16 @@ use crate::{
     template::FunctionResource,
 };
 
-/// The most processes of one function; further invocations wait.
+/// The most processes of one function. Further invocations wait.
 const CONCURRENCY_MAX: usize = 8;
 
-/// The variable that names the function that a process is. All functions of a stack are one program.
+/// The variable with the name of a process's function. All functions of a stack are one program.
 pub(crate) const FUNCTION: &str = "RINGFENCE_FUNCTION";
 
-/// Pause before a process that ended is started again.
+/// The pause before an ended process is started again.
 const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
-/// Runs functions; its processes end when it is dropped.
+/// Runs functions. Their processes end when it is dropped.
 pub struct Functions {
     endpoint: String,
     functions: Arc<ByName>,
@@ -47,13 +47,13 @@ struct Program {
     binary: PathBuf,
     environment: BTreeMap<String, String>,
     log: PathBuf,
-    /// Where its processes find the runtime API; the number of the process follows.
+    /// The URL of the runtime API for its processes; the number of the process follows.
     runtime: String,
 }
 
 impl Functions {
-    /// Starts the runtime API. A function's first process starts with its first invocation, as on AWS; more come as
-    /// invocations overlap. `programs` has the file of each function's program, by the function's name.
+    /// Starts the runtime API. A function's first process starts with its first invocation, as on AWS, and more start
+    /// when invocations overlap. `programs` has the file of each function's program, by the function's name.
     ///
     /// # Errors
     /// The runtime API can't listen or a log file can't be made.
@@ -124,8 +124,8 @@ impl Invoke for Functions {
     }
 }
 
-/// The environment that Lambda gives a function, without this process's own variables. So a variable that
-/// the template does not set is missing here too.
+/// The environment that Lambda gives a function, without the variables of this process. So a variable that the template
+/// does not set is missing here too.
 fn environment(
     function: &FunctionResource,
     common: &BTreeMap<String, String>,
@@ -149,17 +149,17 @@ fn environment(
     lambda.into_iter().chain(template).collect()
 }
 
-/// Keeps a binary as it is now: a later build replaces the file, and all processes of a function
-/// have to run the same code.
+/// Keeps a binary as it is now. A later build replaces the file, and all processes of a function have to run the same
+/// code.
 pub(crate) fn keep(binary: &Path, kept: PathBuf) -> Result<PathBuf> {
     fs::hard_link(binary, &kept)
-        // Another file system has no link to it.
+        // A link to another file system is impossible.
         .or_else(|_| fs::copy(binary, &kept).map(|_| ()))
         .with_context(|| format!("cannot keep {}", binary.display()))?;
     Ok(kept)
 }
 
-/// Keeps as many processes running as are wanted, until this task is dropped.
+/// Keeps the wanted number of processes running, until this task is dropped.
 async fn keep_processes(
     program: Arc<Program>,
     invocations: Arc<Invocations>,
@@ -177,11 +177,11 @@ async fn keep_processes(
     }
 }
 
-/// Runs a process, again whenever it ends, until this task is dropped.
+/// Runs a process, and starts it again whenever it ends, until this task is dropped.
 async fn keep_running(program: Arc<Program>, invocations: Arc<Invocations>) {
     loop {
         if let Err(error) = run(&program, &invocations).await {
-            // A person looks into the log when a function does not answer.
+            // A person looks into the log if a function does not answer.
             let _ = fs::write(&program.log, format!("{error:#}\n"));
         }
         sleep(RESTART_PAUSE).await;
@@ -192,7 +192,7 @@ async fn run(program: &Program, invocations: &Invocations) -> Result<()> {
     let log = File::options().append(true).open(&program.log)?;
     let (number, end) = invocations.add_process();
     let child = Command::new(&program.binary)
-        // A person who looks at the processes sees which function each is.
+        // A list of processes shows the function of each.
         .arg0(&program.environment[FUNCTION])
         .env_clear()
         .envs(&program.environment)

@@ -1,4 +1,4 @@
-//! What API Gateway answers by itself.
+//! Answers that come from API Gateway itself.
 
 use axum::{
     http::StatusCode,

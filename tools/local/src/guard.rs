@@ -1,8 +1,9 @@
-//! Which requests a stack takes at any of its ports: those of programs and of its own pages, and those of no website.
+//! Decides which requests the ports of a stack accept: those of programs and of the stack's pages, and none of a
+//! website.
 //!
 //! A page of a website can send requests to 127.0.0.1 from the same machine, and a name of that site can even lead
-//! there. The browser then says in `Host` by which name it came, and in `Origin` which page asks. Programs such as curl
-//! and the AWS SDKs send no `Origin`. They name the stack by an address, also from containers, or by `localhost`.
+//! there. The browser puts the name into `Host`, and the page's origin into `Origin`. Programs such as curl and the AWS
+//! SDKs send no `Origin`. They name the stack by an address, also from containers, or by `localhost`.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,7 @@ use axum::{
 use serde_json::json;
 
 const LOCALHOST: &str = "localhost";
-/// By this name containers of Docker Desktop reach this machine. No website has it: `internal` is reserved.
+/// Containers of Docker Desktop reach this machine by this name. No website has it, because `internal` is reserved.
 const OF_CONTAINERS: &str = "host.docker.internal";
 
 /// These routes under the guard.
@@ -35,16 +36,16 @@ async fn guard(request: Request, next: Next) -> Response {
     }
 }
 
-/// Why a request is not taken.
+/// Why a request is refused.
 fn refusal(uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
     let text =
         |name| headers.get_all(name).iter().map(|value| String::from_utf8_lossy(value.as_bytes()));
-    // HTTP/2 has the host in the URL. Every browser sends one of both.
+    // HTTP/2 has the host in the URL. Every browser sends one of the two.
     let of_url = uri.authority().map(|host| host.as_str().into());
     let host = text(HOST).next().or(of_url)?;
     if !leads_only_here(&host) {
         let why = format!(
-            "This stack has no name but localhost, and {host:?} may be that of a website. Use \
+            "This stack has no name but localhost, and {host:?} may belong to a website. Use \
              localhost or the address."
         );
         return Some((StatusCode::MISDIRECTED_REQUEST, why));
@@ -58,7 +59,7 @@ fn refusal(uri: &Uri, headers: &HeaderMap) -> Option<(StatusCode, String)> {
     Some((StatusCode::FORBIDDEN, why))
 }
 
-/// Whether no website can have this host. It can have any name, but no address of this machine.
+/// Whether no website can have this host. A website can have any name, but no address of this machine.
 fn leads_only_here(host: &str) -> bool {
     let Ok(host) = host.parse::<Authority>() else { return false };
     let name = host.host().trim_start_matches('[').trim_end_matches(']');

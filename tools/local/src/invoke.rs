@@ -1,4 +1,4 @@
-//! Invoking a function: the interface between triggers of functions and what runs them.
+//! Invocations: the interface between triggers and the code that runs functions.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// The most bytes of a synchronous invocation's payload, as for Lambda: 6 MB.
 pub const PAYLOAD_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// An invocation that brought no answer.
+/// An invocation without an answer.
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
     /// There is no function of that name.
@@ -30,7 +30,7 @@ pub enum InvokeError {
         /// The error document that Lambda's runtime made (`errorType`, `errorMessage`).
         error: Value,
     },
-    /// The function gave no answer in its time.
+    /// The function's time is over without an answer.
     #[error("function {function} gave no answer within {timeout:?}")]
     TimedOut {
         /// Its name.
@@ -41,14 +41,14 @@ pub enum InvokeError {
 }
 
 impl InvokeError {
-    /// Whether the function got the payload and failed. If not, the payload never reached it.
+    /// Whether the function got the payload and failed. Otherwise the payload never reached it.
     #[must_use]
     pub fn is_function_failure(&self) -> bool {
         matches!(self, Self::Function { .. } | Self::TimedOut { .. })
     }
 }
 
-/// Something that runs functions.
+/// Runs functions.
 pub trait Invoke: Send + Sync + 'static {
     /// Runs a function with a payload and returns its answer, both JSON.
     ///

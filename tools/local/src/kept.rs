@@ -1,6 +1,6 @@
-//! What outlives a stack that is started with `--keep`. Its folder has the database, the buckets, and a file that says
-//! how far each event source mapping is in its stream, and what is in the queues. The next start goes on from there, so
-//! new programs meet old events.
+//! The data of a stack that is started with `--keep`. Its folder has the database, the buckets, and a file with the
+//! position of each event source mapping in its stream and the messages of the queues. The next start continues from
+//! there, so new programs meet old events.
 
 use std::{
     collections::BTreeMap,
@@ -24,7 +24,7 @@ use crate::{
 /// The version of [`State`]. A program refuses a newer one.
 const FORMAT: u32 = 1;
 
-/// The folder of a stack's data, and what is in its file.
+/// The folder of a stack's data, and the content of its file.
 #[derive(Clone)]
 pub(crate) struct Kept {
     folder: PathBuf,
@@ -51,7 +51,7 @@ struct NotKept {
 }
 
 impl Kept {
-    /// The data in this folder, which is made if it is not there.
+    /// The data in this folder, which is created if it does not exist.
     ///
     /// # Errors
     /// They are of a newer format or of another template, or can't be read.
@@ -82,7 +82,7 @@ impl Kept {
     /// The database.
     ///
     /// # Errors
-    /// Its tables are not those of the template.
+    /// Its tables do not fit the template.
     pub(crate) async fn database(&self, tables: &[TableResource]) -> Result<Embedded> {
         let file = self.folder.join("dynamodb.sqlite");
         let opened = Embedded::open(&file).await.with_context(|| file.display().to_string());
@@ -95,23 +95,23 @@ impl Kept {
         self.folder.join("buckets")
     }
 
-    /// How far the mapping is in its stream; `None` at its first start.
+    /// The mapping's position in its stream; `None` at its first start.
     pub(crate) fn position(&self, mapping: &Mapping) -> Option<Position> {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.positions.get(&name(mapping)).cloned()
     }
 
-    /// Keeps how far the mapping is in its stream.
+    /// Saves the mapping's position in its stream.
     pub(crate) fn keep_position(&self, mapping: &Mapping, position: Position) {
         self.change(|state| drop(state.positions.insert(name(mapping), position)));
     }
 
-    /// What is in the queues.
+    /// The messages of the queues.
     pub(crate) fn queues(&self) -> BTreeMap<String, Vec<Message>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).queues.clone()
     }
 
-    /// Keeps what is in the queues.
+    /// Saves the messages of the queues.
     pub(crate) fn keep_queues(&self, queues: BTreeMap<String, Vec<Message>>) {
         self.change(|state| state.queues = queues);
     }
@@ -133,7 +133,7 @@ fn name(mapping: &Mapping) -> String {
     format!("{} {}", mapping.table, mapping.function)
 }
 
-/// Adds the ways out to an error.
+/// Adds two ways out to an error.
 fn or_out<T>(result: Result<T>, folder: &Path) -> Result<T> {
     result.map_err(|error| {
         anyhow!(
@@ -165,8 +165,8 @@ fn write(path: &Path, state: &State) -> Result<(), NotKept> {
     written.map_err(|source| NotKept { path: path.to_owned(), source })
 }
 
-/// Makes the tables that are not there, with the indexes that they lack, and takes out indexes that the template has no
-/// more, as an update of a deployed stack does. A table that a parameter names is only compared.
+/// Creates missing tables and indexes, and removes indexes that the template no longer has, like an update of a
+/// deployed stack. A table that a parameter names is only compared.
 fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
     let found = dynamo.tables()?;
     let is_of = |name: &&String| {
@@ -175,11 +175,11 @@ fn settle(dynamo: &Embedded, tables: &[TableResource]) -> Result<()> {
         };
         tables.iter().any(is_it)
     };
-    // Others may be there as well, which programs have made.
+    // Programs may have made other tables.
     if let Some(other) = found.first().filter(|_| !found.iter().any(|name| is_of(&name))) {
         bail!("the table {other} is kept, and the template has none of this name");
     }
-    // Nothing changes before all tables are found to fit.
+    // Nothing changes before all tables are known to fit.
     let mut changes = Vec::new();
     for TableResource { id, name, properties, instead_of } in tables {
         if !found.contains(name) {
@@ -248,7 +248,7 @@ pub(crate) fn lacking(id: &str, name: &str) -> String {
     )
 }
 
-/// What an index has of an item: the kind of its projection and, in alphabetical order, the attributes that it names.
+/// An index's projection: its kind and, in alphabetical order, its attributes.
 fn projection(index: &Value) -> Value {
     let projection = &index["Projection"];
     let mut names = projection["NonKeyAttributes"].as_array().cloned().unwrap_or_default();

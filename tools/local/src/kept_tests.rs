@@ -74,7 +74,7 @@ async fn a_table_that_a_parameter_names_is_compared_and_never_changed() {
     let dynamo = kept.database(&tables(table())).await.expect("a database");
     dynamo.create_table(&indexed(), "theirs").expect("a table");
     drop(dynamo);
-    // The stack's own table stays beside it, and so does an index that the template does not have.
+    // The stack's table stays beside it, and so does an index that the template does not have.
     let dynamo = kept.database(&named("theirs", table())).await.expect("a database");
     assert_eq!(dynamo.tables().expect("tables"), ["events", "theirs"]);
     assert!(dynamo.describe("theirs").expect("a table")["GlobalSecondaryIndexes"].is_array());

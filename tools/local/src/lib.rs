@@ -1,9 +1,9 @@
-//! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the
-//! functions as processes under a Lambda runtime API, the template's routes, event source mappings, bus, rules,
-//! schedules, queues and buckets. It needs no AWS account, no Docker and no Java.
+//! The whole stack on one machine, made from `template.yaml`: an embedded DynamoDB with streams, the functions as
+//! processes under a Lambda runtime API, the template's routes, event source mappings, bus, rules, schedules, queues
+//! and buckets. It needs no AWS account, no Docker and no Java.
 //!
-//! The template says what is started. Anything in it that is not understood is an error that names the
-//! resource and the property; nothing is guessed.
+//! The template decides what is started. It guesses nothing: any part that it does not understand is an error that
+//! names the resource and the property.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 pub mod api;
@@ -55,10 +55,10 @@ pub use run::{FunctionByName, run};
 pub use stack::Console;
 pub use workspace::{stack_root, workspace_root};
 
-/// The variable with which `cargo proof` makes tests run to their full bound.
+/// With this variable `cargo proof` makes tests run to their full bound.
 pub const PROOF: &str = "RINGFENCE_PROOF";
 
-/// How far a test goes that grows with its bound: `quick` in `cargo test`, `full` in `cargo proof`.
+/// The bound of a test: `quick` in `cargo test`, `full` in `cargo proof`.
 #[must_use]
 pub fn bound<T>(quick: T, full: T) -> T {
     if std::env::var_os(PROOF).is_some() { full } else { quick }

@@ -1,4 +1,4 @@
-//! Mails, in place of SES: each is a file that mail programs open.
+//! Mails, in place of SES: each is a file that mail programs can open.
 
 use std::{
     fs, io,
@@ -29,7 +29,7 @@ pub struct Mails {
 }
 
 impl Mails {
-    /// Keeps mails in this folder, which is made for the first one.
+    /// Saves mails in this folder, which is created for the first one.
     #[must_use]
     pub fn new(folder: PathBuf, notices: Notices) -> Self {
         Self { folder, notices, count: Arc::default() }

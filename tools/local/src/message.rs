@@ -1,4 +1,4 @@
-//! A message of a queue, as SQS has it.
+//! A message of a queue, in SQS's format.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ pub struct Message {
     pub message_id: String,
     /// Its body.
     pub body: String,
-    /// Its attributes, all of them texts.
+    /// Its attributes, all of them strings.
     #[serde(
         rename = "MessageAttributes",
         default,
@@ -22,12 +22,12 @@ pub struct Message {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub attributes: BTreeMap<String, String>,
-    /// The group of a message of a FIFO queue, whose messages come one after another.
+    /// The group of a message in a FIFO queue, which keeps the order in each group.
     #[serde(rename = "MessageGroupId", default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
 }
 
-/// Attributes as SQS has them: each names its type.
+/// Attributes in SQS's format, in which each names its type.
 fn as_texts<S: Serializer>(all: &BTreeMap<String, String>, to: S) -> Result<S::Ok, S::Error> {
     let text = |value| json!({ "DataType": "String", "StringValue": value });
     to.collect_map(all.iter().map(|(name, value)| (name, text(value))))

@@ -1,5 +1,5 @@
-//! A program of tests that Node.js runs, if the machine has it, such as the original of a table layout: so tests can let
-//! both write and read the same table. A folder has `package.json` with its lock file, and `driver.mjs`, which reads
+//! A test's program for Node.js, such as the original of a table layout, so both can write and read the same table. The
+//! machine may lack Node.js. A program is a folder with `package.json`, its lock file, and `driver.mjs`, which reads
 //! requests from standard input and writes answers to standard output, each as a line of JSON.
 
 use std::fs;
@@ -26,18 +26,18 @@ pub struct NodeProgram {
 }
 
 impl NodeProgram {
-    /// The program in `source`. Its name is for people. It is installed in `folder`, so that nothing is written beside the
+    /// The program in `source`. Its name is for people. It is installed in `folder`, so nothing is written beside the
     /// code.
     #[must_use]
     pub const fn new(name: &'static str, source: &'static str, folder: &'static str) -> Self {
         Self { name, source, folder, installed: OnceCell::const_new() }
     }
 
-    /// Starts the driver. Before that it installs its packages, once for each state of the files. `None` on
-    /// a machine that can't run it, which is written to standard error once.
+    /// Installs the packages, once for each state of the files, and starts the driver. `None` on a machine that can't
+    /// run it, which is written to standard error once.
     ///
     /// # Panics
-    /// On such a machine, if it is required.
+    /// On such a machine, if the program is required.
     pub async fn start(&self, environment: &[(&str, &str)]) -> Option<Driver> {
         if self.installed.get_or_init(|| self.install()).await.is_err() {
             return None;
@@ -45,13 +45,13 @@ impl NodeProgram {
         let mut process = tokio::process::Command::new("node")
             .arg(Path::new(self.folder).join("driver.mjs"))
             .envs(environment.iter().copied())
-            // Readers of test results do not need the SDK's advice on versions of Node.js.
+            // Test results should not show the SDK's advice on versions of Node.js.
             .env("NODE_NO_WARNINGS", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .expect("it has told its version");
+            .expect("it printed its version");
         let requests = process.stdin.take().expect("it is piped");
         let answers = BufReader::new(process.stdout.take().expect("it is piped")).lines();
         Some(Driver { _process: process, requests, answers })
@@ -72,7 +72,7 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
     let mut files = Vec::new();
     for entry in fs::read_dir(source).map_err(|error| error.to_string())? {
         let path = entry.map_err(|error| error.to_string())?.path();
-        // Folders are left from a run of npm by hand.
+        // A person may have run npm here, which leaves folders.
         if path.is_file() {
             files.push(path);
         }
@@ -91,7 +91,7 @@ fn install(source: &Path, folder: &Path) -> Result<(), String> {
     }
     let npm = Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
-        // Without a network it should fail soon.
+        // Without a network it should fail quickly.
         .args(["--prefer-offline", "--fetch-retries=1"])
         .current_dir(folder)
         .output()

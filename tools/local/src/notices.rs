@@ -1,4 +1,4 @@
-//! Notices of what happens in the stack, for its watchers: the demo, the tests, the page of trouble.
+//! Notices of events in the stack, for its watchers: the demo, the tests, the page of troubles.
 
 use std::{
     collections::VecDeque,
@@ -11,13 +11,13 @@ use ringfence_core::chain;
 use serde_json::Value;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// How many notices are kept for a slow watcher before it loses the oldest.
+/// A slow watcher loses the oldest notices if it is behind by more than this many.
 const BEHIND_MAX: usize = 10_000;
 
-/// Troubles kept for a watcher that comes later.
+/// This many troubles are kept for later watchers.
 const HISTORY_MAX: usize = 100;
 
-/// The latest troubles, the oldest first, and all later ones; for each watcher.
+/// For each watcher, the latest troubles, the oldest first, and all later ones.
 pub type TroubleWatch =
     Box<dyn Fn() -> (Vec<Arc<str>>, BoxStream<'static, Arc<str>>) + Send + Sync>;
 
@@ -28,7 +28,7 @@ pub enum Notice {
     Event(Arc<Value>),
     /// A function has sent a mail, which is in this file.
     Mail(Arc<PathBuf>),
-    /// Something went wrong, and no caller learns it.
+    /// A failure that no caller sees.
     Trouble(Arc<str>),
 }
 
@@ -52,7 +52,7 @@ impl Notices {
         self.sender.subscribe()
     }
 
-    /// What went wrong.
+    /// The failures.
     pub(crate) fn troubles(&self) -> TroubleWatch {
         let notices = self.clone();
         Box::new(move || {
@@ -61,7 +61,7 @@ impl Notices {
                 loop {
                     match watch.recv().await {
                         Ok(Notice::Trouble(text)) => return Some((text, watch)),
-                        // A watcher that is too slow goes on with the oldest notice that is left.
+                        // A watcher that is too slow continues with the oldest notice that is left.
                         Ok(Notice::Event(_) | Notice::Mail(_)) | Err(RecvError::Lagged(_)) => {}
                         Err(RecvError::Closed) => return None,
                     }
@@ -90,7 +90,7 @@ impl Notices {
     }
 
     fn send(&self, notice: Notice) {
-        // An error means that nobody watches.
+        // An error means that there is no watcher.
         let _ = self.sender.send(notice);
     }
 }

@@ -1,5 +1,5 @@
-//! Event patterns: one matcher for the rules of a bus and the filters of an event source mapping.
-//! A pattern with an operator that is not supported is refused when it is read; nothing is guessed.
+//! Event patterns: one matcher for the rules of a bus and the filters of an event source mapping. It guesses nothing:
+//! an unsupported operator is an error when the pattern is parsed.
 
 use serde_json::{Map, Value};
 
@@ -24,7 +24,7 @@ enum Test {
     AnythingBut(Vec<Value>),
 }
 
-/// A value that is not a pattern, or has an operator that is not understood.
+/// A value that is not a pattern, or has an unsupported operator.
 #[derive(Debug, thiserror::Error)]
 #[error("pattern not understood: {what}")]
 pub struct PatternError {
@@ -33,10 +33,10 @@ pub struct PatternError {
 }
 
 impl Pattern {
-    /// Reads a pattern.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// It is not a JSON object, is empty, or has an operator that is not understood.
+    /// It is not a JSON object, is empty, or has an unsupported operator.
     pub fn parse(value: &Value) -> Result<Self, PatternError> {
         let map = value.as_object().filter(|map| !map.is_empty());
         let map = map.ok_or_else(|| PatternError { what: value.to_string() })?;
@@ -62,11 +62,11 @@ impl Pattern {
 
     fn matches_value(&self, value: Option<&Value>) -> bool {
         match value {
-            // What has to be absent is absent from every object of a list.
+            // An absent field must be absent from every object of a list.
             Some(Value::Array(items)) if self.is_of_absence() => {
                 items.iter().all(|item| self.matches_value(Some(item)))
             }
-            // One object of a list has to match, as one value of a list of plain values.
+            // One object of a list must match, as one value of a list of plain values must.
             Some(Value::Array(items)) => items.iter().any(|item| self.matches_value(Some(item))),
             Some(Value::Object(map)) => self.matches_fields(map),
             // A plain value has no fields.
@@ -74,7 +74,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it asks for nothing but that fields are absent.
+    /// Whether it only requires that fields are absent.
     fn is_of_absence(&self) -> bool {
         self.fields.iter().all(|(_, node)| match node {
             Node::Fields(pattern) => pattern.is_of_absence(),
@@ -128,7 +128,8 @@ impl Test {
     }
 }
 
-/// Only plain values count as existing, alone or in a list. An object is a path to values, and an empty list has none.
+/// Only plain values count as existing, alone or in a list. An object is a path to values, and an empty list has no
+/// value.
 fn has_plain(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(has_plain),
@@ -182,7 +183,7 @@ mod tests {
         let mut modified = image(json!({ "event": { "S": "OrderPlaced" } }));
         modified["eventName"] = json!("MODIFY");
         check(pattern, modified, false);
-        // A path to values is not itself a value.
+        // A path to values is not a value.
         check(json!({ "a": [{ "exists": true }] }), json!({ "a": { "b": 1 } }), false);
     }
 

@@ -1,4 +1,4 @@
-//! A program of tests that pip installs, if the machine has it, such as a collector of spans.
+//! A test's program that pip installs, such as a collector of spans. The machine may lack pip.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,11 +21,11 @@ pub struct PipProgram {
 }
 
 impl PipProgram {
-    /// The program's path. Installs it before, if it is not there. `None` on a machine that can't run it, which is written
-    /// to standard error.
+    /// The program's path. Installs the program if needed. `None` on a machine that can't run it, which is written to
+    /// standard error.
     ///
     /// # Panics
-    /// On such a machine, if it is required.
+    /// On such a machine, if the program is required.
     #[must_use]
     pub fn path(&self) -> Option<PathBuf> {
         let folder = Path::new(self.folder).join(self.package);

@@ -1,4 +1,4 @@
-//! Where a stack listens. Only one stack can have the port of an API; a second one learns which has it.
+//! The ports of a stack. Only one stack can have the port of an API, and a second one reports which stack has it.
 
 use std::{
     io::ErrorKind,
@@ -21,19 +21,19 @@ use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::guard::guarded;
 
-/// What a stack's `server` header begins with.
+/// The beginning of a stack's `server` header.
 const NAME: &str = "ringfence-local";
 
 /// The most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// Longest wait for an answer of the program that has a port.
+/// The longest wait for an answer of the program that has a port.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// The console's port is so many after the API's.
+/// The console's port is the API's plus this number.
 const CONSOLE_AFTER_API: u16 = 10;
 
-/// The port of the console of the stack whose API has this port; of an API at any free port, a free one.
+/// The port of the console for an API at this port. For an API at any free port it is any free port.
 ///
 /// # Errors
 /// There is no such port.
@@ -47,10 +47,10 @@ pub(crate) fn of_console(api: u16) -> Result<u16> {
     })
 }
 
-/// Listens at a port of the loopback address, which is `what`'s; 0 takes a free one.
+/// Listens at a port of the loopback address, for `what`; 0 chooses a free port.
 ///
 /// # Errors
-/// The port is taken. The message says by which program.
+/// The port is taken. The message names the program that has it.
 pub(crate) async fn listen(what: &str, port: u16) -> Result<TcpListener> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     match TcpListener::bind(address).await {
@@ -63,8 +63,8 @@ pub(crate) async fn listen(what: &str, port: u16) -> Result<TcpListener> {
     }
 }
 
-/// Listens at a free port of an address at which containers reach this machine. Podman makes the
-/// bridge with this address when its first container starts, so the address need not be there yet.
+/// Listens at a free port of an address at which containers reach this machine. Podman makes the bridge with this
+/// address when its first container starts, so the address need not exist yet.
 ///
 /// # Errors
 /// It can't listen there.
@@ -82,19 +82,19 @@ pub(crate) fn listen_for_containers(address: Ipv4Addr) -> Result<TcpListener> {
         .with_context(|| format!("cannot listen on {address}, where containers reach this stack"))
 }
 
-/// Serves routes at a port of this stack. All of them are under the guard.
+/// Serves routes at a port of this stack, all under the guard.
 pub(crate) fn serve(tasks: &mut JoinSet<()>, listener: TcpListener, router: Router) {
     let service = guarded(router).into_make_service_with_connect_info::<SocketAddr>();
     tasks.spawn(async move {
-        // axum's server retries every error of its listener; it ends with the task.
+        // axum's server retries every error of its listener, and ends with the task.
         let _ = axum::serve(listener, service).await;
     });
 }
 
-/// The API with a header in each answer that names this process and its workspace.
+/// Adds a header to each answer of the API that names this process and its workspace.
 pub(crate) fn named(api: Router, root: &Path) -> Router {
     let name = format!("{NAME} (process {}, {})", process::id(), root.display());
-    // A path with a control character can't stand in a header.
+    // A header can't have a path with a control character.
     let name = HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static(NAME));
     api.layer(map_response(move |mut response: Response| {
         response.headers_mut().insert(SERVER, name.clone());
@@ -103,7 +103,7 @@ pub(crate) fn named(api: Router, root: &Path) -> Router {
 }
 
 async fn occupant(address: SocketAddr) -> String {
-    // The path `/` of a stack leads to its console, which is not at this port.
+    // A stack redirects the path `/` to its console, which is at another port.
     let client = reqwest::Client::builder().no_proxy().redirect(Policy::none());
     let client = client.timeout(ANSWER_WAIT_MAX).build();
     let answer = match client {
@@ -137,7 +137,7 @@ mod tests {
         format!("{:#}", listen("the console's", port).await.expect_err("the port is taken"))
     }
 
-    /// The refusal that a second stack gets for the port of this API.
+    /// The error that a second stack gets for the port of this API.
     async fn refusal_beside(api: Router) -> String {
         let (listener, port) = taken().await;
         tokio::spawn(async { axum::serve(listener, api).await });
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_port_that_nobody_answers_at_may_be_that_of_a_stack_that_builds() {
+    async fn a_silent_port_may_belong_to_a_stack_that_builds() {
         let (_listener, port) = taken().await;
         let refusal = refusal(port).await;
         assert!(refusal.contains("does not answer"), "{refusal}");

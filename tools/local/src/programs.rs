@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use tokio::process::Command;
 
-/// Cargo, without the variables of the package whose program this process is. The build script of ring asks for them,
-/// so with others it would run again, and everything that depends on ring be compiled again.
+/// Cargo, without the variables that cargo has set for this process. The build script of ring depends on them: with
+/// other values it would run again, and everything that depends on ring would be compiled again.
 #[must_use]
 pub fn cargo() -> std::process::Command {
     let mut cargo = std::process::Command::new("cargo");
@@ -25,7 +25,7 @@ pub fn cargo() -> std::process::Command {
     cargo
 }
 
-/// Builds the binaries, all in one call of cargo, which shows its progress. Each binary's file, by its name.
+/// Builds the binaries in one call of cargo, which shows its progress. Returns each binary's file by its name.
 ///
 /// # Errors
 /// Cargo can't be run or the build fails.
@@ -34,13 +34,13 @@ pub async fn build(
     binaries: impl Iterator<Item = &str>,
 ) -> Result<BTreeMap<String, PathBuf>> {
     let mut cargo = Command::from(cargo());
-    // Cargo says where they are: a person may have set another target folder, or another target.
+    // Only cargo knows the paths, because a person may have configured another target folder or target.
     cargo.args(["build", "--message-format", "json-render-diagnostics"]);
     cargo.current_dir(root).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
     for binary in binaries {
         cargo.args(["--bin", binary]);
     }
-    // `output` would take what cargo shows as well.
+    // `output` would hide the progress.
     let cargo = cargo.spawn().context("cannot run cargo")?;
     let output = cargo.wait_with_output().await.context("cannot run cargo")?;
     if !output.status.success() {
@@ -54,7 +54,7 @@ pub async fn build(
     Ok(built.collect())
 }
 
-/// What cargo says of a program that is built. Its other messages have no `executable`.
+/// Cargo's message about a built program. Its other messages have no `executable`.
 #[derive(Deserialize)]
 struct Artifact {
     target: Target,

@@ -12,9 +12,9 @@ use crate::{
     template::{ACCOUNT, QueueMapping, REGION},
 };
 
-/// Pause before a queue that had nothing is asked again.
+/// The pause before an empty queue is polled again.
 const IDLE_PAUSE: Duration = Duration::from_millis(20);
-/// The most batches at once. Those of a FIFO queue have different groups.
+/// The most batches at once. Batches of a FIFO queue have different groups.
 const BATCHES_MAX: usize = 4;
 
 /// Receives from a queue for one event source mapping.
@@ -50,8 +50,8 @@ impl<I: Invoke> QueuePoller<I> {
         }
     }
 
-    /// Messages that the function does not name as failed are deleted. The others are shown again when the time for
-    /// which they are hidden is over.
+    /// Deletes the messages that the function does not name as failed. The others become visible when their time is
+    /// over.
     async fn batch(&self, received: &[Received]) {
         let QueueMapping { queue, function, report_item_failures, .. } = &self.mapping;
         let answer = match self.functions.invoke(function, &batch(queue, received)).await {
@@ -69,7 +69,7 @@ impl<I: Invoke> QueuePoller<I> {
     }
 }
 
-/// A batch of messages, as Lambda delivers it.
+/// A batch of messages, in Lambda's format.
 #[must_use]
 pub fn batch(queue: &str, received: &[Received]) -> Value {
     let record = |Received { message, system, receipt_handle }: &Received| {
@@ -105,7 +105,7 @@ mod tests {
     use crate::queues::MessageOrder;
     use crate::template::QueueResource;
 
-    /// Fails as a whole on a batch that has `crash`, names `bad` as failed, and keeps what it was given.
+    /// Fails as a whole on a batch that has `crash`, names `bad` as failed, and records its payloads.
     #[derive(Default)]
     struct Fake(Mutex<Vec<String>>);
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_failed_comes_again_and_the_rest_is_deleted() {
+    async fn failed_messages_come_again_and_the_others_are_deleted() {
         let resource = QueueResource { is_fifo: true, ..QueueResource::named("orders".into()) };
         let queues = Queues::of_template(&[resource]);
         for (n, (body, group)) in
@@ -145,7 +145,7 @@ mod tests {
         let (fake, notices) = (Arc::<Fake>::default(), Notices::default());
         let poller =
             QueuePoller { mapping, queues: queues.clone(), functions: fake.clone(), notices };
-        // The queue hides for 30 seconds what was received.
+        // The queue hides received messages for 30 seconds.
         let polled = tokio::time::timeout(Duration::from_secs(31), poller.run()).await;
         assert!(polled.is_err(), "it polls for ever");
         let given = fake.0.lock().expect("a lock").clone();

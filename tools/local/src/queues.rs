@@ -1,4 +1,4 @@
-//! The stack's queues: a message stays in a queue until a receiver deletes it.
+//! The stack's queues. A message stays in a queue until a receiver deletes it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,20 +17,20 @@ use crate::{
 
 pub use crate::message::Message;
 
-/// For how long a FIFO queue takes no second message with the same deduplication id: five minutes, as SQS.
+/// A FIFO queue ignores a second message with the same deduplication id for this time: five minutes, as in SQS.
 const DEDUPLICATION: Duration = Duration::from_secs(300);
 
-/// A message handed to a receiver, who has to delete it before others see it again.
+/// A message that a receiver has. It becomes visible to others if the receiver does not delete it in time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Received {
     /// The message.
     #[serde(flatten)]
     pub message: Message,
-    /// What SQS knows of it, such as how often it was received.
+    /// SQS's attributes, such as how often it was received.
     #[serde(rename = "Attributes", skip_serializing_if = "BTreeMap::is_empty")]
     pub system: BTreeMap<String, String>,
-    /// The receipt with which to delete it.
+    /// The receipt that deletes it.
     pub receipt_handle: String,
 }
 
@@ -42,13 +42,13 @@ pub struct UnknownQueue {
     pub queue: String,
 }
 
-/// A queue does not take a message.
+/// A message that a queue refuses.
 #[derive(Debug, thiserror::Error)]
 pub enum SendError {
     /// There is no such queue.
     #[error(transparent)]
     Unknown(#[from] UnknownQueue),
-    /// The queue keeps its messages in order, and the message lacks its group, or what tells it from others.
+    /// The queue is a FIFO queue, and the message lacks its group or its deduplication id.
     #[error("{queue} is a FIFO queue: a message needs {parameter}")]
     Lacks {
         /// The queue asked for.
@@ -56,20 +56,20 @@ pub enum SendError {
         /// The parameter that is missing.
         parameter: &'static str,
     },
-    /// A parameter has a value that SQS does not take.
+    /// A parameter has a value that SQS refuses.
     #[error("{parameter}: {why}")]
     Invalid {
         /// The parameter.
         parameter: &'static str,
-        /// What it has to be.
+        /// The rule that it breaks.
         why: &'static str,
     },
 }
 
-/// The group of a message, and what tells it from others.
+/// The parameters of a message in a FIFO queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MessageOrder {
-    /// The group, whose messages come one after another.
+    /// The group, whose messages stay in order.
     pub group: Option<String>,
     /// The deduplication id.
     pub deduplication: Option<String>,
@@ -137,7 +137,7 @@ impl Waiting {
 struct Queue {
     resource: QueueResource,
     waiting: Vec<Waiting>,
-    /// The messages of the last minutes by their deduplication ids, each with the time until which the id is known.
+    /// The deduplication ids of the last minutes, each with its message and its expiry.
     known: BTreeMap<(Option<String>, String), (Instant, String)>,
 }
 
@@ -147,7 +147,8 @@ impl Queue {
         Self { resource, waiting, known: BTreeMap::new() }
     }
 
-    /// The id of the message that the deduplication id has had within five minutes. If it had none, it has this one.
+    /// The id of the message that had the deduplication id within five minutes. If there was none, the id now belongs
+    /// to this message.
     fn known(&mut self, group: &str, deduplication: String, message_id: &str) -> Option<String> {
         let now = Instant::now();
         self.known.retain(|_, (until, _)| *until > now);
@@ -161,7 +162,7 @@ impl Queue {
         None
     }
 
-    /// The messages that were received too often leave the queue.
+    /// Removes the messages that were received too often.
     fn given_up(&mut self, now: Instant) -> Vec<Message> {
         let Some(dead_letters) = &self.resource.dead_letters else { return Vec::new() };
         let max = dead_letters.received_max;
@@ -169,7 +170,7 @@ impl Queue {
         self.waiting.extract_if(.., is_over).map(|waiting| waiting.message).collect()
     }
 
-    /// Receives visible messages, oldest first. While a message is hidden, its group has none.
+    /// Receives visible messages, oldest first. While a message is hidden, the rest of its group is hidden too.
     fn receive(&mut self, max: usize, now: Instant, visibility: Duration) -> Vec<Received> {
         let hidden = self.waiting.iter().filter(|waiting| waiting.is_hidden(now));
         let held: BTreeSet<String> = hidden.filter_map(|it| it.message.group.clone()).collect();
@@ -190,14 +191,14 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// Empty queues of these names, without an order.
+    /// Empty queues of these names, which are not FIFO queues.
     #[must_use]
     pub fn new(names: impl IntoIterator<Item = String>) -> Self {
         let all: Vec<_> = names.into_iter().map(QueueResource::named).collect();
         Self::of(&all, None)
     }
 
-    /// Queues of the template, with the messages that an earlier stack has kept, if there are any. They are kept again.
+    /// Queues of the template, with saved messages of an earlier stack, if there are any. Changes are saved too.
     #[must_use]
     pub(crate) fn of(resources: &[QueueResource], kept: Option<Kept>) -> Self {
         let mut messages = kept.as_ref().map(Kept::queues).unwrap_or_default();
@@ -209,7 +210,7 @@ impl Queues {
         Self { queues: Arc::new(Mutex::new(queues)), kept }
     }
 
-    /// Empty queues, as a template has them.
+    /// Empty queues, as the template declares them.
     #[must_use]
     pub fn of_template(resources: &[QueueResource]) -> Self {
         Self::of(resources, None)
@@ -236,11 +237,11 @@ impl Queues {
         self.put(queue, body, attributes, MessageOrder::default())
     }
 
-    /// Adds a message with attributes, and with what a FIFO queue needs. If the queue has had a message with the same
-    /// deduplication id within five minutes, it adds nothing, and returns the id of that one.
+    /// Adds a message with attributes and with the parameters of a FIFO queue. If the queue had a message with the same
+    /// deduplication id within five minutes, it adds nothing, and returns that message's id.
     ///
     /// # Errors
-    /// No queue has this name, URL or ARN, or it is a FIFO queue and the message lacks a part of its order.
+    /// No queue has this name, URL or ARN, or it is a FIFO queue and the message lacks one of its parameters.
     pub fn put(
         &self,
         queue: &str,
@@ -268,9 +269,9 @@ impl Queues {
         })?
     }
 
-    /// Receives at most `max` messages that no other receiver has, oldest first. They are hidden from others
-    /// for `visibility`, or as long as the queue says. Of a FIFO queue, a group has no message as long as one of it is
-    /// hidden. Messages that were received as often as the queue says go to its dead-letter queue.
+    /// Receives at most `max` messages that no other receiver has, oldest first. They are hidden from others for
+    /// `visibility`, or for the queue's default time. In a FIFO queue, a hidden message also hides the rest of its
+    /// group. Messages that were received as often as the queue allows go to its dead-letter queue.
     ///
     /// # Errors
     /// No queue has this name, URL or ARN.
@@ -298,7 +299,7 @@ impl Queues {
         })
     }
 
-    /// What a queue is, and about how many messages it has, by the names of SQS.
+    /// A queue's attributes by the names of SQS, with the approximate number of messages.
     ///
     /// # Errors
     /// No queue has this name, URL or ARN.
@@ -310,7 +311,7 @@ impl Queues {
                 ("ApproximateNumberOfMessages", (of.waiting.len() - hidden).to_string()),
                 ("ApproximateNumberOfMessagesNotVisible", hidden.to_string()),
             ];
-            // A queue without an order does not have this one.
+            // Only a FIFO queue has this attribute.
             let fifo = of.resource.is_fifo.then(|| ("FifoQueue", "true".to_owned()));
             counts.into_iter().chain(fifo).collect()
         })
@@ -353,7 +354,7 @@ impl Queues {
         messages(&self.queues.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// As [`Self::on`], and keeps the messages.
+    /// Does the same as [`Self::on`], and saves the messages.
     fn change<T>(&self, queue: &str, act: impl FnOnce(&mut Queue) -> T) -> Result<T, UnknownQueue> {
         let acted = self.on(queue, act)?;
         if let Some(kept) = &self.kept {

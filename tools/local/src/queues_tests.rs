@@ -24,7 +24,7 @@ async fn a_received_message_is_hidden_until_it_is_deleted_or_its_time_is_over() 
     let late = queues.delete("dead", &first[1].receipt_handle).expect("a queue");
     assert!(!late, "another received it since");
 }
-/// A FIFO queue and its dead-letter queue, which gets what was received twice.
+/// A FIFO queue and its dead-letter queue, which gets messages that were received twice.
 fn in_order() -> Queues {
     let fifo = |name: &str| QueueResource { is_fifo: true, ..QueueResource::named(name.into()) };
     let dead_letters = RedriveTarget { queue: "arn:aws:sqs:x:0:dead".to_owned(), received_max: 2 };
@@ -67,7 +67,7 @@ async fn a_group_comes_in_order_and_waits_for_its_hidden_message() {
     assert_eq!(received[0].system["ApproximateReceiveCount"], "2");
 
     tokio::time::advance(Duration::from_secs(60)).await;
-    // It was received twice; that of b once.
+    // The message of a was received twice, and the one of b once.
     assert_eq!(bodies(&receive(10)), ["b1"]);
     assert_eq!(queues.messages()["dead"][0].body, "a2");
     assert_eq!(queues.messages()["dead"][0].group.as_deref(), Some("a"));

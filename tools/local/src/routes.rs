@@ -1,13 +1,13 @@
-//! Which route of the API takes a request: the rules of API Gateway.
+//! Finds the route of a request by the rules of API Gateway.
 //!
-//! A route is possible if it takes the request's method, by its name or as `ANY`, and its path. Of those that are
-//! possible, API Gateway prefers one whose path is as long as the request's, then one that ends in a greedy variable,
-//! then `$default`. AWS calls the best of a kind "the most specific" and does not say more. Here it is the one that has
-//! a text where the other one has a variable, counted from the left, and after that the one that names the method.
+//! A route is possible if it takes the request's method, by its name or as `ANY`, and its path. Of the possible routes,
+//! API Gateway prefers one whose path is as long as the request's, then one that ends in a greedy variable, then
+//! `$default`. Within one kind AWS takes "the most specific" and does not say more. Here it is the route that has text
+//! where the other one has a variable, compared from the left, and after that the one that names the method.
 
 use crate::template::{ANY, DEFAULT, Route};
 
-/// The variables of a path, and what a request has in their places, as it was sent.
+/// The variables of a path, each with the part of the request in its place, as it was sent.
 pub(crate) type Variables<'r, 'p> = Vec<(&'r str, &'p str)>;
 
 /// The route that takes a request, and its variables. `None` if none does.
@@ -29,7 +29,7 @@ pub(crate) fn takes_path(routes: &[Route], path: &str) -> bool {
     routes.iter().any(|route| fit(&route.path, path).is_some())
 }
 
-/// How well the path of a route fits that of a request. The best comes first.
+/// How well a route's path fits a request's. The best comes first.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Fit {
     Full(Vec<Part>),
@@ -118,7 +118,7 @@ mod tests {
                 ("GET /", Some(DEFAULT)),
             ],
         );
-        // The routes of a stack: a slice's path with another method is that of a view's row.
+        // The routes of a stack: the path of a slice with another method belongs to a view's row.
         check(
             &[
                 "POST /ordering/place-order",
@@ -142,7 +142,7 @@ mod tests {
                 ("POST /commands/ordering", None),
             ],
         );
-        // A whole path comes before a greedy variable, whatever stands to the left, and a method before ANY.
+        // A whole path comes before a greedy variable, whatever is to the left of it, and a method before ANY.
         check(
             &["GET /a/{rest+}", "GET /{x}/{y}", "ANY /{x}/b", "GET /{x}/b"],
             &[("GET /a/c", Some("GET /{x}/{y}")), ("GET /a/b", Some("GET /{x}/b"))],

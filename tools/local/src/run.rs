@@ -1,4 +1,4 @@
-//! The command: `demo` walks through the stack and ends, `up` stays.
+//! The command line: `demo` walks through the stack and ends, `up` stays.
 
 use std::{
     collections::BTreeMap,
@@ -36,40 +36,39 @@ enum Command {
     Demo,
     /// Starts the stack and keeps it until Ctrl-C.
     Up {
-        /// Port of the HTTP API; the console's is ten after it. 0 takes free ones.
+        /// The port of the HTTP API. The console's port is ten higher. 0 chooses free ports.
         #[arg(long, default_value_t = 3000)]
         port: u16,
-        /// Keeps tables, buckets, queues and the progress of streams, and goes on with those of the last stack of this
-        /// port that kept them.
+        /// Keeps tables, buckets, queues and the progress of streams, and continues with the data that an earlier stack
+        /// on this port kept.
         #[arg(long)]
         keep: bool,
-        /// Asks for tokens where the template does, as API Gateway. `ringfence token` makes them.
+        /// Asks for tokens on the routes where the template does. `ringfence token` makes tokens.
         #[arg(long)]
         auth: bool,
-        /// Switches the rules of the bus and the schedules off, so that nothing acts on events while they are imported.
+        /// Switches off the rules of the bus and the schedules, so nothing acts on imported events.
         #[arg(long)]
         no_rules: bool,
-        /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker
-        /// or Podman as root.
+        /// Also serves containers, and writes a template for `sam local`. Needs Linux, and Docker or Podman as root.
         #[arg(long)]
         sam: bool,
-        /// The value of a parameter of the template, in place of the one for this machine.
+        /// Sets a parameter of the template to another value than the one for this machine.
         #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
         parameters: Vec<String>,
     },
 }
 
-/// Uses a stack. A type of its own for each would have the whole stack compiled in every program that runs one.
+/// Uses a stack. With a type parameter in its place, every program that runs a stack would compile all of it.
 type Walk = fn(&RunningStack) -> LocalBoxFuture<'_, Result<()>>;
 
-/// Is the function of this name until the process ends; `None` if the stack has no such function.
+/// Runs the function of this name until the process ends; `None` if the stack has no such function.
 pub type FunctionByName = fn(&str) -> Option<ExitCode>;
 
-/// Carries out the command line. `walk` uses a stack that nobody else uses, and fails at the first thing that
-/// is wrong. A stack that stays has the console that `console` makes, which is [`RunningStack::serve_console`]'s.
+/// Carries out the command line. `walk` has the stack for itself, and fails at the first fault. A stack that stays has
+/// the console that `console` makes for [`RunningStack::serve_console`].
 ///
-/// Each function of the stack is a process of this program too. A variable says which function it is, and then
-/// `function` runs it.
+/// Each function of the stack is a process of this program too. A variable names its function, and then `function` runs
+/// it.
 #[must_use]
 pub fn run(function: FunctionByName, walk: Walk, console: Console) -> ExitCode {
     let Some(name) = env::var_os(FUNCTION) else { return run_command(walk, console) };
@@ -143,7 +142,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
                 true => Some(bridge::address(env::var_os("DOCKER_HOST")).await?),
                 false => None,
             };
-            // Two stacks of a workspace have data of their own.
+            // Two stacks of a workspace have separate data.
             let data = target.join("local").join(root.strip_prefix(&workspace)?);
             let keep = keep.then(|| data.join(port.to_string()).join("kept"));
             let programs = this_program(&template)?;
@@ -175,7 +174,7 @@ async fn carry_out(command: Command, walk: Walk, console: Console) -> Result<()>
     }
 }
 
-/// A parameter with its value, as a flag has them.
+/// A parameter with its value, in the form of the flag.
 fn parameter(text: &str) -> Result<String, &'static str> {
     let has_value = text.contains('=');
     has_value
@@ -240,14 +239,14 @@ fn describe(stack: &RunningStack, console: &str, files: &Files, options: &StackO
     }
 }
 
-/// How to start the functions with cargo-lambda. It looks for the workspace in the working directory alone, and a stack
-/// may be in a folder below.
+/// The command that starts the functions with cargo-lambda. It searches for the workspace only in the working
+/// directory, and a stack may be in a folder below.
 fn watch_line(config: &Path, workspace: &Path) -> String {
     let [config, manifest] = [config, &workspace.join("Cargo.toml")].map(word);
     format!("cargo lambda watch -A 127.0.0.1 --config {config} --manifest-path {manifest}")
 }
 
-/// How to send the sample of a function to its route, with a token if the API asks for one.
+/// The command that sends the sample of a function to its route, with a token if the API asks for one.
 fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
     let request = format!("curl {api}{} -d @events/{binary}/direct.json", route.path);
     match route.token_scopes.as_deref().filter(|_| auth) {
@@ -261,7 +260,7 @@ fn command_line(api: &str, route: &Route, binary: &str, auth: bool) -> String {
 }
 
 fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
-    // SAM's own default is the port that this stack has by default.
+    // SAM's default port is this stack's default port too.
     let port = if stack.api().ends_with(":3001") { 3000 } else { 3001 };
     let template = word(template);
     println!("\nThe functions in containers, on this stack's data:");
@@ -271,15 +270,15 @@ fn describe_sam(stack: &RunningStack, files: &Files, template: &Path) {
     }
     println!("  sam local start-api --template {template} --port {port}");
     println!("Both in a shell without the variables of {},", files.shell.display());
-    println!("which SAM would take for those of the template.");
+    println!("which SAM would use in place of the template's.");
 }
 
-/// Prints what happens, for as long as the stack runs.
+/// Prints events while the stack runs.
 async fn follow(stack: &RunningStack) {
     let mut topic = stack.watch();
     loop {
         match topic.recv().await {
-            // A notification is not an event of a log, and would be shown after each.
+            // A notification is not an event of a log, and would appear after each event.
             Ok(Notice::Event(event)) if event["detail"]["id"].is_null() => {}
             Ok(Notice::Event(event)) => {
                 let kind = event["detail-type"].as_str().unwrap_or_default();

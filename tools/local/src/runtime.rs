@@ -1,5 +1,5 @@
 //! Lambda's APIs over HTTP: the runtime API, from which each process of a function takes its invocations, and the
-//! invoke API of AWS clients.
+//! invoke API for AWS clients.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -29,7 +29,7 @@ use crate::{
     template::{ACCOUNT, REGION},
 };
 
-/// Longest wait for a process that takes an invocation. It is not part of the function's timeout.
+/// The longest wait for a process that takes an invocation. The function's timeout begins after it.
 const START_MAX: Duration = Duration::from_secs(60);
 
 /// A function with its processes.
@@ -37,7 +37,7 @@ pub(crate) struct Running {
     pub(crate) timeout: Duration,
     pub(crate) invocations: Arc<Invocations>,
     pub(crate) binary: PathBuf,
-    /// The most invocations at once; further ones wait, where AWS refuses them.
+    /// The most invocations at once. Further ones wait, whereas AWS refuses them.
     pub(crate) most: usize,
     pub(crate) free: Arc<Semaphore>,
     /// How many processes it has.
@@ -69,7 +69,7 @@ pub(crate) fn router(functions: Arc<ByName>) -> Router {
 /// The answer of a function: its bytes, or the error document of its runtime.
 type Answer = Result<Bytes, Value>;
 
-/// What became of an invocation.
+/// The end of an invocation.
 pub(crate) enum Outcome {
     Answered(Answer),
     TimedOut,
@@ -96,10 +96,10 @@ struct Invocation {
     answer: oneshot::Sender<Answer>,
 }
 
-/// A process that runs. If this is dropped, it is killed, and the invocation that it carries out has no answer.
+/// A running process. If this is dropped, it is killed, and its invocation gets no answer.
 struct Process {
     _alive: oneshot::Sender<Infallible>,
-    /// The id of its invocation, and where the answer goes.
+    /// The id of its invocation, and the sender for the answer.
     current: Option<(String, oneshot::Sender<Answer>)>,
 }
 
@@ -108,7 +108,7 @@ impl Invocations {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of a new process, and what ends when the process has to end.
+    /// The number of a new process, and the signal that ends it.
     pub(crate) fn add_process(&self) -> (u64, oneshot::Receiver<Infallible>) {
         let mut queue = self.queue();
         queue.started += 1;
@@ -123,8 +123,8 @@ impl Invocations {
         self.queue().processes.remove(&number);
     }
 
-    /// Waits for a process that takes the payload, and from then on at most `limit` for the answer. A process that
-    /// has not answered by then is killed, as on AWS.
+    /// Waits for a process that takes the payload, and from then on at most `limit` for the answer. A process that is
+    /// late is killed, as on AWS.
     pub(crate) async fn invoke(&self, payload: String, limit: Duration) -> Outcome {
         let failed = |kind: &str, message: String| {
             Outcome::Answered(Err(json!({ "errorType": kind, "errorMessage": message })))
@@ -134,7 +134,7 @@ impl Invocations {
         let (answer, answered) = oneshot::channel();
         self.queue().waiting.push_back(Invocation { id: id.clone(), payload, begin, answer });
         self.changed.notify_waiters();
-        // If it can't start, the answer says why.
+        // If it can't start, the answer has the reason.
         if timeout(START_MAX, begun).await.is_err() {
             let message = format!("no process took it within {START_MAX:?}: see its log");
             return failed("Runtime.InitError", message);
@@ -164,7 +164,7 @@ impl Invocations {
                 while let Some(Invocation { id, payload, begin, answer }) =
                     queue.waiting.pop_front()
                 {
-                    // Nobody waits any more for an invocation that was given up.
+                    // The caller of an invocation that was given up no longer waits.
                     if begin.send(()).is_ok() {
                         process.current = Some((id.clone(), answer));
                         return Some((id, payload));
@@ -175,7 +175,7 @@ impl Invocations {
         }
     }
 
-    /// The answer of a process to an invocation; whether it was still asked for.
+    /// Takes the answer of a process to an invocation. Returns whether the caller still waits.
     fn answer(&self, number: u64, id: &str, answer: Answer) -> bool {
         let mut queue = self.queue();
         let process = queue.processes.get_mut(&number);
@@ -183,7 +183,7 @@ impl Invocations {
         current.is_some_and(|(_, to)| to.send(answer).is_ok())
     }
 
-    /// A process can't start: the invocation for which it would have started fails.
+    /// Fails the invocation for which a process could not start.
     fn fail_start(&self, error: Value) {
         if let Some(first) = self.queue().waiting.pop_front() {
             let _ = first.answer.send(Err(error));
@@ -206,7 +206,7 @@ impl Running {
             *processes = busy.max(*processes);
             more
         });
-        // If the caller leaves, the function still runs, and has no more time than otherwise.
+        // If the caller leaves, the function still runs, within the same time limit.
         let (invocations, timeout) = (self.invocations.clone(), self.timeout);
         let invocation = async move {
             let _place = place;
@@ -287,7 +287,7 @@ async fn init_error(
     StatusCode::ACCEPTED.into_response()
 }
 
-/// An error document, or its text if it is none.
+/// An error document, or the text if it is not one.
 fn document(body: &[u8]) -> Value {
     serde_json::from_slice(body).unwrap_or_else(|_| json!(String::from_utf8_lossy(body)))
 }
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(error(failed), "no table");
         let failed = error(invocations.invoke("2".to_owned(), LIMIT).await);
         assert_eq!(failed["errorMessage"], "no process took it within 60s: see its log");
-        // It was given up, so a process that comes later takes the one after it.
+        // It was given up, so a later process takes the next one.
         let (number, _end) = invocations.add_process();
         let taken = async {
             let (id, payload) = invocations.next(number).await.expect("it runs");

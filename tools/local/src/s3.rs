@@ -1,4 +1,4 @@
-//! The part of S3 that handling failed batches and exports need: list, get, put and delete, path style.
+//! The part of S3 that failed batches and exports need: list, get, put and delete, path style.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::buckets::{BucketError, Buckets};
 /// The most keys of one answer, as for S3.
 const KEYS_MAX: usize = 1_000;
 
-/// The routes of S3, whose objects are larger than anything here.
+/// The routes of S3. They allow larger objects than anything here has.
 pub fn router(buckets: Buckets) -> Router {
     Router::new()
         .route("/{bucket}", get(list))
@@ -36,7 +36,7 @@ struct ListObjects {
     #[serde(default)]
     prefix: String,
     max_keys: Option<usize>,
-    /// The last key of the answer before.
+    /// The last key of the previous answer.
     #[serde(default)]
     continuation_token: String,
     /// Only keys after this one.

@@ -1,8 +1,8 @@
-//! The functions for `sam local`, laid out as by `sam build`: a template, and beside it a folder with the
-//! binary `bootstrap` for each function.
+//! The functions for `sam local`, in the layout of `sam build`: a template, and beside it a folder with the binary
+//! `bootstrap` for each function.
 //!
-//! The template has every variable of a function, because SAM passes on no others. One says which function a process is:
-//! all binaries are the program of the stack.
+//! The template has every variable of a function, because SAM passes on no others. One variable names the function of a
+//! process: all binaries are the program of the stack.
 
 use std::{
     env, fs,
@@ -18,8 +18,8 @@ use crate::{
     template::{FunctionResource, Model, Route},
 };
 
-/// Writes template and folders into `folder`. Returns the template's path. Each function gets `common`
-/// besides its own variables.
+/// Writes template and folders into `folder`. Returns the template's path. Each function gets `common` besides its
+/// variables.
 ///
 /// # Errors
 /// A file can't be written, or Lambda has no functions for this machine's processor.

@@ -1,4 +1,4 @@
-//! Schedules: functions that are invoked at times of their own.
+//! Schedules: functions that are invoked at certain times.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     template::{ACCOUNT, REGION, Schedule},
 };
 
-/// Invokes the schedule's function at its times, until there is none left.
+/// Invokes the schedule's function at its times, until there are no more.
 pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>>) {
     let mut deliveries = JoinSet::new();
     let mut last = clock::now();
@@ -25,7 +25,7 @@ pub(crate) async fn run<I: Invoke>(schedule: Schedule, delivery: Arc<Delivery<I>
             let arn = arn(&schedule.name);
             delivery.deliver(&arn, &schedule.target, &event(&arn, next)).await;
         });
-        // A machine that slept does not make up for what it has missed.
+        // After sleep, a machine does not make up for missed times.
         last = next.max(clock::now());
     }
     deliveries.join_all().await;
@@ -35,7 +35,7 @@ fn arn(name: &str) -> String {
     format!("arn:aws:scheduler:{REGION}:{ACCOUNT}:schedule/default/{name}")
 }
 
-/// What a function gets from a schedule without an input of its own.
+/// The payload for a function if the schedule has no input.
 fn event(arn: &str, time: DateTime<Utc>) -> Value {
     json!({
         "version": "0",
@@ -67,7 +67,7 @@ mod tests {
         times::Times,
     };
 
-    /// A function that keeps what it is given.
+    /// A function that records its payloads.
     struct Fake(UnboundedSender<(String, Value)>);
 
     impl Invoke for Fake {
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// What a function is given by a schedule that runs in the background.
+    /// The payloads of a schedule that runs in the background.
     fn start(rate: Duration) -> UnboundedReceiver<(String, Value)> {
         let (sender, given) = unbounded_channel();
         let buckets = Buckets::new("/nowhere".into(), Vec::new());
@@ -119,7 +119,7 @@ mod tests {
             time.timestamp()
         };
         let before = awake(&mut given).await;
-        // Nothing else runs meanwhile, until at least one second has begun.
+        // Nothing else runs until the next second has begun.
         while clock::now().timestamp() <= before {
             std::thread::sleep(Duration::from_millis(10));
         }

@@ -1,4 +1,4 @@
-//! The endpoint for AWS clients that stands in for EventBridge, SQS, S3, SES, Systems Manager and CloudFormation.
+//! The endpoint for AWS clients in place of EventBridge, SQS, S3, SES, Systems Manager and CloudFormation.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -37,10 +37,10 @@ const VISIBILITY_MAX_S: u64 = 12 * 3600;
 /// The code for a queue that does not exist, and its name in SQS's older protocol.
 const NO_QUEUE: &str = "QueueDoesNotExist";
 const NO_QUEUE_QUERY: &str = "AWS.SimpleQueueService.NonExistentQueue;Sender";
-/// The most bytes of a request's body: room for the limits above in escaped JSON.
+/// The most bytes of a request's body, enough for the limits above in escaped JSON.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What the endpoint serves.
+/// The parts that the endpoint serves.
 pub struct Services<I> {
     /// The buses.
     pub bus: Buses<I>,
@@ -180,7 +180,7 @@ fn is_of_xml(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// How long a message is hidden, in seconds.
+/// The time for which a message is hidden, in seconds.
 fn visibility(seconds: u64) -> Result<Duration, (&'static str, String)> {
     if seconds > VISIBILITY_MAX_S {
         let message = format!("VisibilityTimeout {seconds}: it is 0 to {VISIBILITY_MAX_S} seconds");
@@ -200,15 +200,15 @@ struct ReceiveMessage {
     max_number_of_messages: Option<usize>,
     /// The time in seconds.
     visibility_timeout: Option<u64>,
-    /// Without these a message comes without attributes.
+    /// Names of attributes. Without them, messages come without attributes.
     #[serde(default)]
     message_attribute_names: Vec<String>,
-    /// Without these it comes without what SQS knows of it.
+    /// Names of SQS's attributes. Without them, messages come without those.
     #[serde(default)]
     message_system_attribute_names: Vec<String>,
 }
 
-/// Answers immediately, however long the request would wait.
+/// Answers immediately, whatever time the request wants to wait.
 fn receive_message<I: Invoke>(services: &Services<I>, body: &[u8]) -> Call {
     let request: ReceiveMessage = parse(body)?;
     let max = request.max_number_of_messages.unwrap_or(1);

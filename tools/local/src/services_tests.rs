@@ -5,7 +5,7 @@ use aws_sdk_sqs::types::QueueAttributeName as Attribute;
 use super::*;
 use crate::{destinations::Destinations, invoke::InvokeError, notices::Notices, template::Model};
 
-/// Counts the invocations; no rule should cause any here.
+/// Counts the invocations. No rule should cause one here.
 #[derive(Default)]
 struct Fake(Mutex<u32>);
 
@@ -113,7 +113,7 @@ async fn messages_stay_readable() {
     assert_eq!(json!(queues.messages()), expected);
 }
 
-/// The real client of SQS at this endpoint.
+/// The real SQS client for this endpoint.
 fn sqs(url: &str) -> aws_sdk_sqs::Client {
     let variables = [
         ("AWS_REGION", "us-east-1"),

@@ -1,4 +1,4 @@
-//! All parts together, as `template.yaml` says.
+//! All parts of a stack together, as `template.yaml` says.
 
 use std::{
     collections::BTreeMap,
@@ -39,21 +39,21 @@ use crate::{
     tokens,
 };
 
-/// The folder of mails, in that of the stack.
+/// The folder of mails, inside the stack's folder.
 const MAILS: &str = "mails";
 
-/// How a stack is started.
+/// The options of a stack.
 pub struct StackOptions {
     /// The folder of the stack.
     pub root: PathBuf,
     /// The template that describes the stack.
     pub template: Template,
-    /// The folder in which the stack makes a folder for its files, named by its port. So stacks that run at
-    /// the same time keep their logs, buckets and variables apart.
+    /// The folder in which the stack makes a folder for its files, named by its port. So stacks that run at the same
+    /// time have separate logs, buckets and variables.
     pub data: PathBuf,
-    /// The API's port on the loopback address; 0 for a free one. The console's is ten after it.
+    /// The API's port on the loopback address; 0 for a free one. The console's port is ten higher.
     pub port: u16,
-    /// The folder in which the data outlive the stack; without one they are gone with it.
+    /// The folder for data that outlive the stack; without one they are deleted with it.
     pub keep: Option<PathBuf>,
     /// The file of each function's program, by the function's name.
     pub programs: BTreeMap<String, PathBuf>,
@@ -61,7 +61,7 @@ pub struct StackOptions {
     pub auth: bool,
 }
 
-/// Makes the console of a stack, as [`RunningStack::serve_console`] has it.
+/// Makes the console of a stack, for [`RunningStack::serve_console`].
 pub type Console = Box<
     dyn FnOnce(
         Environment,
@@ -72,7 +72,7 @@ pub type Console = Box<
     ) -> Result<Router>,
 >;
 
-/// A running stack; it ends when it is dropped.
+/// A running stack. It ends when it is dropped.
 pub struct RunningStack {
     folder: PathBuf,
     api: String,
@@ -138,7 +138,7 @@ impl RunningStack {
         if options.auth {
             routes = routes.route(JWKS_PATH, get(async || axum::Json(tokens::jwks())));
         }
-        // A path of its own in the router would hide the template's routes of that path, also those of other methods.
+        // A route in the router would hide the template's routes of that path, also those of other methods.
         if !takes_path(&model.routes, "/") {
             routes = routes.merge(api::to_console(console.clone()));
         }
@@ -217,7 +217,7 @@ impl RunningStack {
         self.folder.join(MAILS)
     }
 
-    /// The URL that stands in for other services of AWS than DynamoDB.
+    /// The URL of the endpoint for all services of AWS except DynamoDB.
     #[must_use]
     pub fn services(&self) -> &str {
         &self.services
@@ -301,8 +301,8 @@ impl RunningStack {
         self.functions.invoke(function, payload).await
     }
 
-    /// Serves the console that `make` makes from the variables of a shell, the stack's outputs, the address at which
-    /// it is served, the routes of the HTTP API and what goes wrong; its URL. The API's path `/` leads there, unless the
+    /// Serves the console that `make` makes from the variables of a shell, the stack's outputs, the console's address,
+    /// the routes of the HTTP API and the troubles. Returns its URL. The API's path `/` leads there, unless the
     /// template has a route of that path.
     ///
     /// # Errors
@@ -327,8 +327,8 @@ impl RunningStack {
         environment::of_shell(root, folder, &common, api, token.as_deref(), model)
     }
 
-    /// The token of whoever runs the stack, for the console and for a shell, if the API asks for tokens. It is that of a
-    /// program, which may act for every person.
+    /// The operator's token, for the console and for a shell, if the API asks for tokens. It is the token of a program,
+    /// which may act for every person.
     fn token(&self) -> Option<String> {
         self.auth.then(|| tokens::of("client_id", "operator", &self.model.routes, &[]))
     }
@@ -338,7 +338,7 @@ impl RunningStack {
         self.auth.then(|| tokens::of("sub", subject, &self.model.routes, scopes))
     }
 
-    /// Writes the files with which programs started by hand use this stack.
+    /// Writes the files for programs that a person starts on this stack.
     ///
     /// # Errors
     /// One can't be written.
@@ -356,9 +356,9 @@ impl RunningStack {
         .with_context(|| format!("cannot write into {}", self.folder.display()))
     }
 
-    /// Serves DynamoDB and the other services also at this address, at which containers reach this machine.
-    /// Writes a template with which `sam local` runs the functions of this stack's `template` in containers,
-    /// and returns its path.
+    /// Serves DynamoDB and the other services also at this address, at which containers reach this machine. Writes a
+    /// template with which `sam local` runs the functions of this stack's `template` in containers, and returns its
+    /// path.
     ///
     /// # Errors
     /// It can't listen at the address, or a file can't be written.
@@ -373,7 +373,7 @@ impl RunningStack {
         let model = template.model(&services)?;
         let common = environment::common(&data, &services);
         emptied(self.folder.join("sam"))?;
-        // The folder is deleted with the stack, without which nothing in it works.
+        // The folder is deleted with the stack, because nothing in it works without the stack.
         let folder = tempfile::Builder::new().prefix("sam").rand_bytes(0).tempdir_in(&self.folder);
         let folder = folder.context("cannot make a folder for `sam local`")?;
         let written = sam::write(folder.path(), &model, &common, &self.functions)?;

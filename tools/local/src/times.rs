@@ -13,20 +13,20 @@ use crate::clock;
 /// The times of a schedule.
 #[derive(Clone, Debug)]
 pub enum Times {
-    /// Again and again after this time, first after it.
+    /// At this interval, the first time after one interval.
     Rate(Duration),
     /// The minutes that match, in UTC.
     Cron(Box<Cron>),
 }
 
-/// An expression that is not one of EventBridge Scheduler, or that this machine can't follow.
+/// An expression that EventBridge Scheduler does not have, or that this machine does not support.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TimesError(String);
 
 impl Times {
-    /// The times of an expression: `rate(5 minutes)`, or `cron(0 8 ? * MON-FRI *)` with the six fields minute,
-    /// hour, day of the month, month, day of the week, year.
+    /// Parses an expression: `rate(5 minutes)`, or `cron(0 8 ? * MON-FRI *)` with the six fields minute, hour, day of
+    /// the month, month, day of the week, year.
     ///
     /// # Errors
     /// The expression is something else, such as `at(…)`.
@@ -79,7 +79,7 @@ fn parse_cron(cron: &str) -> Result<Times, String> {
     }
     // The last day of the week.
     let day_of_week = if day_of_week == "L" { "7" } else { day_of_week };
-    // It has a field for seconds; the days of the week begin with Sunday as 1, and `0/10` is a range.
+    // The parser has a field for seconds; the days of the week begin with Sunday as 1, and `0/10` is a range.
     let parser = CronParser::builder()
         .seconds(Seconds::Required)
         .year(Year::Required)
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rate_or_cron_is_refused_with_what_to_write() {
+    fn an_invalid_expression_is_refused_with_the_way_out() {
         for (expression, why) in [
             ("at(2026-11-20T13:00:00)", "write `rate(5 minutes)` or `cron(0 8 ? * MON-FRI *)`"),
             ("rate(5)", "a rate is in minutes, hours or days"),

@@ -1,4 +1,4 @@
-//! The tokens of a stack that checks them.
+//! The tokens of a stack with `--auth`.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use crate::{
     template::{Model, Route},
 };
 
-/// How long such a token holds, in seconds: a stack that runs for a week is started again.
+/// Such a token is valid for this many seconds, which is a week. A stack makes a new one at its start.
 const TOKEN_SECONDS: i64 = 7 * 24 * 3600;
 /// The variable with the aliases of issuers.
 const JWT_ISSUERS: &str = "JWT_ISSUERS";
 
-/// Gives the issuer of this machine the alias `main` in all functions that know aliases.
+/// Gives the issuer of this machine the alias `main` in all functions that have aliases.
 ///
 /// # Errors
 /// No route takes tokens.
@@ -38,7 +38,7 @@ pub(crate) fn jwks() -> Value {
     TokenKey::local().jwks()
 }
 
-/// A token with the scopes of all routes, and with these, which functions ask for. `claim` is `sub` for a person, and
+/// A token with the scopes of all routes and with these, which functions ask for. `claim` is `sub` for a person, and
 /// `client_id` for a program.
 pub(crate) fn of(claim: &str, name: &str, routes: &[Route], scopes: &[&str]) -> String {
     let of_routes = routes.iter().flat_map(|route| &route.token_scopes).flatten();

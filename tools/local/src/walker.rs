@@ -1,4 +1,4 @@
-//! What a walk through a stack does: it sends commands, reads views and the index, watches the topic, and shows it all.
+//! A walk through a stack: it sends commands, reads views and the index, watches the topic, and shows all of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,16 +17,16 @@ use tokio::{
 
 use crate::{notices::Notice, stack::RunningStack};
 
-/// Longest wait for the events that a step causes.
+/// The longest wait for the events of a step.
 pub const EVENTS_WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// Pause before the index is looked at again.
+/// The pause between two reads of the index.
 pub const INDEX_PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the topic is watched at the end for unexpected events.
+/// At the end, the topic is watched this long for unexpected events.
 const QUIET_MAX: Duration = Duration::from_millis(500);
 
-/// How long a view is asked to wait for an event, in milliseconds; the most it takes.
+/// The time for which a view may wait for an event, in milliseconds: the most that it accepts.
 const VIEW_WAIT_MS: u64 = 10_000;
 
 /// Longest wait for one answer.
@@ -35,7 +35,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// Status and body of an answer of the HTTP API.
 pub type HttpAnswer = (u16, Value);
 
-/// What walks through a stack. It knows which events the topic has had, and which of them were expected.
+/// Walks through a stack. It records the events of the topic, and which of them were expected.
 pub struct Walker<'a> {
     stack: &'a RunningStack,
     client: reqwest::Client,
@@ -43,19 +43,19 @@ pub struct Walker<'a> {
     /// The scopes of views. Their routes may have none.
     scopes: &'a [&'a str],
     topic: Receiver<Notice>,
-    /// Ids of the events seen: the bus promises each at least once.
+    /// Ids of the events seen: the bus delivers each at least once.
     seen: BTreeSet<String>,
     /// Events seen and not yet expected, by type.
     open: BTreeMap<String, usize>,
-    /// The latest event of each type, as the topic has it.
+    /// The latest event of each type on the topic.
     latest: BTreeMap<String, Value>,
-    /// Mails that have come and were not yet expected.
+    /// Mails that arrived and were not yet expected.
     mails: Vec<String>,
 }
 
 impl<'a> Walker<'a> {
-    /// Walks on a stack that nobody else uses, as a caller of this name. If the API asks for tokens, the caller's has the
-    /// scopes of all routes, and these.
+    /// Walks on a stack that nobody else uses, as a caller of this name. If the API asks for tokens, the caller's token
+    /// has the scopes of all routes, and these.
     ///
     /// # Errors
     /// There is no HTTP client.
@@ -67,7 +67,7 @@ impl<'a> Walker<'a> {
         Ok(Self { stack, client, caller, scopes, topic, seen, open, latest, mails })
     }
 
-    /// Goes on as this caller. The caller's commands have the correlation id `walk-<caller>`.
+    /// Continues as this caller. The caller's commands have the correlation id `walk-<caller>`.
     pub fn go_on_as(&mut self, caller: &str) {
         println!("  as {caller}");
         caller.clone_into(&mut self.caller);
@@ -88,7 +88,7 @@ impl<'a> Walker<'a> {
         self.stack
     }
 
-    /// The latest event of this type, as the topic had it.
+    /// The latest event of this type on the topic.
     #[must_use]
     pub fn latest(&self, event: &str) -> Value {
         self.latest[event].clone()
@@ -105,7 +105,7 @@ impl<'a> Walker<'a> {
         Ok(answer)
     }
 
-    /// Sends commands at once; the answers are in the order of the commands.
+    /// Sends commands at the same time. The answers are in the order of the commands.
     ///
     /// # Errors
     /// As [`Walker::post`].
@@ -129,14 +129,14 @@ impl<'a> Walker<'a> {
     /// Puts a command into the queue. Returns its id.
     ///
     /// # Errors
-    /// The queue does not take it.
+    /// The queue refuses it.
     pub async fn queue(&self, path: &str, command: &Value) -> Result<String> {
         let (status, body) = self.post(&format!("/commands{path}"), command).await?;
         ensure!(status == 202, "the queue does not take it: {status} {body}");
         body["commandId"].as_str().map(str::to_owned).context("the answer names no commandId")
     }
 
-    /// Waits for the answer to a command of the queue: that which its slice would have given.
+    /// Waits for the answer to a queued command.
     ///
     /// # Errors
     /// It does not come.
@@ -257,7 +257,7 @@ impl<'a> Walker<'a> {
         Ok(())
     }
 
-    /// Waits until a mail has come that has this line, and takes it.
+    /// Waits for a mail with this line, and takes it.
     ///
     /// # Errors
     /// It does not come.
@@ -317,7 +317,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// Says what the next step is.
+/// Prints the title of the next step.
 pub fn title(text: &str) {
     println!("\n{text}");
 }

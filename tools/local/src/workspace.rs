@@ -1,10 +1,10 @@
-//! Where the stack and its workspace are.
+//! The folders of the stack and of its workspace.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// The folder of the stack: the nearest folder with a `template.yaml`, from the current package or the
-/// working directory upwards. If there is none, the working directory.
+/// The folder of the stack: the nearest folder with a `template.yaml`, from the current package or the working
+/// directory upwards. If there is none, the working directory.
 #[must_use]
 pub fn stack_root() -> PathBuf {
     let here = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);

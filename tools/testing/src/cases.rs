@@ -1,4 +1,4 @@
-//! The cases of every slice on DynamoDB. In memory the tests of each context run them.
+//! Runs the cases of every slice on DynamoDB. The tests of each context run them in memory.
 
 use std::error::Error;
 
@@ -33,8 +33,8 @@ pub fn table_of(log: LogKind) -> &'static str {
     }
 }
 
-/// How large Tips may grow in the cases on a log: on the document log as the document says, and so small that each append
-/// but the first makes a calf. The other logs have none.
+/// The limits of Tips in the cases on a log. On the document log they are the document's, and so small that each append
+/// but the first makes a calf. The other logs have no Tips.
 #[must_use]
 pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
     let each = TipLimits { events_max: Some(1), ..TipLimits::default() };
@@ -44,12 +44,12 @@ pub fn tips_of(log: LogKind) -> Vec<Option<TipLimits>> {
     }
 }
 
-/// The requests of a slice: operations and requests, in their order. Tables are named by their logical ids.
+/// The requests of a slice in their order: operations and bodies. Tables are named by their logical ids.
 type Requests = Vec<(String, Value)>;
 
 /// Runs the cases of every slice that `M` lists on an embedded DynamoDB, and compares their requests with the roles in
-/// `template.yaml`. Panics with the place of a case that fails, with each request that a role does not allow, and with
-/// everything that a role allows and no case needs. Under `UPDATE=1` it writes into the template what the cases ask for.
+/// `template.yaml`. Panics with the place of a failed case, with each request that a role does not allow, and with
+/// every permission that no case needs. Under `UPDATE=1` it writes the needed permissions into the template.
 pub async fn check_cases<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     write_if_asked(&stack);
@@ -57,7 +57,7 @@ pub async fn check_cases<M: Members>() {
     let mut cases = Cases { template: &template, on_dynamo: Vec::new(), dues: Vec::new() };
     MemberList::walk::<M>(&mut cases);
     let mut asked: Vec<Asked> = Vec::new();
-    // The function that feeds ordered automations asks for all that they do, besides what each reader of lanes asks.
+    // The function that feeds ordered automations sends all their requests, and those of every reader of lanes.
     let mut in_order = Requests::new();
     for (slice, requests) in cases.on_dynamo {
         let requests = requests.await;
@@ -97,7 +97,7 @@ fn is_ordered(stack: &Stack, name: &str) -> bool {
     stack.slices().any(|(_, slice)| slice.name == name && slice.order.is_some())
 }
 
-/// What run-commands asks for the answers of commands.
+/// The requests of run-commands for the answers of commands.
 async fn requests_of_answers() -> Requests {
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let dynamo = Dynamo::with(&template, &[VIEWS]);
@@ -117,11 +117,11 @@ async fn requests_of_answers() -> Requests {
     asked(&dynamo)
 }
 
-/// The cases that its walk has found.
+/// The cases that the walk has found.
 struct Cases<'t> {
     template: &'t Template,
     on_dynamo: Vec<(&'static str, LocalBoxFuture<'t, Requests>)>,
-    /// The slices whose commands can be due.
+    /// The slices with a due.
     dues: Vec<&'static str>,
 }
 
@@ -135,8 +135,8 @@ impl Visitor for Cases<'_> {
     }
 }
 
-/// Runs each case without a key and with one, each on a table of its own, which is found in order afterwards. Both have
-/// one table if the first run only reads. Returns the requests of the cases, and the queries of commands that no case
+/// Runs each case without a key and with one, each on a new table, and verifies the table afterwards. Both runs have
+/// one table if the first one only reads. Returns the requests of the cases, and the queries of commands that no case
 /// has.
 async fn on_dynamo<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) -> Requests {
     let log = LogOf::<S>::KIND;
@@ -176,7 +176,7 @@ fn open<S: Slice<Context: Context<Log: Log<S>>>>(table: &InTable, kept: usize) -
     on.unwrap_or_else(|error| fail(S::NAME, error as Box<dyn Error>)).0
 }
 
-/// A table with the facts of a case. The requests for that are forgotten.
+/// A table with the facts of a case. The requests of the preparation are not recorded.
 async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     template: &Template,
     tips: Option<TipLimits>,
@@ -191,8 +191,8 @@ async fn prepared<S: Slice<Context: Context<Log: Log<S>>>>(
     (dynamo, table)
 }
 
-/// Sends the command of a case under keys. A warm handler asks for what a handler that starts does not, and the other
-/// way round. A key that is new to a stream is looked for in all of it.
+/// Sends the command of a case under keys. A warm handler and a new one send different requests. A key that is new to a
+/// stream is searched for in the whole stream.
 async fn check_with_keys<S: Slice<Context: Context<Log: Log<S>>>>(table: &InTable, case: &Case<S>) {
     let warm = open::<S>(table, 1);
     for (key, on) in [("again", &warm), ("again", &warm), ("other", &open::<S>(table, 0))] {
@@ -213,7 +213,7 @@ fn asked(dynamo: &Dynamo) -> Requests {
     requests.map(|Exchange { operation, request, .. }| (operation, request)).collect()
 }
 
-/// The queries of any command of the slice. A document is read by its Tip, as its cases show.
+/// The queries of any command of the slice. A document is read by its Tip, which its cases show.
 fn planned<S: Slice>(log: LogKind) -> Requests {
     if log == LogKind::Documents {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! The tests that every stack has.
 
-/// Makes the tests of a stack. `$stack` is the type that lists its contexts. If something is forgotten, one of the tests
+/// Makes the tests of a stack. `$stack` is the type that lists its contexts. If a part is forgotten, one of the tests
 /// names it, with the line to write. The package of the tests depends on `tokio`, with its feature `macros`.
 #[macro_export]
 macro_rules! checks {
@@ -27,12 +27,12 @@ macro_rules! checks {
         }
 
         #[test]
-        fn what_was_released_is_still_there_and_every_reader_reads_it() {
+        fn released_names_still_exist_and_every_reader_reads_them() {
             $crate::check_schemas::<$stack>();
         }
 
         #[test]
-        fn the_documents_of_the_api_are_those_of_the_stack() {
+        fn the_documents_of_the_api_fit_the_stack() {
             $crate::check_api::<$stack>();
         }
 

@@ -1,4 +1,4 @@
-//! Checks that the documents of the API are those of the stack.
+//! Checks that the documents of the API fit the stack.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The requests that fire-deadlines makes besides those of its slices.
+//! The requests of fire-deadlines besides those of its slices.
 
 use std::time::Duration;
 
@@ -19,13 +19,13 @@ use serde::Serialize;
 
 use crate::Dynamo;
 
-/// Longer than anything here takes.
+/// Nothing here takes this long.
 const LONG: Duration = Duration::from_secs(600);
 const MINUTE: u64 = 60_000;
 
 id_type!(ReminderId, "names a reminder");
 
-/// Somebody is to be reminded.
+/// A person shall be reminded.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct ReminderSet {
     #[tag(partition)]
@@ -35,7 +35,7 @@ struct ReminderSet {
     is_barred: bool,
 }
 
-/// Somebody was reminded, or need not be any more.
+/// A person was reminded, or no longer needs to be.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct ReminderEnded {
     #[tag(partition)]
@@ -63,7 +63,7 @@ impl State for Reminder {
     }
 }
 
-/// Reminds somebody.
+/// Reminds a person.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Remind {
     #[tag(partition)]
@@ -136,7 +136,7 @@ impl Due for Remind {
     }
 }
 
-/// A stack of that context alone.
+/// A stack with only that context.
 struct Stack;
 
 impl Members for Stack {
@@ -156,7 +156,7 @@ fn set(reminder: &str, is_barred: bool) -> NewEvent {
     ReminderSet { reminder_id, at_ms: BEGIN_MS + MINUTE, is_barred }.into()
 }
 
-/// The requests of sweeps with rows that fire, rows that are left, and notes that go.
+/// The requests of sweeps with rows that fire, rows that stay, and notes that are deleted.
 pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
     let template = Template::of_stack().unwrap_or_else(|error| fail("the template", error));
     let dynamo = Dynamo::with(&template, &["EventTable", "IndexTable", "ViewTable"]);
@@ -181,12 +181,12 @@ pub(crate) async fn requests_of_sweeps() -> Vec<Exchange> {
         assert_eq!(Swept { causes: Vec::new(), ..swept }, expected, "round {n}");
         asked.extend(dynamo.wire.take());
     }
-    // What a slice asks of its log is compared with the cases of the stack's own slices.
+    // The cases of the stack's slices show the requests to logs.
     asked.retain(|one| !one.request.to_string().contains("EventTable"));
     asked
 }
 
-/// Appends events, and indexes and folds all that are new.
+/// Appends events, indexes them, and folds all new ones.
 async fn publish(dynamo: &Dynamo, events: Vec<NewEvent>) {
     let client = || dynamo.client.clone();
     let catalog = Reminders::catalog().unwrap_or_else(|error| fail("the catalog", error));

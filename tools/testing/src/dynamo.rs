@@ -11,7 +11,7 @@ use ringfence_local::engine::Engine;
 use ringfence_local::template::Template;
 use serde_json::Value;
 
-/// The longest time that a request takes where requests take time.
+/// A request takes at most this long, if requests take time.
 const LATENCY_MAX_MS: u64 = 8;
 
 /// The logical ids of the tables that a template has.
@@ -20,8 +20,8 @@ pub(crate) fn tables(template: &Template) -> Vec<&'static str> {
     all.into_iter().filter(|table| template.table(table).is_ok()).collect()
 }
 
-/// An empty DynamoDB in this process, and a recorder on the way to it. The name of a table is its logical id
-/// in the template. A request is a function call, so it needs no socket and no time.
+/// An empty DynamoDB in this process, and a recorder in front of it. The name of a table is its logical id in the
+/// template. A request is a function call, so it needs no socket and no time.
 pub struct Dynamo {
     /// Records each request, and can make it fail.
     pub wire: Wire,
@@ -39,7 +39,7 @@ impl Dynamo {
         for table in tables {
             let properties = template.table(table);
             let mut properties = properties.unwrap_or_else(|error| fail("the template", error));
-            // Nothing reads its stream.
+            // No test reads its stream.
             if let Some(properties) = properties.as_object_mut() {
                 properties.remove("StreamSpecification");
             }
@@ -52,8 +52,8 @@ impl Dynamo {
         Self { wire, client, clock: Clock::fixed(BEGIN_MS) }
     }
 
-    /// From now on each request takes some milliseconds, at random from a seed. So commands that run at once
-    /// meet, and in a test whose time is paused always in the same way.
+    /// From now on each request takes some milliseconds, at random from a seed. So concurrent commands overlap, and
+    /// always in the same way in a test with paused time.
     pub fn take_time(&self, seed: u64) {
         seed_thread(seed);
         self.wire.direct(Arc::new(Latency(Mutex::new(Random::new(&[seed])))));

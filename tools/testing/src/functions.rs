@@ -23,8 +23,8 @@ use crate::template::{check_none, differences, model, template};
 use crate::variables::the_template_sets_the_variables_that_functions_read;
 use crate::written::check_written;
 
-/// The functions that serve all contexts: their logical ids, the names of their programs, and the samples that show how
-/// each is invoked.
+/// The functions that serve all contexts: their logical ids, the names of their programs, and the samples of their
+/// invocations.
 const SERVING: [(&str, &str, &[&str]); 9] = [
     ("PublishEvents", "publish-events", &["stream.json"]),
     ("IndexEvents", "index-events", &["stream.json"]),
@@ -37,22 +37,22 @@ const SERVING: [(&str, &str, &[&str]); 9] = [
     (IN_ORDER, "react-in-order", &["eventbridge.json"]),
 ];
 
-/// The functions that serve all contexts: their logical ids, their programs, and their samples. A stack has all programs, and
-/// the template those that something needs.
+/// The functions that serve all contexts: their logical ids, their programs, and their samples. A stack has all
+/// programs, and the template has only the functions that the stack needs.
 pub(crate) fn serving() -> impl Iterator<Item = (&'static str, String, &'static [&'static str])> {
     let place = StackPlace::of(&stack_root());
     SERVING.into_iter().map(move |(id, name, samples)| (id, place.program(name), samples))
 }
 
 /// Panics unless every function of a context, and every function that serves all contexts, has its part of
-/// `template.yaml`, with the variables that it reads, and its samples, and nothing else has them. The message says what
-/// to write.
+/// `template.yaml`, with the variables that it reads, and its samples, and there are no other parts or samples. The
+/// message says what to write.
 pub fn check_functions<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     check_written(&stack, None);
     check_tables(&stack);
     let model = model();
-    contexts_and_views_have_names_of_their_own(&stack);
+    contexts_and_views_have_unique_names(&stack);
     a_view_reads_types_that_exist(&stack);
     a_slice_reacts_to_types_that_exist(&stack);
     every_function_is_in_the_template(&stack, &model);
@@ -71,10 +71,10 @@ fn names(stack: &Stack, model: &Model) -> Vec<String> {
     slices.chain(others).chain(reactors).map(str::to_owned).chain(serving).collect()
 }
 
-/// The functions of slices and reactors are written, and a team writes the others.
+/// `ringfence template` writes the functions of slices and reactors, and a team writes the others.
 fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
     let names = names(stack, model);
-    check_once("a binary is built once, so each function has a name of its own", &names);
+    check_once("a binary is built once, so each function needs another name", &names);
     let template = model.functions.iter().map(|function| function.binary.clone()).collect();
     check_none(&differences(
         &template,
@@ -88,21 +88,21 @@ fn every_function_is_in_the_template(stack: &Stack, model: &Model) {
     ));
 }
 
-fn contexts_and_views_have_names_of_their_own(stack: &Stack) {
-    // The source of an entry of the EventTopic would not say whose event it is.
+fn contexts_and_views_have_unique_names(stack: &Stack) {
+    // Without it the source of an entry of the EventTopic would be ambiguous.
     let contexts = stack.contexts.iter().map(|context| context.name);
     let views = stack.rows();
     for names in [contexts.collect(), views.iter().map(|view| view.name).collect::<Vec<_>>()] {
-        check_once("contexts have names of their own, and so have views and dues", &names);
-        assert!(!names.contains(&"commands"), "the path /commands is that of queued commands");
-        // The name of a context is in the table of a log of streams, which other programs may have begun.
+        check_once("contexts need different names, and so do views and dues", &names);
+        assert!(!names.contains(&"commands"), "the path /commands belongs to queued commands");
+        // The name of a context is in the table of a log of streams, and another program may have chosen it.
         let is_stored = |name: &str| stack.context(name).is_some_and(|it| it.log != LogKind::Dcb);
         let wrong: Vec<_> = names.iter().filter(|name| !is_name(name, is_stored(name))).collect();
         assert!(wrong.is_empty(), "these names are not in kebab case: {wrong:?}");
     }
 }
 
-/// Panics if a name stands there twice. The message has the rule and the names.
+/// Panics if a name occurs twice. The message has the rule and the names.
 fn check_once<N: AsRef<str>>(rule: &str, names: &[N]) {
     let mut all = BTreeSet::new();
     let twice: Vec<_> = names.iter().map(N::as_ref).filter(|name| !all.insert(*name)).collect();
@@ -113,7 +113,7 @@ fn check_once<N: AsRef<str>>(rule: &str, names: &[N]) {
     );
 }
 
-/// Whether a text can be a name: in kebab case, or as a store or a category has it.
+/// Whether a text is a valid name: in kebab case, or stored as the name of a store or a category.
 fn is_name(name: &str, is_stored: bool) -> bool {
     let kebab = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let stored = |c: char| is_stored && (c.is_ascii_uppercase() || c == '_');
@@ -146,14 +146,14 @@ fn a_slice_reacts_to_types_that_exist(stack: &Stack) {
             assert_eq!(
                 known, written,
                 "{} knows {event_type} of {context} up to version {known}, and it is written in version {written}: \
-                 write Cause::of::<{event_type}>({context:?}), or Cause::named with upcasts of its own",
+                 write Cause::of::<{event_type}>({context:?}), or Cause::named with its upcasts",
                 slice.name
             );
         }
     }
 }
 
-/// A lane by a tag takes the events that have the tag, once each.
+/// A lane by a tag handles the events that have exactly one such tag.
 fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
     let of_slices = stack.slices().flat_map(|(_, slice)| {
         let types = slice.reacts_to.iter().map(|cause| cause.event_type);
@@ -169,7 +169,7 @@ fn a_lane_by_a_tag_is_one_that_every_event_has(stack: &Stack) {
         let tag = schema.and_then(|schema| schema.tags.iter().find(|tag| tag.key == key));
         assert!(
             tag.is_some_and(|tag| !tag.many && tag.required),
-            "{name}: its lanes are those of {key}, but not every {event_type} has one {key}"
+            "{name}: its lanes go by {key}, but not every {event_type} has one {key}"
         );
     }
 }
@@ -188,7 +188,7 @@ fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, m
     };
     let extra = |name: &String| format!("events/{name} has samples, but there is no such function");
     let expected: BTreeSet<_> = names(stack, model).into_iter().collect();
-    // Those of a function that this stack has no need of do no harm.
+    // Samples of a function that this stack does not need are allowed.
     let mut found = entries(&events);
     found.retain(|name| expected.contains(name) || serving().all(|(_, of, _)| of != *name));
     check_none(&differences(&found, &expected, lacking, extra));
@@ -226,7 +226,7 @@ fn every_function_has_samples_that_the_types_of_its_events_read(stack: &Stack, m
     }
 }
 
-/// Reads a sample by the type of its event. The payload of a direct caller is no event of AWS.
+/// Parses a sample as the type of its event. The payload of a direct caller is not an event of AWS.
 fn read_event(sample: &Value) -> serde_json::Result<()> {
     let has = |member: &str| sample.get(member).is_some();
     match () {
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another name: orders")]
-    fn a_name_that_stands_there_twice_is_named() {
+    fn a_repeated_name_is_reported() {
         check_once("names are unique", &["orders", "carts", "orders"]);
     }
 

@@ -1,4 +1,4 @@
-//! What a role allows besides items of tables, as follows from the template's functions.
+//! Permissions besides items of tables, which follow from the template's functions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ pub(crate) fn allow(sid: &str, action: Value, resource: Value) -> Value {
     json!({ "Sid": sid, "Effect": "Allow", "Action": action, "Resource": resource })
 }
 
-/// The one statement that names everything: X-Ray has no resources for this action.
+/// The only statement for all resources: X-Ray has no resources for this action.
 pub(crate) fn send_spans() -> Value {
     allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
 }
 
-/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
-/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
+/// The permissions of a role besides items of tables. They follow from the template's functions: their log, the streams
+/// that they read, the bus and the queues that they write to, and the destinations of failures.
 pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
     let mut due =
         vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
@@ -86,21 +86,20 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
     due
 }
 
-/// What a function needs that keeps objects in a bucket of its own. Without the right to list, S3 answers 403 in place of
-/// 404.
+/// The permissions to keep objects in the function's bucket. Without the right to list, S3 answers 403 in place of 404.
 fn objects(bucket: &str) -> [Value; 2] {
     let all = json!({ "!Sub": format!("${{{bucket}.Arn}}/*") });
     let keep = allow("KeepObjects", json!(["s3:GetObject", "s3:PutObject"]), all);
     [keep, allow("FindObjects", json!("s3:ListBucket"), arn(bucket))]
 }
 
-/// What a function needs outside of the stack: the secrets that its variables name, and the sender of its mails.
+/// The permissions outside of the stack: the secrets that the function's variables name, and the sender of its mails.
 fn outside(function: &Value) -> Vec<Value> {
     let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
     let mut due = Vec::new();
     for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
         if name == "MAIL_FROM" {
-            // The second is what SES asks for if it gets a mail as a whole.
+            // SES requires the second one for a mail that is sent as a whole.
             let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
             due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
         }
@@ -112,7 +111,7 @@ fn outside(function: &Value) -> Vec<Value> {
     due
 }
 
-/// What a role lacks, as text to write, and which of its statements nothing needs.
+/// The statements that a role lacks, as text to write, and those that nothing needs.
 pub(crate) fn differences(role: &str, found: &[Value], expected: &[Value]) -> Vec<String> {
     let lacks = expected.iter().filter(|statement| !found.contains(statement));
     let lacks = lacks.map(|statement| {

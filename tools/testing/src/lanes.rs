@@ -1,4 +1,4 @@
-//! Each reader of lanes has a role for its own items.
+//! Each reader of lanes has a role for its items only.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) fn has_ordered(stack: &Stack) -> bool {
     stack.slices().any(|(_, slice)| slice.order.is_some())
 }
 
-/// Handles every event; what it is to say next is set before a run.
+/// Handles every event. Its outcome is set before a run.
 struct Probe {
     name: &'static str,
     keeps_receipts: bool,
@@ -77,7 +77,7 @@ impl Handler for Probe {
     }
 }
 
-/// The requests of a reader of lanes with this name, whatever its events meet.
+/// The requests of a reader of lanes with this name, for all outcomes of its events.
 pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) -> Vec<Exchange> {
     let (world, long) = (World::start(), Duration::from_secs(3_600));
     let table = ReactorTable::new(world.dynamo.client.clone(), VIEWS, world.dynamo.clock.clone());
@@ -92,7 +92,7 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
             ran.unwrap_or_else(|error| fail(name, error));
             asked.extend(world.dynamo.wire.take());
             if fails {
-                // A person skips it. That is a request of the command line.
+                // A person skips it, by a request of the command line.
                 let skip = Unpark::Skip("probed".to_owned());
                 let lane = Lane::Partition.of(&event);
                 let asked = table.ask(name, &lane, &event.id(), &skip).await;
@@ -106,7 +106,7 @@ pub(crate) async fn requests_of_lanes(name: &'static str, keeps_receipts: bool) 
     asked
 }
 
-/// Compares the requests of each reactor with its role. Panics unless the role allows them and no more.
+/// Compares the requests of each reactor with its role. Panics unless the role allows exactly them.
 pub async fn check_roles_of_reactors<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     write_if_asked(&stack);

@@ -1,13 +1,13 @@
-//! For the tests of a stack.
+//! Checks for the tests of a stack.
 //!
-//! [`checks!`] makes the tests that every stack has, of [`check_cases`], [`check_bad_input`], [`check_functions`],
-//! [`check_roles`], [`check_rooms`], [`check_schemas`], [`check_api`] and the checks of the readers' roles. [`Dynamo`] is
-//! the embedded DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of a
-//! stack that are not slices. Under `UPDATE=1` the checks write what they can: into `template.yaml` indexes, and the
-//! statements of roles about items; into the locks what is new; into `docs/api` the documents of the API.
+//! [`checks!`] makes the tests that every stack has, from [`check_cases`], [`check_bad_input`], [`check_functions`],
+//! [`check_roles`], [`check_rooms`], [`check_schemas`], [`check_api`] and the checks of the readers' roles. [`Dynamo`]
+//! is the embedded DynamoDB with the tables of the template, on which cases run. [`check_role`] is for the functions of
+//! a stack that are not slices. Under `UPDATE=1` the checks write what they can: indexes and role statements about
+//! items into `template.yaml`, additions into the locks, and the documents of the API into `docs/api`.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod cases;
 mod checks;

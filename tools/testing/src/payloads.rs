@@ -1,4 +1,4 @@
-//! The answers of each slice to input that is not a command.
+//! Checks the answers of each slice to input that is not a command.
 
 use std::fs;
 
@@ -33,7 +33,7 @@ const JARGON: [&str; 18] = [
     "`",
 ];
 
-/// What is wrong with the text of a slice's command, if it is refused.
+/// The problem with the text of a slice's command; `None` if it is a valid command.
 type Refused = fn(&str) -> Option<Problem>;
 
 /// The command of a slice's sample. Panics if it is not one.
@@ -64,7 +64,7 @@ fn pointers(json: &Value, at: &str, all: &mut Vec<String>) {
     }
 }
 
-/// Puts wrong values into each place of the sample, and leaves each field out.
+/// Tries wrong values in each place of the sample, and leaves out each field.
 fn harass(slice: &str, refused: Refused) {
     let sample = sample(slice, refused);
     let mut at = vec![];
@@ -83,8 +83,8 @@ fn harass(slice: &str, refused: Refused) {
         json!({}),
         json!({ "\u{1}".repeat(30_000): 1 }),
     ];
-    let mut told = 0;
-    let mut tell = |command: &Value, pointer: &str| {
+    let mut checked = 0;
+    let mut check = |command: &Value, pointer: &str| {
         let text = command.to_string();
         assert!(text.len() < 350 * 1_024, "the body is within the limit of its size");
         let Some(problem) = refused(&text) else { return };
@@ -94,36 +94,36 @@ fn harass(slice: &str, refused: Refused) {
         let field = document["errors"][0]["field"].as_str().expect("a field");
         let step = pointer.rsplit('/').find(|step| step.parse::<usize>().is_err());
         assert!(field.contains(step.unwrap_or_default()), "{context}");
-        // The field's name may be the caller's.
+        // A caller may have chosen the field's name.
         let message = document["errors"][0]["message"].as_str().expect("a message");
         let words = message.split_once(", is \"").map_or(message, |(said, _)| said);
         let word = JARGON.iter().find(|word| words.contains(**word));
         assert_eq!(word, None, "{context}");
         assert!(document.to_string().len() < 4_096, "{context}");
-        told += 1;
+        checked += 1;
     };
     for pointer in &at {
         for wrong in &wrong {
             let mut command = sample.clone();
             *command.pointer_mut(pointer).expect("it is there") = wrong.clone();
-            tell(&command, pointer);
+            check(&command, pointer);
         }
         let (parent, step) = pointer.rsplit_once('/').expect("a pointer");
         let mut command = sample.clone();
         if let Some(Value::Object(object)) = command.pointer_mut(parent) {
             object.remove(step);
-            tell(&command, pointer);
+            check(&command, pointer);
         }
     }
     let mut command = sample.clone();
     command["unheardOf"] = 1.into();
     assert!(refused(&command.to_string()).is_some(), "{slice}");
-    tell(&command, "/unheardOf");
-    assert!(told > 1, "{slice}");
+    check(&command, "/unheardOf");
+    assert!(checked > 1, "{slice}");
 }
 
-/// Puts wrong values into each place of each slice's sample `events/<slice>/direct.json`, and leaves each
-/// field out. Panics unless the answer is 400, names the field, and has no words of Rust.
+/// Tries wrong values in each place of each slice's sample `events/<slice>/direct.json`, and leaves out each field.
+/// Panics unless the answer is 400, names the field, and has no words of Rust.
 pub fn check_bad_input<M: Members>() {
     struct Each;
 

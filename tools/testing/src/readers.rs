@@ -30,18 +30,18 @@ const AGGREGATES: &str = "AggregateTable";
 const DOCUMENTS: &str = "DocumentTable";
 const INDEX: &str = "IndexTable";
 pub(crate) const VIEWS: &str = "ViewTable";
-/// Longer than anything here takes.
+/// Nothing here takes this long.
 const LONG: Duration = Duration::from_secs(600);
 
 id_type!(NoteId, "names a note");
 
-/// Something is noted in some rows.
+/// A note is added to some rows.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct Noted {
     #[tag(partition)]
     note_id: NoteId,
     rows: Vec<String>,
-    /// How large each row becomes, in bytes.
+    /// The size of each row, in bytes.
     bytes: usize,
 }
 
@@ -59,7 +59,7 @@ enum Consumed {
     Wiped { rows: Vec<String> },
 }
 
-/// One row for each name that a note has.
+/// A row for each name in a note.
 struct Notes;
 
 #[derive(Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub(crate) fn noted(rows: &[&str], bytes: usize) -> NewEvent {
     Noted { note_id: id("n"), rows, bytes }.into()
 }
 
-/// The tables of the template, and a clock that runs.
+/// The tables of the template, and a running clock.
 pub(crate) struct World {
     pub(crate) dynamo: Dynamo,
     tables: Vec<&'static str>,
@@ -114,7 +114,7 @@ impl World {
         AggregateTable::new(self.dynamo.client.clone(), AGGREGATES, self.clock.clone())
     }
 
-    /// Its Tips calve soon, so that some events are in calves.
+    /// Its Tips are small, so some events are in calves.
     fn documents(&self) -> DocumentLog<DynamoStore> {
         let limits = TipLimits { events_max: Some(3), ..TipLimits::default() };
         let store = DynamoStore::new(self.dynamo.client.clone(), DOCUMENTS);
@@ -215,8 +215,8 @@ fn template() -> Template {
     Template::of_stack().unwrap_or_else(|error| fail("the template", error))
 }
 
-/// Compares requests of a function with its role; the names of the tables are their logical ids. Panics unless the
-/// role allows the requests and no more.
+/// Compares requests of a function with its role. The names of the tables are their logical ids. Panics unless the role
+/// allows exactly the requests.
 pub fn check_role(function: &str, asked: Vec<Exchange>) {
     let asked = asked.into_iter().map(|asked| (asked.operation, asked.request)).collect();
     check_requests(&[(function.to_owned(), asked)]);
@@ -233,7 +233,7 @@ pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
         let event = world.publish(noted(&["a"], 0)).await;
         let (partition, slot) = (event.partition, event.slot);
         let wait = ringfence_views::Wait { partition, slot, most: Duration::ZERO };
-        // It waits for an event before anything is projected, and reads a row that is not there.
+        // It waits for an event before anything is projected, and reads a missing row.
         for (id, wait) in [("a", Some(&wait)), ("b", None)] {
             let read = reader.row(name, id, wait).await;
             read.unwrap_or_else(|error| fail(name, error));
@@ -243,11 +243,11 @@ pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
     asked
 }
 
-/// Compares the requests of index-events with its role. Panics unless the role allows them and no more.
+/// Compares the requests of index-events with its role. Panics unless the role allows exactly them.
 pub async fn check_role_of_index_events() {
     let world = World::start();
     let mut asked = Vec::new();
-    // The partitions are new, and then are not. By then some of a document's new events are in a calf.
+    // First the partitions are new. Later some of a document's new events are in a calf.
     for appends in [1, 3] {
         let events = world.append(vec![noted(&["a"], 0)]).await;
         let mut partitions: Vec<Partition> = events.iter().map(Partition::of).collect();
@@ -266,7 +266,7 @@ pub async fn check_role_of_index_events() {
     check_role(binary(&model(), "IndexEvents"), asked);
 }
 
-/// Compares the requests of project-views with its role. Panics unless the role allows them and no more.
+/// Compares the requests of project-views with its role. Panics unless the role allows exactly them.
 pub async fn check_role_of_project_views() {
     let world = World::start();
     let many: Vec<String> = (0..150).map(|n| format!("r{n}")).collect();
@@ -279,7 +279,7 @@ pub async fn check_role_of_project_views() {
         noted(&many, 0),        // more rows than a transaction holds
         noted(&["a"], 400_000), // parks the row
         noted(&["a"], 0),       // leaves it parked
-        noted(&[], 0),          // moves the checkpoint alone
+        noted(&[], 0),          // moves only the checkpoint
     ] {
         world.publish(event).await;
         world.project().await;
@@ -288,7 +288,7 @@ pub async fn check_role_of_project_views() {
     check_role(binary(&model(), "ProjectViews"), asked);
 }
 
-/// Compares the requests of query-views with its role. Panics unless the role allows them and no more.
+/// Compares the requests of query-views with its role. Panics unless the role allows exactly them.
 pub async fn check_role_of_query_views() {
     let world = World::start();
     let client = world.dynamo.client.clone();
@@ -300,7 +300,7 @@ pub async fn check_role_of_query_views() {
         world.dynamo.wire.take()
     };
     world.publish(noted(&["a", "b"], 0)).await;
-    // Before anything was projected, it asks how far the index goes.
+    // Before anything was projected, it reads the end of the index.
     let mut asked = ask(json!({ "view": "notes" })).await;
     world.project().await;
     let event = world.publish(noted(&["a"], 0)).await;

@@ -1,4 +1,4 @@
-//! Compares the requests that functions make with what their roles allow.
+//! Compares the requests of functions with their roles.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::written;
 /// A function's name, and its requests: operations and bodies. The names of the tables are their logical ids.
 pub(crate) type Asked = (String, Vec<(String, Value)>);
 
-/// Panics unless the roles of the functions allow the requests, and no more.
+/// Panics unless the roles of the functions allow exactly these requests.
 pub(crate) fn check_requests(asked: &[Asked]) {
     let template = Template::of_stack()
         .map(Template::whole)
@@ -23,7 +23,7 @@ pub(crate) fn check_requests(asked: &[Asked]) {
     check_none(&lines.unwrap_or_else(|error| fail("template.yaml", error)));
 }
 
-/// What the roles lack, and what they allow and nothing asks for.
+/// The permissions that the roles lack, and those that no request needs.
 pub(crate) fn lines(
     template: &Template,
     tables: &[&str],
@@ -61,7 +61,7 @@ fn compare(
     Ok((lacking, excess(&roles)))
 }
 
-/// What the requests of functions ask of the tables of the logs, by the role of each.
+/// The permissions that requests to the tables of the logs need, for each role.
 pub(crate) fn grants(
     template: &Template,
     tables: &[&str],

@@ -1,9 +1,9 @@
-//! Least privilege: one role for the slices of the DCB log, one for each context on the other logs, and one for
-//! each other function.
+//! Least privilege: one role for the slices of the DCB log, one for each context on the other logs, and one for each
+//! other function.
 //!
-//! [`check_cases`](crate::check_cases) and the checks of `readers.rs` compare what a role may do with items with the
-//! requests that the functions make. The checks here are of what requests do not show: which role a function has,
-//! the keys and transactions that limit a role, and what it may do outside of DynamoDB.
+//! [`check_cases`](crate::check_cases) and the checks of `readers.rs` compare a role's permissions on items with the
+//! requests of the functions. Requests do not show everything, so the checks here are for the rest: the role of each
+//! function, the keys and transactions that limit a role, and its permissions outside of DynamoDB.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +21,16 @@ use crate::written::write_if_asked;
 
 /// The role of fire-deadlines.
 const FIRE_DEADLINES: &str = "FireDeadlinesRole";
-/// The role of run-commands. It carries out the commands of all contexts, so streams of none are kept from it.
+/// The role of run-commands. It carries out the commands of all contexts, so it may use every stream.
 const RUN_COMMANDS: &str = "RunCommandsRole";
 
-/// Panics unless each function has its role, and each role allows what its functions need and no more. The message
-/// says what to write into `template.yaml`.
+/// Panics unless each function has its role, and each role allows exactly what its functions need. The message says
+/// what to write into `template.yaml`.
 pub fn check_roles<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     write_if_asked(&stack);
     let template = template(&stack_root());
-    every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(&stack, &template);
+    every_function_has_the_role_of_its_log_or_context_or_its_own_role(&stack, &template);
     check_none(&writes_outside_of_transactions_and_streams_of_one_context_are_limited_to_keys(
         &stack, &template,
     ));
@@ -46,8 +46,8 @@ fn role_of(stack: &Stack, id: &str, function: &Value) -> String {
     }
 }
 
-/// The role of a context's slices. On the DCB log all contexts have one: every slice may append any event to the
-/// one table. On the other logs keys begin with the name of the context.
+/// The role of a context's slices. On the DCB log all contexts share one: every slice may append any event to the one
+/// table. On the other logs keys begin with the name of the context.
 fn role_of_slices(stack: &Stack, context: &str) -> String {
     match stack.context(context).map(|context| context.log) {
         Some(LogKind::Aggregates | LogKind::Documents) => {
@@ -58,7 +58,7 @@ fn role_of_slices(stack: &Stack, context: &str) -> String {
     }
 }
 
-/// The items of readers of lanes to which a role is limited in the table of the views.
+/// The keys that limit a role to the items of its readers of lanes, in the table of the views.
 fn keys_of_lanes(stack: &Stack, template: &Value, role: &str) -> Option<String> {
     let id = role.strip_suffix("Role")?;
     let binary = template["Resources"][id]["Metadata"]["BuildProperties"]["Binary"].as_str();
@@ -69,8 +69,8 @@ fn keys_of_lanes(stack: &Stack, template: &Value, role: &str) -> Option<String> 
     }
 }
 
-/// The partition keys, or their beginnings, to which a role's statement about this table is limited, and whether it is
-/// whatever it allows.
+/// The partition keys, or their prefixes, that limit a role's statements about this table, and whether every statement
+/// has that limit.
 fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let prefix = |context: &ContextInfo| match context.log {
         LogKind::Dcb => None,
@@ -88,11 +88,11 @@ fn keys(stack: &Stack, role: &str, table: &str) -> (Vec<String>, bool) {
     let some = |keys: &[&str]| (keys.iter().map(|key| (*key).to_owned()).collect(), false);
     match role {
         _ if !streams.is_empty() => (streams, true),
-        // Checkpoints of readers, and which generation of a view is served.
+        // Checkpoints of readers, and the served generation of each view.
         "ProjectViewsRole" => some(&["$ReaderCheckpoint-*", "$View-*"]),
-        // Notes on what is due.
+        // Notes on deadlines.
         FIRE_DEADLINES if table.contains("ViewTable") => some(&["$Due-*"]),
-        // What became of commands.
+        // Answers of commands.
         RUN_COMMANDS if table.contains("ViewTable") => (vec!["$Command-*".to_owned()], true),
         _ => some(&[]),
     }
@@ -116,7 +116,7 @@ fn statements(template: &Value, role: &str) -> Vec<Value> {
     policy["PolicyDocument"]["Statement"].as_array().expect("the shape of a template").clone()
 }
 
-fn every_function_has_the_role_of_its_log_or_context_or_one_of_its_own(
+fn every_function_has_the_role_of_its_log_or_context_or_its_own_role(
     stack: &Stack,
     template: &Value,
 ) {
@@ -226,14 +226,14 @@ fn no_statement_names_everything_and_only_rows_are_deleted(template: &Value) {
         .collect();
     let known = statements.iter().filter(|statement| ***statement == send_spans()).count();
     let named = named.iter().map(|resource| resource.to_string());
-    // Only the objects of a bucket are named by a star.
+    // Only the objects of a bucket may be named by a star.
     let stars: Vec<_> = named.filter(|it| it.replace(".Arn}/*", "").contains('*')).collect();
     assert!(stars.len() == known && known <= 1, "{stars:?}");
     for action in actions.iter().map(|action| action.to_string()) {
         assert!(!action.contains('*'), "{action}");
     }
     for statement in statements {
-        // Of a queue, what was carried out is deleted.
+        // A function deletes the messages that it has handled.
         let deletes = statement["Action"].to_string().contains("dynamodb:Delete");
         assert!(!deletes || statement["Resource"] == table_arn("ViewTable"), "{statement}");
     }
@@ -283,7 +283,7 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     ] {
         check("ProjectViews", json!({}), action, condition, is_named);
     }
-    // All that a context's slices do is within its own streams.
+    // A context's slices may only use the context's streams.
     for (action, condition, is_named) in [
         ("dynamodb:Query", Value::Null, true),
         ("dynamodb:PutItem", within, true),

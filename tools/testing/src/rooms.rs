@@ -1,4 +1,4 @@
-//! What is in which folder: a context has a crate, and a slice a file and a binary of its name.
+//! Checks the folders: a context has a crate, and a slice has a file and a binary of its name.
 
 use std::any::type_name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,17 +20,16 @@ use crate::template::{check_none, differences};
 /// The folders of `functions` that are not contexts.
 const NO_CONTEXTS: [&str; 2] = ["stack", "tools"];
 
-/// Panics unless every context in `functions` is in the list of the stack, and every slice, view and function that is
-/// written in the list of its context. Every slice needs a
-/// file and a binary of its name, and every binary a function, which it runs. No slice may use another. Says what to
-/// write.
+/// Panics unless the stack lists every context in `functions`, and each context lists its slices, views and functions.
+/// Every slice needs a file and a binary of its name, and every binary a function, which it runs. No slice may use
+/// another. The message says what to write.
 pub fn check_rooms<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     every_context_is_in_the_list_of_the_stack(&stack);
     every_function_has_a_binary_and_every_binary_is_of_a_function(&stack);
     every_binary_runs_the_function_of_its_name::<M>();
     a_slice_uses_no_other_slice(&stack);
-    what_is_written_in_a_context_is_in_its_list(&stack);
+    every_member_of_a_context_is_in_its_list(&stack);
 }
 
 fn every_context_is_in_the_list_of_the_stack(stack: &Stack) {
@@ -77,7 +76,7 @@ fn every_function_has_a_binary_and_every_binary_is_of_a_function(stack: &Stack) 
     ));
 }
 
-/// How each function of a context is run, by its name.
+/// By its name, the line that runs each function of a context.
 #[derive(Default)]
 struct Mains {
     context: &'static str,
@@ -109,8 +108,8 @@ impl Visitor for Mains {
     }
 }
 
-/// On one machine a function is a process of the stack's program. So nothing but this shows that its own binary, which is
-/// deployed, runs the same function.
+/// On one machine a function is a process of the stack's program. So only this check shows that the deployed binary
+/// runs the same function.
 fn every_binary_runs_the_function_of_its_name<M: Members>() {
     let mut mains = Mains::default();
     MemberList::walk::<M>(&mut mains);
@@ -127,7 +126,7 @@ fn every_binary_runs_the_function_of_its_name<M: Members>() {
     check_none(&wrong.collect::<Vec<_>>());
 }
 
-/// Whether a binary runs this, however the lines are broken.
+/// Whether a binary has this line, however it is broken.
 fn runs(text: &str, main: &str) -> bool {
     let text: String = text.split_whitespace().collect();
     text.replace(",>", ">").contains(main) && text.matches("::run::<").count() == 1
@@ -156,15 +155,15 @@ fn a_slice_uses_no_other_slice(stack: &Stack) {
     check_none(&lines);
 }
 
-/// The names that stand before `::` in the part of a file before its tests.
+/// The names before `::` in a file, without its tests.
 fn used(source: &str) -> impl Iterator<Item = &str> {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
     code.split("::").filter_map(move |part| part.rsplit(|c| !is_of_name(c)).next())
 }
 
-/// A slice or a view that no list has is compiled, and nothing else would notice that it is missing.
-fn what_is_written_in_a_context_is_in_its_list(stack: &Stack) {
+/// An unlisted slice or view compiles, and nothing else would notice that it is missing.
+fn every_member_of_a_context_is_in_its_list(stack: &Stack) {
     let of = |context: &ContextInfo| {
         let sources = sources(&format!("functions/{}/src", context.name)).into_iter();
         sources.flat_map(|(path, source)| unlisted(context, &path, &source)).collect::<Vec<_>>()
@@ -208,7 +207,8 @@ fn sources(folder: &str) -> Vec<(String, String)> {
     found
 }
 
-/// The slices, dues, views, reactors and functions that a file implements, before its tests: the trait, the type, and the name.
+/// The slices, dues, views, reactors and functions that a file implements, without its tests: the trait, the type, and
+/// the name.
 fn members(source: &str) -> Vec<(&str, &str, &str)> {
     let code = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let all = || code.split("\nimpl").skip(1).filter_map(implemented);

@@ -1,5 +1,5 @@
-//! Checks that what was released of each context is still there, that every reader can read it, and that its lock has all
-//! of the context.
+//! Checks each context against its lock: all released names still exist, every reader can read all versions, and the
+//! lock is complete.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Write as _, stderr};
@@ -14,21 +14,21 @@ use crate::functions::entries;
 use crate::template::check_none;
 use crate::written;
 
-/// Panics unless each context still has what was released of it (`schemas/<context>.json`), and every slice, reaction and
-/// view of the stack reads every version of it. Says whom a change breaks, and what to write. With the variable `UPDATE`,
-/// what is new is written into the files.
+/// Panics unless each context still has all that it has released (`schemas/<context>.json`), and every slice, reaction
+/// and view of the stack reads every version of it. The message says whom a change breaks, and what to write. With the
+/// variable `UPDATE`, additions are written into the files.
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
     let Found { wrong, notes } = code.differences(&stack_root(), written::is_asked());
     for note in notes {
-        // What a test prints is not shown if it passes.
+        // The output of a passing test is not shown.
         writeln!(stderr(), "{note}").unwrap_or_else(|error| fail("stderr", error));
     }
     check_none(&wrong);
 }
 
-/// What to do with a file that can't be read.
+/// The way out for a file that can't be read.
 fn of_no_lock(error: &LockError) -> String {
     let path = &error.path;
     let what_to_do = format!(
@@ -39,12 +39,12 @@ fn of_no_lock(error: &LockError) -> String {
     error.to_string() + &what_to_do
 }
 
-/// What differs between the code and the locks.
+/// The differences between the code and the locks.
 #[derive(Default)]
 struct Found {
-    /// What is to be mended.
+    /// Faults.
     wrong: Vec<String>,
-    /// What to know of what was written.
+    /// Notes about written files.
     notes: Vec<String>,
 }
 
@@ -55,8 +55,8 @@ struct Code {
 }
 
 impl Code {
-    /// What differs between the code and the locks in `root`, each with what to do. With `update` what may be added is
-    /// written into the files.
+    /// The differences between the code and the locks in `root`, each with the way out. With `update` allowed additions
+    /// are written into the files.
     fn differences(&self, root: &Path, update: bool) -> Found {
         let mut lines = Found::default();
         for (context, now) in &self.present {
@@ -101,7 +101,7 @@ impl Code {
     }
 }
 
-/// The types of which no case has an event.
+/// The types without an event in a case.
 fn without_sample(present: &Lock) -> Vec<String> {
     let lacks = present
         .events
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(differences(&["RoomBooked"], false), [is_new("RoomBooked")]);
         assert!(differences(&["RoomBooked"], true).is_empty());
         assert!(differences(&["RoomBooked"], false).is_empty());
-        // Renamed: the old name is named however often the file is written.
+        // After a renaming the old name is reported, however often the file is written.
         for update in [false, true, true] {
             let lines = differences(&["RoomReserved"], update);
             let last = lines.last().expect("a line");
@@ -164,7 +164,7 @@ mod tests {
         assert!(found(&both, false).is_empty());
         let written = Lock::read(root.path(), "rooms").expect("written");
         assert_eq!(written, both.present["rooms"]);
-        // Without a case, and with no event of a case.
+        // One type without a case, and one without an event in a case.
         let mut bare = both;
         for of in bare.present.values_mut().flat_map(|lock| lock.events.values_mut()) {
             of.versions.values_mut().for_each(|version| version.samples.clear());
@@ -191,9 +191,9 @@ mod tests {
         }
     }
 
-    /// A test that passes shows nothing, and readers have to go first all the same.
+    /// The notes must also reach a person whose test passes, because readers have to be deployed first.
     #[test]
-    fn what_is_written_with_a_note_is_said() {
+    fn notes_on_written_files_are_shown() {
         let root = tempfile::tempdir().expect("a folder");
         let differences = |kinds: &[&str], update| {
             let mut code = code(&["RoomBooked"]);

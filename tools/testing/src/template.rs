@@ -1,4 +1,4 @@
-//! `template.yaml` as it is written, and how checks say what it lacks.
+//! `template.yaml` as text, and the messages of checks about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use ringfence_core::kit::fail;
 use ringfence_local::template::{Model, Template};
 use serde_json::{Value, json};
 
-/// The template of the stack in this folder as JSON; a tag such as `!Ref x` is `{"!Ref": x}`.
+/// The template of the stack in this folder as JSON. A tag such as `!Ref x` is `{"!Ref": x}`.
 #[must_use]
 pub fn template(root: &Path) -> Value {
     let text = fs::read_to_string(root.join("template.yaml")).expect("the shape of a template");
@@ -33,23 +33,23 @@ pub fn mappings(function: &Value) -> impl Iterator<Item = (&String, &Value)> {
         .map(|(name, event)| (name, &event["Properties"]))
 }
 
-/// The ARN of a resource, as the template names it.
+/// The ARN of a resource, in the template's notation.
 #[must_use]
 pub fn arn(resource: &str) -> Value {
     json!({ "!GetAtt": format!("{resource}.Arn") })
 }
 
-/// The ARN of a table, as the template names it: a parameter of Systems Manager has it, because it is that of the stack's
-/// own table, or of one that is used in its place.
+/// The ARN of a table, in the template's notation. It is in a parameter of Systems Manager, because it may be the ARN
+/// of the stack's table or of a table in its place.
 #[must_use]
 pub fn table_arn(table: &str) -> Value {
     json!({ "!GetAtt": format!("{table}Arn.Value") })
 }
 
-/// The queue of events that an automation could not handle.
+/// The queue of events on which an automation failed.
 pub const AUTOMATIONS_QUEUE: &str = "AutomationsDeadLetters";
 
-/// One line for each thing that is missing, with what to write, and one for each thing that is not expected.
+/// A line for each missing thing, with the text to write, and a line for each unexpected thing.
 pub fn differences<T: Ord>(
     found: &BTreeSet<T>,
     expected: &BTreeSet<T>,
@@ -66,14 +66,14 @@ pub fn check_none(lines: &[String]) {
     assert!(lines.is_empty(), "\n{}", lines.join("\n"));
 }
 
-/// The template as this machine carries it out.
+/// The template as this machine runs it.
 pub(crate) fn model() -> Model {
     let template = Template::of_stack().map(Template::whole);
     let model = template.and_then(|template| template.model("http://127.0.0.1:1"));
     model.unwrap_or_else(|error| fail("the template", error))
 }
 
-/// The binary of the function of this logical id. The functions that serve all contexts have binaries of other names
+/// The binary of the function of this logical id. The functions that serve all contexts have binaries with other names
 /// in each stack of a workspace, because cargo builds all of them into one folder.
 pub(crate) fn binary<'m>(model: &'m Model, id: &str) -> &'m str {
     let function = model.functions.iter().find(|function| function.id == id);

@@ -1,4 +1,4 @@
-//! The template gives each function the variables that it reads.
+//! Checks that the template gives each function the variables that it reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use ringfence_views::{project_views::ProjectViews, query_views::QueryViews};
 use crate::lanes::{IN_ORDER, NOTIFY};
 use crate::template::{binary, check_none};
 
-/// What each function reads, by its name.
+/// The variables that each function reads, by its name.
 struct Read(BTreeMap<&'static str, VariableNames>);
 
 impl Visitor for Read {
@@ -70,7 +70,7 @@ fn differing(
     read: &BTreeMap<&str, VariableNames>,
     set: &BTreeMap<&str, BTreeSet<&str>>,
 ) -> Vec<String> {
-    // Those of `Globals`: each function has them, whether it reads them or not.
+    // Each function has the variables of `Globals`, whether it reads them or not.
     let mut common = set.values().flatten().copied().collect::<BTreeSet<_>>();
     common.retain(|variable| set.values().all(|names| names.contains(variable)));
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The template is what follows from the list of the stack. Under `UPDATE=1` a check writes it before it looks.
+//! Checks that the template follows from the list of the stack. Under `UPDATE=1` the check writes it first.
 
 use std::sync::{Mutex, PoisonError};
 use std::{env, fs};
@@ -10,7 +10,7 @@ use ringfence_template::written::{Grants, StackPlace, WriteError, edits, written
 
 use crate::template::check_none;
 
-/// What a check says if it could have written what it asks for.
+/// The hint of a check that could have written the missing part.
 pub(crate) const HINT: &str = "`UPDATE=1 cargo test` writes this";
 
 /// Whether checks write.
@@ -18,10 +18,10 @@ pub(crate) fn is_asked() -> bool {
     env::var_os("UPDATE").is_some()
 }
 
-/// Panics unless the template is current. Under `UPDATE=1` it is written first, with these grants of roles, unless it was
-/// edited between its marks: such an edit is shown with the line that keeps it.
+/// Panics unless the template is current. Under `UPDATE=1` the template is written first, with these grants of roles,
+/// unless it was edited between its marks. Then the message has each edit with the line that keeps it.
 pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
-    // Checks run side by side, and those that only read find the text before or after.
+    // Checks run in parallel. Those that only read find the text before or after the change.
     static WRITING: Mutex<()> = Mutex::new(());
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let (path, new) = (stack_root().join("template.yaml"), stack_root().join("template.yaml.new"));
@@ -41,14 +41,15 @@ pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
     check_none(&lines);
 }
 
-/// Writes the template if that is asked for, before a check reads it that runs beside the one of the template.
+/// Writes the template under `UPDATE=1`. A check calls it before it reads the template, because the check of the
+/// template may run later.
 pub(crate) fn write_if_asked(stack: &Stack) {
     if is_asked() {
         check_written(stack, None);
     }
 }
 
-/// What the template is to be, and the edits that would be lost.
+/// The differences from the template that the list gives, and the edits that would be lost.
 fn differences(
     text: &str,
     stack: &Stack,

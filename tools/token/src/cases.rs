@@ -8,16 +8,16 @@ use crate::key::{KEY_ID, TokenKey, encoded, message};
 
 /// A request to a route that has a scope.
 pub struct TokenCase {
-    /// What is right or wrong of the token.
+    /// The property of the token that the case is about.
     pub name: &'static str,
     /// The header `Authorization`.
     pub authorization: Option<String>,
-    /// The status of the API's own answer; `None` if it lets the request in, so that the function answers.
+    /// The status of the API's answer; `None` if the API lets the request in, and the function answers.
     pub refused: Option<u16>,
 }
 
-/// The table for an API that trusts this issuer and audience, and a route that has the scope, at a time in seconds since
-/// 1970.
+/// The cases for an API that trusts this issuer and audience, and a route that has the scope, at a time in seconds
+/// since 1970.
 #[must_use]
 pub fn token_cases(issuer: &str, audience: &str, scope: &str, now_s: u64) -> Vec<TokenCase> {
     let key = TokenKey::local();

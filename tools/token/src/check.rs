@@ -1,5 +1,5 @@
-//! What an HTTP API of API Gateway checks of a token, as its documentation says: the algorithm and the signature, `kid`,
-//! `iss`, `aud` or else `client_id`, `exp`, `nbf`, `iat`, and the scopes of the route.
+//! Checks a token like an HTTP API of API Gateway, by its documentation: the algorithm and the signature, `kid`, `iss`,
+//! `aud` or else `client_id`, `exp`, `nbf`, `iat`, and the scopes of the route.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::signature::{
@@ -10,38 +10,38 @@ use serde_json::{Map, Value};
 
 use crate::key::{AUDIENCE, ISSUER, KEY_ID, TokenKey};
 
-/// API Gateway takes at most so many bytes of the request line and of the values of all headers.
+/// API Gateway accepts at most this many bytes in the request line and the values of all headers.
 pub const HEADERS_BYTES_MAX: usize = 10_240;
 
-/// What an API asks of tokens.
+/// The rules of an API for tokens.
 pub struct TokenRules {
     issuer: String,
     audience: String,
     key: TokenKey,
 }
 
-/// Why a request is not let in.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// 401: there is no token, or it does not hold. API Gateway says why in the header `www-authenticate`.
+    /// 401: the token is missing or invalid. API Gateway gives the reason in the header `www-authenticate`.
     Unauthorized(&'static str),
     /// 403: it has none of the scopes of the route.
     Forbidden,
 }
 
 impl TokenRules {
-    /// Those of a stack on one machine. Its own issuer takes the place of the one that the template names, whose keys
-    /// are elsewhere.
+    /// The rules of a stack on one machine. Its issuer takes the place of the template's, whose keys are elsewhere.
     #[must_use]
     pub fn local() -> Self {
         let [issuer, audience] = [ISSUER, AUDIENCE].map(str::to_owned);
         Self { issuer, audience, key: TokenKey::local() }
     }
 
-    /// The claims of the token in a header `Authorization`, at a time in seconds since 1970, on a route with these scopes.
+    /// The claims of the token in a header `Authorization`, at a time in seconds since 1970, on a route with these
+    /// scopes.
     ///
     /// # Errors
-    /// The request is not let in.
+    /// The request is refused.
     pub fn check(
         &self,
         authorization: Option<&str>,
@@ -91,20 +91,20 @@ impl TokenRules {
         }
         let time = |name| match claims.get(name) {
             None => Ok(None),
-            Some(time) => time.as_u64().map(Some).ok_or("a time of the token is no whole number"),
+            Some(time) => time.as_u64().map(Some).ok_or("a time of the token is not an integer"),
         };
         let (expires, begins, issued) = (time("exp")?, time("nbf")?, time("iat")?);
         if expires.is_none_or(|end| end <= now_s) {
             return Err("the token has expired, or does not say when it does");
         }
         if begins.is_some_and(|begin| begin > now_s) || issued.is_some_and(|at| at > now_s) {
-            return Err("the token does not hold yet");
+            return Err("the token is not valid yet");
         }
         Ok(claims)
     }
 }
 
-/// The algorithms that are RSA's.
+/// The algorithms with RSA.
 fn algorithm(name: &str) -> Option<&'static RsaParameters> {
     match name {
         "RS256" => Some(&RSA_PKCS1_2048_8192_SHA256),
@@ -132,7 +132,7 @@ fn words(claim: &Value) -> impl Iterator<Item = &str> {
     texts(claim).into_iter().flat_map(str::split_whitespace)
 }
 
-/// The claims as API Gateway passes them on: each as a text, and a list as `[a b]`.
+/// The claims in API Gateway's format: each is a text, and a list is `[a b]`.
 #[must_use]
 pub fn claim_texts(claims: &Map<String, Value>) -> Map<String, Value> {
     let claims = claims.iter().filter(|(_, claim)| !claim.is_null());

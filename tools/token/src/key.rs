@@ -1,8 +1,8 @@
 //! The key that signs the tokens of a stack on one machine.
 //!
-//! Everybody has it, because it is in the source. So its tokens prove nothing, and no API that has data may trust it. A
-//! stack on one machine listens at the loopback address alone, and its tokens are for programs and tests that have to
-//! send some. A fixed key needs no file and no server: each program can sign.
+//! Everybody has it, because it is in the source. So its tokens prove nothing, and no API with data may trust it. A
+//! stack on one machine listens only at the loopback address, and its tokens are for programs and tests that need one.
+//! A fixed key needs no file and no server: each program can sign.
 
 use base64::{Engine, prelude::BASE64_STANDARD, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::rand::SystemRandom;
@@ -10,11 +10,11 @@ use ring::rsa::PublicKeyComponents;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair, RsaParameters, RsaPublicKeyComponents};
 use serde_json::{Value, json};
 
-/// The issuer of the tokens. Nothing answers there: the stack has the key.
+/// The issuer of the tokens. Nothing answers at this URL: the stack has the key.
 pub const ISSUER: &str = "https://ringfence.localhost";
 /// The audience of the tokens.
 pub const AUDIENCE: &str = "ringfence-local";
-/// The path of the API at which a stack on one machine that checks tokens shows the key.
+/// A stack on one machine that checks tokens shows the key at this path of its API.
 pub const JWKS_PATH: &str = "/.well-known/jwks.json";
 /// The claim `kid` of the key.
 pub(crate) const KEY_ID: &str = "ringfence-local";
@@ -38,7 +38,7 @@ impl TokenKey {
         PublicKeyComponents::from(self.0.public())
     }
 
-    /// The modulus, by which the public key is known.
+    /// The modulus, which identifies the public key.
     pub(crate) fn modulus(&self) -> Vec<u8> {
         self.public().n
     }
@@ -57,7 +57,7 @@ impl TokenKey {
         self.sign_under(&json!({ "alg": "RS256", "typ": "JWT", "kid": KEY_ID }), claims)
     }
 
-    /// The same with a header that may be wrong.
+    /// A token under a header that may be wrong.
     pub(crate) fn sign_under(&self, header: &Value, claims: &Value) -> String {
         let message = message(header, claims);
         let mut signature = vec![0; self.0.public().modulus_len()];

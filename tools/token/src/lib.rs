@@ -1,5 +1,8 @@
-//! Tokens: those of a stack on one machine, what an HTTP API of API Gateway checks of a token, and a table of good and
-//! bad ones. It does no I/O and takes no clock.
+//! Tokens: makes those of a stack on one machine, checks tokens like an HTTP API of API Gateway, and has a table of
+//! good and bad ones. It does no I/O and takes no clock.
+//!
+//! It is a crate because the command line makes tokens and the stack on one machine checks them, and neither of the two
+//! crates depends on the other.
 #![warn(missing_docs)] // public items say what they are, in which unit, and how they fail
 
 mod cases;

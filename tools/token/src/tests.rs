@@ -14,7 +14,7 @@ fn each_token_of_the_table_is_judged_as_by_api_gateway() {
             Err(Refused::Unauthorized(_)) => Some(401),
             Err(Refused::Forbidden) => Some(403),
         };
-        // The size is not the token's alone: the API looks at it before.
+        // The size is not the token's: the API checks it before.
         let expected = case.refused.filter(|status| *status != 431);
         assert_eq!(status, expected, "{}: {found:?}", case.name);
     }

@@ -111,7 +111,7 @@ impl Dial {
         self.encrypted(stream, &to).await
     }
 
-    /// A connection to a server or a proxy itself.
+    /// A direct connection to a server or a proxy.
     async fn open(mut self, to: Uri) -> Result<Box<dyn Stream>, Failed> {
         let has_tls = match to.scheme_str() {
             Some("http") => false,
@@ -136,12 +136,12 @@ impl Dial {
     }
 }
 
-/// A host without the brackets of an address of IPv6.
+/// A host without the brackets of an IPv6 address.
 fn host(of: &Uri) -> &str {
     of.host().unwrap_or_default().trim_matches(['[', ']'])
 }
 
-/// Looks names up: its own way, or that of the machine.
+/// Looks up names, by a given resolver or by the machine's.
 #[derive(Clone)]
 struct Names(Option<SharedDnsResolver>);
 
@@ -171,7 +171,7 @@ impl Service<Name> for Names {
 
 /// A connection, with or without TLS. It is boxed, so the code above it is compiled once.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {
-    /// Whether it ends at a proxy that passes on single requests. Those name the whole URL.
+    /// Whether it ends at a proxy that forwards single requests. Such requests name the whole URL.
     fn is_forwarded(&self) -> bool {
         false
     }
@@ -187,7 +187,7 @@ impl Connection for Box<dyn Stream> {
     }
 }
 
-/// A connection to a proxy that passes on single requests.
+/// A connection to a proxy that forwards single requests.
 struct Forwarded(Box<dyn Stream>);
 
 impl Stream for Forwarded {

@@ -12,7 +12,7 @@ use crate::trust::tests::{SERVER, file, server_config};
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}";
 
-/// What a server does with a connection, after it has read so much of it.
+/// The reaction of a server to a connection, after it has read a part.
 #[derive(Clone, Copy, Debug)]
 enum Does {
     Answer,
@@ -22,14 +22,14 @@ enum Does {
     Tunnel,
 }
 
-/// A server at a port of its own.
+/// A server at a new port.
 struct Server {
     port: u16,
     heads: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    /// Each of its connections has TLS, or none has.
+    /// Starts it. Either all of its connections have TLS, or none.
     async fn start(does: Does, has_tls: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -56,7 +56,7 @@ impl Server {
         format!("{scheme}://user:pass@127.0.0.1:{}", self.port)
     }
 
-    /// The beginning of each request: its first line, and what it shows to a proxy.
+    /// The beginning of each request: its first line, and its credentials for a proxy.
     fn heads(&self) -> Vec<String> {
         std::mem::take(&mut *self.heads.lock().expect("no panic"))
     }

@@ -1,15 +1,15 @@
-//! Where a service of AWS is.
+//! The endpoints of services of AWS.
 
 use aws_types::SdkConfig;
 use aws_types::service_config::ServiceConfigKey;
 
-/// It is not known where a service is.
+/// The endpoint of a service is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// The configuration has no Region.
     #[error("no Region: set AWS_REGION")]
     NoRegion,
-    /// The Region has names of its own for endpoints.
+    /// The Region has other names of endpoints.
     #[error(
         "the endpoint of {service} in {region} is not known: `export AWS_ENDPOINT_URL_{variable}=https://...`"
     )]
@@ -23,8 +23,8 @@ pub enum EndpointError {
     },
 }
 
-/// The URL of a service, without a slash at its end: the one that the configuration has, or else that of its Region.
-/// `name` begins the host, and `id` is the service's name in the names of variables.
+/// The URL of a service, without a slash at its end: from the configuration, or else for its Region. `name` begins the
+/// host, and `id` is the service's name in the names of variables.
 ///
 /// # Errors
 /// The configuration has no endpoint for it, and no Region or one whose endpoints are not known here.
@@ -38,8 +38,8 @@ pub fn endpoint(config: &SdkConfig, name: &str, id: &str) -> Result<String, Endp
     }
 }
 
-/// The partitions of AWS whose endpoints are known here: how their Regions begin, and their domain. Others have longer
-/// names in place of these, such as `us-iso-east-1`.
+/// The partitions of AWS whose endpoints are known here: the prefix of their Regions, and their domain. Others have
+/// longer prefixes, such as `us-iso-east-1`.
 const DOMAINS: [(&str, &str); 2] = [("cn", "amazonaws.com.cn"), ("eusc", "amazonaws.eu")];
 
 /// The public endpoint of a service.

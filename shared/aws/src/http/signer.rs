@@ -14,10 +14,10 @@ use aws_sigv4::sign::v4::SigningParams;
 use aws_types::SdkConfig;
 use tokio::sync::Mutex;
 
-/// The service that signs the bytes of its paths as they are sent, and its bodies by a header.
+/// S3 signs the bytes of its paths as they are sent, and its bodies by a header.
 const S3: &str = "s3";
 
-/// Credentials are renewed if they expire in less time, so that they hold until the request is there.
+/// Credentials are renewed if they expire within this time, so they are valid until the request arrives.
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 
 /// A request can't be signed.
@@ -32,7 +32,7 @@ pub enum SignError {
     /// The provider of the credentials has failed.
     #[error("reading the credentials")]
     Credentials(#[source] CredentialsError),
-    /// The request has parts that can't be signed, such as a URL that is none.
+    /// The request has parts that can't be signed, such as an invalid URL.
     #[error("signing the request")]
     Request(#[source] Box<dyn Error + Send + Sync>),
 }
@@ -40,7 +40,7 @@ pub enum SignError {
 /// Signs requests to one service.
 pub struct Signer {
     provider: SharedCredentialsProvider,
-    /// Those of the last request.
+    /// The credentials of the last request.
     credentials: Mutex<Credentials>,
     region: String,
     service: &'static str,
@@ -58,7 +58,7 @@ impl Signer {
         Ok(Self { provider, credentials, region, service })
     }
 
-    /// The credentials for a request at this time. A program may run for longer than they are valid.
+    /// The credentials for a request at this time. A program may run longer than they are valid.
     async fn credentials(&self, now: SystemTime) -> Result<Credentials, SignError> {
         let mut credentials = self.credentials.lock().await;
         if credentials.expiry().is_some_and(|end| end < now + RENEWED_BEFORE) {
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// The signature was computed by hand, as the documentation of AWS says.
+    /// The expected signature was computed by hand, as the documentation of AWS says.
     #[tokio::test]
     async fn a_request_to_aws_is_signed_with_all_its_headers() {
         let credentials =

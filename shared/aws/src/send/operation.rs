@@ -15,7 +15,7 @@ use aws_smithy_runtime_api::client::ser_de::{
 };
 use aws_smithy_types::config_bag::{ConfigBag, FrozenLayer};
 
-/// What the SDK's own call of an operation returns.
+/// The return type of the SDK's call of an operation.
 pub(crate) type Answer<I> =
     Result<<I as Operation>::Output, SdkError<<I as Operation>::Error, HttpResponse>>;
 
@@ -27,7 +27,7 @@ pub(crate) trait Operation: Debug + Send + Sync + Sized + 'static {
     /// The SDK's functions for it.
     fn codec() -> &'static Codec;
 
-    /// What the SDK makes of an answer whose body has arrived.
+    /// Deserialises a whole answer like the SDK.
     #[expect(clippy::result_large_err, reason = "it is what the SDK's own calls return")]
     fn answer(response: HttpResponse) -> Answer<Self> {
         let mut refused = None;

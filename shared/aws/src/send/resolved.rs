@@ -1,6 +1,6 @@
-//! What the SDK's orchestrator finds out for the requests of a table. It is asked by a request that an interceptor ends
-//! just before it would be sent. So the rules for endpoints, Regions, credentials, headers and time-outs, and their
-//! errors, are the SDK's own.
+//! The SDK orchestrator's findings for the requests of a table. They come from a request that an interceptor ends just
+//! before it would be sent. So the rules for endpoints, Regions, credentials, headers and time-outs, and their errors,
+//! are the SDK's.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -36,16 +36,16 @@ const DATE: &str = "x-amz-date";
 const AUTHORIZATION: &str = "authorization";
 const INVOCATION: &str = "amz-sdk-invocation-id";
 const TRACE: &str = "x-amzn-trace-id";
-/// The headers that each request has of its own: those above, and those that the SDK's serialisers write.
+/// The headers that differ between requests: those above, and those that the SDK's serialisers write.
 const OF_A_REQUEST: [&str; 7] =
     [DATE, AUTHORIZATION, INVOCATION, TRACE, "content-type", "content-length", "x-amz-target"];
 
-/// What holds for all requests of a table, as long as the credentials are the same.
+/// The common parts of all requests of a table, as long as the credentials are the same.
 #[derive(Debug)]
 pub(super) struct Resolved {
-    /// Where the requests go: the client's connections, with the time-outs to connect and to read.
+    /// The client's connections, with the time-outs to connect and to read.
     pub(super) connector: SharedHttpConnector,
-    /// A request without a body, with the address and the headers that all requests have.
+    /// A request without a body, with the common address and headers.
     template: HttpRequest,
     host: String,
     path: String,
@@ -55,14 +55,14 @@ pub(super) struct Resolved {
     identities: SharedIdentityResolver,
     /// The second in which the SDK's cache of credentials was asked.
     asked: AtomicI64,
-    /// For that cache, whose own time-out follows from the client's time-outs and retries.
+    /// The configuration for that cache, whose time-out follows from the client's time-outs and retries.
     config: ConfigBag,
     /// The two halves of the next request's id: a random one, and a count.
     invocations: (u64, AtomicU64),
 }
 
 impl Resolved {
-    /// Asks the SDK. A failure is the one that the SDK has before it sends a request.
+    /// Asks the SDK. A failure is the SDK's own before it sends a request.
     pub(super) async fn ask<E>(
         client: &Client,
         table: &str,
@@ -124,7 +124,7 @@ impl Resolved {
         };
         let time = request.headers().get(DATE).unwrap_or_default();
         if resolved.authorization(&request, time) != known {
-            // Perhaps the credentials were renewed meanwhile. Then the next attempt succeeds.
+            // The credentials may have been renewed meanwhile. Then the next attempt succeeds.
             let differs =
                 "a signature differs from the SDK's: the credentials change with each request";
             return Err(ConnectorError::other(differs.into(), None));
@@ -206,7 +206,7 @@ async fn credentials(
     credentials.ok_or_else(|| ConnectorError::user("these are no credentials of AWS".into()))
 }
 
-/// What the SDK has when it would send a request.
+/// The SDK's state just before it would send a request.
 #[derive(Debug)]
 struct Reply {
     request: HttpRequest,
@@ -245,8 +245,8 @@ impl Intercept for Question {
     }
 }
 
-/// The path of a URL, which ends with `/`, as a signature has it: without `.`, `..` and empty parts, and encoded once
-/// more.
+/// The path of a URL, which ends with `/`, in the form of a signature: without `.`, `..` and empty parts, and encoded
+/// once more.
 fn encoded(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
@@ -265,7 +265,7 @@ fn encoded(path: &str) -> String {
     parts.into_iter().map(part).collect::<String>() + "/"
 }
 
-/// The id of the invocation that Lambda traces, with which AWS notices functions that invoke each other without end.
+/// The id of the invocation that Lambda traces. With it AWS notices functions that invoke each other without end.
 fn trace() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "Lambda's runtime sets it for each invocation")]
     let (function, trace) =

@@ -1,5 +1,5 @@
-//! AWS's Signature Version 4 ("Create a signed AWS API request" in AWS's IAM User Guide). The SDK's own signer derives
-//! the signing key for each request; here it is kept for the day.
+//! AWS's Signature Version 4 ("Create a signed AWS API request" in AWS's IAM User Guide). The SDK's signer derives the
+//! signing key for each request; here it is kept for the day.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -20,13 +20,13 @@ pub(super) struct Signer {
     service: String,
     /// The names of the headers that are signed, in lower case, sorted, with `;` between them.
     signed_headers: String,
-    /// The second of the newest request, as a signature has it.
+    /// The second of the newest request, in the form of a signature.
     second: Mutex<(i64, String)>,
     /// The day of the newest request, and its key.
     day: Mutex<Option<(String, Hmac<Sha256>)>>,
 }
 
-/// What is signed of a request besides its headers and its time. Its query is empty.
+/// The signed parts of a request besides its headers and its time. Its query is empty.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signed<'a> {
     pub method: &'a str,
@@ -35,7 +35,7 @@ pub(super) struct Signed<'a> {
 }
 
 impl Signer {
-    /// The signer that signs as the one of this `Authorization` header did.
+    /// The signer that made this `Authorization` header.
     pub(super) fn like(authorization: &str, credentials: Credentials) -> Option<Self> {
         let parts = authorization.strip_prefix(ALGORITHM)?.split(',').map(str::trim);
         let part = |name: &str| parts.clone().find_map(|part| part.strip_prefix(name));
@@ -51,7 +51,7 @@ impl Signer {
         &self.credentials
     }
 
-    /// A time as a signature has it, such as `20150830T123600Z`.
+    /// A time in the form of a signature, such as `20150830T123600Z`.
     pub(super) fn timestamp(&self, time: SystemTime) -> String {
         let second = DateTime::from(time).secs();
         let mut known = self.second.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,8 +61,8 @@ impl Signer {
         known.1.clone()
     }
 
-    /// The `Authorization` header of a request whose `x-amz-date` is `time`. `value` returns the value of a header
-    /// that is signed.
+    /// The `Authorization` header of a request whose `x-amz-date` is `time`. `value` returns the value of a signed
+    /// header.
     pub(super) fn authorization<'a>(
         &self,
         signed: Signed<'_>,
@@ -126,7 +126,7 @@ impl Signer {
     }
 }
 
-/// Seconds since 1970 as a signature has them.
+/// Seconds since 1970 in the form of a signature.
 pub(super) fn timestamp(second: i64) -> String {
     // A year of five digits has no text. Then the service refuses the request, and its answer corrects the clock.
     let text = DateTime::from_secs(second).fmt(Format::DateTime).unwrap_or_default();
@@ -145,10 +145,9 @@ fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Of AWS's published test suite for Signature Version 4, the requests that have no query. Each of them is of 30 August
-/// 2015.
+/// The requests without a query from AWS's published test suite for Signature Version 4. Each is of 30 August 2015.
 #[test]
-fn signatures_are_those_of_awss_test_suite() {
+fn signatures_equal_those_of_awss_test_suite() {
     const TOKEN: &str = "6e86291e8372ff2a2260956d9b8aae1d763fbf315fa00fa31553b73ebf194267";
     const FORM: &str = "application/x-www-form-urlencoded";
     const FORM_SHA256: &str = "9095672bbd1f56dfc5b65f3e153adc8731a4a654192329106275f4c7b24d0b6e";

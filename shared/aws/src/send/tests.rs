@@ -1,4 +1,4 @@
-//! The SDK's own call beside ours: they send the same request, and make the same of every answer.
+//! Compares the SDK's call with ours: both send the same request, and both return the same for every answer.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -29,7 +29,7 @@ const NOW_S: u64 = 1_719_100_800;
 /// An answer that breaks off.
 const TORN: &str = "HTTP/1.1 200 -\r\ncontent-length: 20\r\n\r\n{\"It";
 
-/// What a caller learns of an answer.
+/// The caller's view of an answer.
 fn learned<O: Debug, E>(answer: Result<O, SdkError<E, HttpResponse>>) -> String
 where
     E: StdError + Into<aws_sdk_dynamodb::Error> + Debug + Send + Sync + 'static,
@@ -61,7 +61,7 @@ fn raw(answer: &HttpResponse) -> String {
     format!("{} {:?} {:?}", answer.status(), answer.headers(), answer.body())
 }
 
-/// Takes the requests without their ids, which are random.
+/// Takes the requests without their random ids.
 fn without_ids(arrived: &Mutex<Vec<Arrived>>) -> Vec<Arrived> {
     let mut arrived = std::mem::take(&mut *arrived.lock().expect("no panic"));
     for request in &mut arrived {
@@ -73,8 +73,7 @@ fn without_ids(arrived: &Mutex<Vec<Arrived>>) -> Vec<Arrived> {
     arrived
 }
 
-/// Sends the same request in both ways. They are the same on the wire, and callers learn the same. Returns what was
-/// sent.
+/// Sends the same request in both ways. They must be the same on the wire and for callers. Returns the request.
 macro_rules! both {
     ($arrived:expr, $sender:expr, $case:expr, $request:expr) => {{
         let request = $request;
@@ -92,7 +91,7 @@ fn item() -> Item {
     [("p".to_owned(), AttributeValue::S("ü\u{1f}\"".to_owned()))].into()
 }
 
-/// Sends each operation of a table in both ways. Returns what was sent in one of them.
+/// Sends each operation of a table in both ways. Returns the requests of one of them.
 async fn all_operations(
     arrived: &Mutex<Vec<Arrived>>,
     client: &Client,
@@ -205,7 +204,7 @@ fn get(client: &Client) -> GetItemFluentBuilder {
     client.get_item().table_name("t").set_key(Some(item()))
 }
 
-/// Sends ours alone.
+/// Sends only ours.
 async fn send(sender: &Sender, client: &Client) -> Answer<GetItemInput> {
     sender.send(get(client).as_input().clone().build()).await
 }
@@ -253,7 +252,7 @@ async fn a_connection_that_failed_is_not_used_again() {
         (Does::Answer(400, coded("ValidationException")), true),
         (Does::Answer(500, coded("InternalServerError")), false),
         (Does::Answer(503, String::new()), false),
-        // It is not what was sent, but all of it came.
+        // It differs from the sent answer, but it is complete.
         (Does::Answer(200, "no".to_owned()), true),
         (Does::Raw(TORN), false),
     ] {
@@ -283,7 +282,7 @@ async fn a_connection_that_failed_is_not_used_again() {
     }
 }
 
-/// Credentials that end ten minutes after they were given, by the clock that it is asked with.
+/// Credentials that expire ten minutes after they were given, by the clock of the call.
 #[derive(Clone, Debug)]
 struct Renewed(Time, Arc<AtomicUsize>);
 
@@ -317,7 +316,7 @@ async fn credentials_are_renewed_once_and_before_they_end() {
     let client =
         server.client_with(&time, Renewed(time.clone(), given.clone()), Duration::from_secs(60));
     let sender = Sender::new(client.clone(), "t".to_owned());
-    // The SDK's cache renews them a little before their end.
+    // The SDK's cache renews them shortly before they expire.
     for (at, times) in [(0, 1), (500, 1), (598, 2), (1_000, 2)] {
         time.0.store(NOW_S + at, Ordering::SeqCst);
         server.ahead_s.store(i64::try_from(at).expect("small"), Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Requests of a table, and what the refused ones cost.
+//! Requests of a table, and the units of refused ones.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::wire::Wire;
 fn a_refused_request_counts_as_if_it_had_been_carried_out() {
     let found = || Item::from([("a".to_owned(), AttributeValue::S("x".repeat(2_047)))]);
     let throttled = || Failure::Throttled { source: UNPROCESSED.into() };
-    // Two kilobytes were there, and one was to be put.
+    // The old item had two kilobytes, and the new one has one.
     for (failure, units) in [
         (Failure::Condition(None), 1.0),
         (Failure::Condition(Some(found())), 2.0),
@@ -51,7 +51,7 @@ async fn a_write_without_a_condition_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_never_processed_fails_and_what_is_missing_is_no_item() {
+async fn unprocessed_keys_fail_and_missing_items_are_left_out() {
     let answer = |operation: &str, _: &[u8]| {
         let key = json!({ "id": { "S": "a" } });
         let answer = match operation {

@@ -1,7 +1,7 @@
 //! Clients against a server of this machine, which shows a certificate of a private root for `127.0.0.1`.
 //!
-//! `openssl ca` has made the certificates: `expired.pem` was valid on 2020-01-01, the others are until 2120. `leaf.pem`
-//! is of `intermediate.pem`, and that of `other-root.pem`.
+//! `openssl ca` made the certificates: `expired.pem` was valid on 2020-01-01, the others are until 2120.
+//! `intermediate.pem` signed `leaf.pem`, and `other-root.pem` signed `intermediate.pem`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -58,7 +58,7 @@ fn server(certificates: &[&[u8]]) -> u16 {
     port
 }
 
-/// What a function's client gets from the server of this host: an HTTP status, or why there is none.
+/// The answer of the server at this host to a function's client: an HTTP status, or why there is none.
 async fn ask(shows: &[&[u8]], host: &str, bundle: Option<&str>) -> Result<u16, String> {
     let variables = [
         ("AWS_REGION", "eu-west-1".to_owned()),
@@ -127,9 +127,9 @@ fn proxy() -> (u16, Arc<AtomicUsize>) {
     (port, count)
 }
 
-/// Runs the test above where the machine trusts the private root, and reaches servers through a proxy.
+/// Runs the test above on a machine that trusts the private root, and reaches servers through a proxy.
 #[test]
-fn what_the_machine_trusts_is_not_trusted_and_its_proxy_is_used() {
+fn the_machines_roots_are_not_trusted_and_its_proxy_is_used() {
     let program = std::env::current_exe().expect("the test");
     let test = "trust::tests::only_the_roots_of_amazon_are_trusted_unless_a_bundle_names_others";
     let (port, count) = proxy();
@@ -160,7 +160,7 @@ fn a_bundle_that_is_no_file_of_certificates_is_an_error_that_says_so() {
     assert!(error.contains("certificate 6 can't be read"), "{error}");
 }
 
-/// The hashes are those that Amazon Trust Services publishes, of the roots' public keys.
+/// Amazon Trust Services publishes these hashes of the roots' public keys.
 #[test]
 fn the_roots_of_amazon_are_the_five_that_it_publishes() {
     let mut roots = RootCertStore::empty();

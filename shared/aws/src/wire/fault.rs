@@ -1,4 +1,4 @@
-//! What can happen to a request.
+//! Faults of requests.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tokio::sync::Barrier;
 
 use crate::Random;
 
-/// What happens to a request instead of the usual.
+/// A fault of a request.
 #[derive(Clone, Debug)]
 pub enum Fault {
     /// This status and body are the answer; nothing is sent.
@@ -26,8 +26,8 @@ pub enum Fault {
     Delay(Duration),
     /// It takes effect at once, and the answer arrives only after this long.
     Late(Duration),
-    /// It waits at the barrier until as many requests as the barrier counts have arrived, and is sent
-    /// then. Requests that wait for each other's answers never meet.
+    /// It waits at the barrier until as many requests as the barrier counts have arrived, and is sent then. Requests
+    /// that wait for each other's answers never meet.
     Meet(Arc<Barrier>),
     /// Its body is edited on the way there.
     Request(Edit),
@@ -78,13 +78,13 @@ impl Fault {
         )
     }
 
-    /// A page of at most `items` items, however many there are.
+    /// A page of at most `items` items, whatever the request asks for.
     #[must_use]
     pub fn page(items: u64) -> Self {
         Self::Request(Edit::new(move |request| request["Limit"] = items.into()))
     }
 
-    /// The ten minutes for which the store remembers the request's token are over.
+    /// The ten minutes are over in which the store remembers the request's token.
     #[must_use]
     pub fn without_token() -> Self {
         Self::Request(Edit::new(|request| {
@@ -94,7 +94,7 @@ impl Fault {
         }))
     }
 
-    /// A replica or an index that does not have some of the items yet; the seed chooses which.
+    /// A replica or an index that lacks some of the newest items. The seed chooses which.
     #[must_use]
     pub fn stale(seed: u64) -> Self {
         Self::Reply(Edit::new(move |answer| {
@@ -112,7 +112,7 @@ impl Fault {
         }))
     }
 
-    /// A batch that leaves some of its keys unprocessed; the seed chooses which.
+    /// A batch that leaves some of its keys unprocessed. The seed chooses which.
     #[must_use]
     pub fn unprocessed(seed: u64) -> Self {
         Self::Reply(Edit::new(move |answer| {

@@ -1,4 +1,4 @@
-//! The schema of the events, and what follows from it: where each event is filed.
+//! The schemas of the events. The place of each event follows from them.
 
 use std::{
     borrow::Cow,
@@ -11,8 +11,8 @@ use crate::{
     model::current::current, model::tag::is_key,
 };
 
-/// Every event type of one or more contexts. In a catalog a type name is unique, and a tag key has one
-/// scope. So writers file events where the readers of all contexts look.
+/// Every event type of one or more contexts. In a catalog a type name is unique, and a tag key has one scope. So
+/// writers file events where the readers of all contexts look.
 #[derive(Clone, Debug)]
 pub struct Catalog {
     types: BTreeMap<Name, (Name, EventSchema)>,
@@ -21,7 +21,7 @@ pub struct Catalog {
     streams: bool,
 }
 
-/// Which events a tag key finds, and how. It belongs to the key, in the whole stack.
+/// The events that a tag key finds, and how. The scope belongs to the key, in the whole stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The events that it partitions.
@@ -57,7 +57,7 @@ pub enum CatalogError {
         /// The type at which it was noticed.
         event_type: Name,
     },
-    /// A key that could be mistaken for one of the table's own marks.
+    /// A key that looks like one of the table's marks.
     #[error("tag key {key:?} of {event_type}: a key matches [a-z][A-Za-z0-9]*")]
     InvalidKey {
         /// The tag key.
@@ -86,14 +86,14 @@ pub enum CatalogError {
         /// The type.
         event_type: Name,
     },
-    /// Contexts read events of each other, or a context lists itself.
+    /// Contexts that read events of each other, or a context that lists itself.
     #[error(
         "the contexts {} read events of each other, so each needs the catalog of the other first. Make them one \
          context, or let one of them react to events of the other instead of reading them",
         contexts.join(", ")
     )]
     Circle {
-        /// Their names. Each reads the next one; the last is the first again.
+        /// Their names. Each reads the next one, and the last is the first again.
         contexts: Vec<&'static str>,
     },
     /// A type read as a composite has a tag that an event may lack or have twice.
@@ -102,7 +102,7 @@ pub enum CatalogError {
 }
 
 impl Catalog {
-    /// The catalog of one context. Its schemas are those of derived types, or made at run time.
+    /// The catalog of one context. Its schemas come from derived types, or were made at run time.
     ///
     /// # Errors
     /// The schemas contradict each other.
@@ -113,11 +113,11 @@ impl Catalog {
         Self::of(context.into(), schemas, false)
     }
 
-    /// The catalog of a context on a log of single streams: the stream of an event has the value of its one tag, and
-    /// the name `<context>#<value>`.
+    /// The catalog of a context on a log of single streams. The stream of an event is named `<context>#<value>`, by the
+    /// value of the event's one tag.
     ///
     /// # Errors
-    /// The schemas contradict each other, or a type has other tags than that of its stream.
+    /// The schemas contradict each other, or a type has another tag than its stream's.
     pub fn of_streams(
         context: impl Into<Name>,
         schemas: impl IntoIterator<Item = EventSchema>,
@@ -140,7 +140,7 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// The catalog of a stack: all of its contexts' together.
+    /// The catalog of a stack, with the types of all its contexts.
     pub fn compose(catalogs: impl IntoIterator<Item = Self>) -> Result<Self, CatalogError> {
         let mut composed = Self { types: BTreeMap::new(), scopes: BTreeMap::new(), streams: false };
         for (context, schema) in
@@ -186,10 +186,10 @@ impl Catalog {
         self.types.get(event_type).map(|(context, _)| &**context)
     }
 
-    /// The event in the newest shape of its type. Of a type that is not in the catalog, version 1 is known.
+    /// The event in the newest version of its type. If the catalog does not have the type, only version 1 is known.
     ///
     /// # Errors
-    /// The event is of a newer version, or an upcast fails.
+    /// The event has a newer version, or an upcast fails.
     pub fn current<'e>(
         &self,
         event: impl Into<Cow<'e, SequencedEvent>>,
@@ -199,7 +199,7 @@ impl Catalog {
         current(event, upcasts)
     }
 
-    /// The newest version of a type, in which its events are written.
+    /// The newest version of a type. New events have it.
     pub fn version(&self, event_type: &str) -> u32 {
         self.upcasts(event_type).version()
     }
@@ -234,9 +234,9 @@ impl Catalog {
             .collect()
     }
 
-    /// Where a new event is filed. An event that was made by hand may have other tags than its type declares. With
-    /// several values of a tag that must have one, its fences would count all of them, but its partition or index
-    /// would show only one. With a tag too many or too few, it would lie outside of the composite by which its type
+    /// The place of a new event. An event that was made by hand may have other tags than its type declares. If a tag
+    /// that must have one value had several, the event's fences would count all of them, but its partition or index
+    /// would show only one. With a tag too many or too few, the event would not be in the composite by which its type
     /// is read.
     ///
     /// # Errors
@@ -307,7 +307,7 @@ impl Catalog {
         self.streams
     }
 
-    /// Where `event` is filed, which is the same for decisions and imports.
+    /// The place of `event`, which is the same for decisions and imports.
     pub fn filing(&self, event: &NewEvent) -> Result<Filing, FilingError> {
         let schema = self.known(&event.event_type)?;
         let partition = self.partition(&event.event_type, &event.tags)?;
@@ -322,7 +322,7 @@ impl Catalog {
             .map(boundary)
             .chain(schema.read_by_type.then(|| BoundaryId::event_type(&schema.name)))
             .collect();
-        // An empty value makes no boundary, alone or with others.
+        // An empty value makes no boundary, also not with others.
         let named = event.tags.iter().all(|tag| !tag.value.is_empty());
         let composite =
             (has_composite(schema) && named).then(|| BoundaryId::composite(&event.tags));
@@ -341,21 +341,20 @@ impl Catalog {
     }
 }
 
-/// Whether the events of the type are in one stream, by the one tag that they have, and read by nothing else.
+/// Whether events of the type have one tag, which names their stream, and are read only by it.
 fn is_of_one_stream(schema: &EventSchema) -> bool {
     let EventSchema { tags, read_as_composite, read_by_type, fenced, .. } = schema;
     let only = matches!(&**tags, [tag] if tag.partition && !tag.cross_partition && !tag.strong);
     only && !(*read_as_composite || *read_by_type || *fenced)
 }
 
-/// Whether the events of the type are filed under their whole set of tags: not where that set is the
-/// partition, which is read as such.
+/// Whether the events of the type are filed under their whole set of tags. They are not if that set is the partition,
+/// which is read as such.
 pub(crate) fn has_composite(schema: &EventSchema) -> bool {
     schema.read_as_composite && !schema.tags.iter().all(|tag| tag.partition)
 }
 
-/// Whether an event or a command with these tags can have several values of this one: a list, or
-/// several fields.
+/// Whether an event or a command with these tags can have several values of this one: a list, or several fields.
 pub(crate) fn has_many(tags: &[TagSchema], tag: &TagSchema) -> bool {
     tag.many || tags.iter().filter(|other| other.key == tag.key).count() > 1
 }

@@ -1,4 +1,4 @@
-//! What an append writes and what it requires: the same on every log, and pure (rules 1, 3 and 7).
+//! The writes and conditions of an append: the same on every log, and pure (rules 1, 3 and 7).
 
 use std::collections::BTreeMap;
 
@@ -10,40 +10,40 @@ use crate::{
 /// An append before its events have slots.
 #[derive(Debug)]
 pub struct Effect {
-    /// The events, in order, each with where it is filed.
+    /// The events in order, each with its place.
     pub events: Vec<(NewEvent, Filing)>,
-    /// The partitions that they are put into.
+    /// The partitions of the events.
     pub targets: BTreeMap<BoundaryId, Target>,
-    /// The partitions that are read and not written, and that no fence speaks for: the last slot seen. The
-    /// next one must be free.
+    /// The partitions that are read, not written, and without a fence: for each the last slot seen. The next one must
+    /// be free.
     pub checks: BTreeMap<BoundaryId, u64>,
     /// The fences that are checked, advanced, or both: one item takes one action.
     pub fences: BTreeMap<BoundaryId, FenceEffect>,
 }
 
-/// What an append puts into one partition.
+/// The writes of an append to one partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Target {
-    /// How many events.
+    /// The number of events.
     pub events: u64,
-    /// The slot after which they have to be put, where the decision read the partition.
+    /// If the decision read the partition: the slot after which they must be put.
     pub seen: Option<u64>,
-    /// The largest slot that it has seen, where it read a fence of the partition's name instead: the first to
-    /// try is the one after it.
+    /// If the decision read a fence of the partition's name instead: the largest slot that it has seen. The first
+    /// attempt is the slot after it.
     pub hint: Option<u64>,
 }
 
-/// What an append requires of one fence and does to it.
+/// The condition and the update of an append on one fence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FenceEffect {
     /// The counts that the decision depends on.
     pub requires: Counts,
-    /// How many events of each type are filed there.
+    /// The number of events of each type that are filed there.
     pub adds: Counts,
 }
 
 impl Effect {
-    /// What an answer that appends nothing depends on.
+    /// The conditions of an answer that appends nothing.
     ///
     /// # Errors
     /// More actions than a look may have, or more types in a condition.
@@ -51,8 +51,8 @@ impl Effect {
         Self::of(catalog, Vec::new(), Some(seen), 0)
     }
 
-    /// Files the events. `marks` counts the further items that the append puts: the record of a command, the marker of
-    /// an import.
+    /// Files the events. `marks` is the number of further items that the append puts: the record of a command, the
+    /// marker of an import.
     ///
     /// # Errors
     /// No event, an event that can't be filed, more actions than an append may have, or more types in a condition.
@@ -120,10 +120,10 @@ impl Effect {
     }
 }
 
-/// The earliest time of an append's first event, by the writer's clock, by what was seen, by the cause and by the
-/// writer's own last event ([`own_ms`](crate::own_ms)). It is later than the last event seen of each boundary that the append writes
-/// to, and than those of all other boundaries, the cause and the own one, if these are followed. In milliseconds since
-/// 1970.
+/// The earliest time of an append's first event, in milliseconds since 1970. It follows from the writer's clock, the
+/// seen events, the cause and the writer's last event ([`own_ms`](crate::own_ms)). It is later than the last event seen
+/// of each boundary that the append writes to. It is also later than the last events of all other boundaries, the cause
+/// and the writer's last event, as far as a writer follows these.
 #[must_use]
 pub fn earliest_ms(
     now_ms: u64,

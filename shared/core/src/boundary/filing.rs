@@ -1,10 +1,10 @@
-//! Where an event is stored and read, and why an event can't be stored.
+//! The place of an event, and why an event can have none.
 
 use std::collections::BTreeSet;
 
 use crate::{BOUNDARY_BYTES_MAX, BoundaryId, Name, Tag};
 
-/// Where one event is stored and by which boundaries it can be read.
+/// The place of one event, and the boundaries by which it can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filing {
     /// The partition that stores it.
@@ -13,8 +13,8 @@ pub struct Filing {
     pub fences: BTreeSet<BoundaryId>,
     /// Attributes `tag_<key>`: cross-partition keys and their raw values.
     pub indexed: Vec<Tag>,
-    /// Boundaries that have an index item with a copy of the event: those of cross-partition tags that can
-    /// have several values or are read strongly, and that of its type.
+    /// Boundaries with an index item that copies the event: those of cross-partition tags that can have several values
+    /// or are read strongly, and that of its type.
     pub items: BTreeSet<BoundaryId>,
     /// Attribute `tag_composite`.
     pub composite: Option<BoundaryId>,
@@ -52,7 +52,7 @@ pub enum FilingError {
         /// The tag key.
         key: Name,
     },
-    /// A tag with one value for each event has several.
+    /// A tag that may have only one value in an event has several.
     #[error("{event_type} has several values of the tag {key}, and an event may have only one")]
     SeveralValues {
         /// The event type.
@@ -60,7 +60,7 @@ pub enum FilingError {
         /// The tag key.
         key: Name,
     },
-    /// An event that has a place already, whose tags or predecessors say another one.
+    /// An event that already has a place, but whose tags or predecessors give another one.
     #[error(
         "event {event} would be {place} by its tags and the events before it; give all events of its \
          partition, as they are"
@@ -81,7 +81,7 @@ pub enum FilingError {
     },
 }
 
-/// Checks the length of the boundary that some of these tags make.
+/// Checks the length of the boundary of some of these tags.
 pub(crate) fn check_length(boundary: &BoundaryId, tags: &[Tag]) -> Result<(), FilingError> {
     let bytes = boundary.as_str().len();
     if bytes <= BOUNDARY_BYTES_MAX {
@@ -89,7 +89,7 @@ pub(crate) fn check_length(boundary: &BoundaryId, tags: &[Tag]) -> Result<(), Fi
     }
     let text = boundary.as_str();
     let keys: Vec<&str> = match text.split_once('#') {
-        // A stream, whose name has the value of its one tag alone.
+        // The name of a stream contains only the value of its one tag.
         Some((context, _)) if !context.contains(':') => tags.iter().map(|tag| &*tag.key).collect(),
         _ => text.split('#').filter_map(|tag| tag.split(':').next()).collect(),
     };

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BoundaryId, CommandRecord, KEY_KEPT_SECONDS, SequencedEvent, model::place::hash};
 
-/// The keys of a slice's commands whose events were read. A caller's key is remembered for as long as a repeat has to
-/// be recognized. The key of a reaction or a due has no such end: where it may have been forgotten, everything is read.
+/// The keys of a slice's commands whose events were read. A caller's key is remembered as long as a repeat must be
+/// recognized. The key of a reaction or a due has no such limit: if it may have been forgotten, everything is read.
 ///
-/// A snapshot has them too, so they are kept short: half of each key's hash, under the partition and the day of its
-/// event. Two keys can have the same. Then everything is read.
+/// A snapshot contains the keys too, so they are short: half of each key's hash, under the partition and the day of its
+/// event. If two keys share such a hash, everything is read.
 ///
-/// What is forgotten follows from the events alone, since a handler's clock may be wrong. A writer whose clock is ahead
-/// leads its partition to a later time, and the events that follow come after that time. So the time that has passed
-/// between two events is not known. But the times of a partition grow. Therefore the days count on which it has such
-/// events: however far a clock is ahead, it adds one day.
+/// Only the events decide which keys are forgotten, because a handler's clock may be wrong. A writer whose clock is
+/// ahead moves its partition to a later time, and the following events come after that time. So the time between two
+/// events is not known. But the times of a partition grow. Therefore the days with such events are counted: a clock
+/// adds one day, however far it is ahead.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Keys(BTreeMap<BoundaryId, BTreeMap<u64, Vec<u32>>>);
 
@@ -28,7 +28,7 @@ impl Keys {
         {
             let days = self.0.entry(event.partition.clone()).or_default();
             let (of_day, key) = (days.entry(event.at / DAY_MS).or_default(), short(key));
-            // The events of one command come one after the other.
+            // The events of one command are consecutive.
             of_day.pop_if(|last| *last == key);
             of_day.push(key);
             if days.len() as u64 > DAYS_KEPT {
@@ -45,7 +45,7 @@ impl Keys {
         is_known() || (record.is_of_event() && self.has_forgotten(cause_ms.unwrap_or(0)))
     }
 
-    /// Whether a partition may have had keys after this time that are forgotten.
+    /// Whether keys of a partition after this time may have been forgotten.
     fn has_forgotten(&self, since_ms: u64) -> bool {
         self.0
             .values()
@@ -55,8 +55,8 @@ impl Keys {
 }
 
 const DAY_MS: u64 = 24 * 3_600 * 1_000;
-/// Of how many such days the keys of a partition are remembered: the days that a repeat takes, the one that has begun,
-/// and four more, so that the clocks of four writers may be ahead.
+/// The keys of this many such days are remembered for each partition: the days in which a caller may repeat, the day
+/// that has begun, and four more, so the clocks of four writers may be ahead.
 const DAYS_KEPT: u64 = KEY_KEPT_SECONDS * 1_000 / DAY_MS + 1 + 4;
 
 fn short(key: &str) -> u32 {

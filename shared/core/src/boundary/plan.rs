@@ -1,4 +1,4 @@
-//! From a query to the physical reads that answer it (docs/protocol.md, "Reads").
+//! Turns a query into physical reads (docs/protocol.md, "Reads").
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,8 +11,7 @@ use crate::{
     boundary::filing::check_length,
 };
 
-/// A query with its reads. The route of each (clause, type) follows from the catalog and the
-/// clause's keys alone.
+/// A query with its reads. The route of each (clause, type) follows only from the catalog and the clause's keys.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The query, each clause narrowed to the types that a read can return.
@@ -37,17 +36,17 @@ pub struct Read {
     pub boundary: BoundaryId,
     /// How to reach it.
     pub access: Access,
-    /// The types that the decision consumes from it. The read may return others.
+    /// The types that the decision takes from it. The read may return others.
     pub types: BTreeSet<Name>,
-    /// Whether the boundary is a partition and each of the types is declared `fenced`: a decision that
-    /// writes elsewhere then depends on the counts of the partition's fence.
+    /// Whether the boundary is a partition and each of the types is declared `fenced`. Then a decision that writes
+    /// elsewhere depends on the counts of the partition's fence.
     pub fenced: bool,
-    /// Only what comes after this is read: of a partition the slots, of another boundary the events by their
-    /// times in milliseconds since 1970. 0 reads all.
+    /// Only later events are read: after this slot in a partition, or after this time in another boundary, in
+    /// milliseconds since 1970. 0 reads all.
     pub after: u64,
 }
 
-/// How a boundary is read.
+/// The access to a boundary.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Access {
     /// Query of the table by its partition.
@@ -63,8 +62,8 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether it is a query of the table itself, which can be strongly consistent. An index has less of an event than
-    /// the table.
+    /// Whether it is a query of the table itself, which can be strongly consistent. An index has fewer attributes of an
+    /// event than the table.
     pub fn is_of_table(&self) -> bool {
         matches!(self, Self::Partition | Self::TagItems(_) | Self::TypeItems(_))
     }
@@ -84,7 +83,7 @@ pub enum PlanError {
     NoRoute {
         /// The event type.
         event_type: Name,
-        /// The tags by which the command asks for it.
+        /// The tags by which the command reads it.
         keys: String,
     },
     /// A clause asks for events with two values of a tag, but each event has one value of it.
@@ -119,10 +118,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The reads that answer a decision's query. Without clauses, a decision depends on nothing.
+    /// The reads for a decision's query. Without clauses, a decision depends on nothing.
     ///
     /// # Errors
-    /// A clause on which no condition can rest: it is refused, never skipped.
+    /// A clause that can't be a condition: it is refused, never skipped.
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
         let mut clauses = Vec::with_capacity(query.items.len());
         let mut reads: Vec<Read> = Vec::new();
@@ -158,8 +157,8 @@ impl Plan {
             clauses.push(Clause { tags: item.tags.clone(), types });
         }
         for (event_type, item) in missing {
-            // By a partition-scoped tag a clause asks for the events it partitions, and for no
-            // other carrier: nothing to read, as long as another clause returns the type.
+            // A clause with a partition-scoped tag asks only for the events that the tag partitions. For other types it
+            // reads nothing, if another clause returns the type.
             let read = reads.iter().any(|read| read.types.contains(&event_type));
             if !read || item.tags.len() > 1 {
                 let keys: Vec<&str> = item.tags.iter().map(|tag| &*tag.key).collect();
@@ -186,8 +185,8 @@ impl Plan {
         reads.any(|read| read.access == Access::Partition && read.boundary == *partition)
     }
 
-    /// Whether a decision that has seen everything has seen each event of the type in the partition: it reads
-    /// the partition, and what it depends on changes with such an event.
+    /// Whether a decision that has seen everything has seen each event of the type in the partition: it reads the
+    /// partition, and such an event would be a conflict.
     pub(crate) fn shows(&self, partition: &BoundaryId, event_type: &str) -> bool {
         self.reads.iter().any(|read| {
             read.access == Access::Partition
@@ -196,7 +195,7 @@ impl Plan {
         })
     }
 
-    /// Whether the query asks for `event`; a read can return more than that.
+    /// Whether the query asks for `event`. A read can return other events too.
     pub fn matches(&self, event: &SequencedEvent) -> bool {
         self.clauses.iter().any(|clause| {
             clause.types.contains(event.event_type.as_str())
@@ -206,10 +205,10 @@ impl Plan {
 }
 
 impl Read {
-    /// Whether it shows a decision an event of the boundary whose type the plan does not read, by the event's partition.
-    /// A read of the table does: the event may take a slot, or be of a type that nobody knows (rule 11). An index need
-    /// not have what tells that. It shows the events of the partition of the boundary's name, where a put begins after
-    /// the last slot (rule 8).
+    /// Whether the read shows a decision an event of the boundary's partition whose type the plan does not read. A read
+    /// of the table must: the event may take a slot, or have an unknown type (rule 11). An index may lack the needed
+    /// attributes. It shows only the events of the partition that has the boundary's name, where a put begins after the
+    /// last slot (rule 8).
     #[must_use]
     pub fn shows_unread(&self, partition: &str) -> bool {
         self.access.is_of_table() || partition == self.boundary.as_str()
@@ -229,7 +228,7 @@ impl Read {
     }
 }
 
-/// A key that contradicts the type: `tags` have two values of it, but an event has one, so no event carries both.
+/// A key that contradicts the type: `tags` have two values of it, but an event has one, so no event has both.
 fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
     let mut single = schema.tags.iter().filter(|tag| !has_many(&schema.tags, tag));
     let contradicts = |key: &str| {
@@ -239,8 +238,8 @@ fn contradiction(schema: &EventSchema, tags: &[Tag]) -> Option<Name> {
     single.find(|tag| contradicts(&tag.key)).map(|tag| tag.key.clone())
 }
 
-/// Adds `event_type` to the boundary's read. The reads are sorted by their boundaries. A boundary has one access: by
-/// another one its events would not be found.
+/// Adds `event_type` to the boundary's read. The reads are sorted by their boundaries. A boundary has one access,
+/// because another one would not find its events.
 pub(crate) fn add(reads: &mut Vec<Read>, boundary: BoundaryId, access: Access, event_type: Name) {
     match reads.binary_search_by(|read| read.boundary.cmp(&boundary)) {
         Ok(place) => {
@@ -254,7 +253,8 @@ pub(crate) fn add(reads: &mut Vec<Read>, boundary: BoundaryId, access: Access, e
     }
 }
 
-/// How the events of a type that carry all of `tags`, each given once, are found, if they can be.
+/// The boundary and the access for the events of a type that have all of `tags`, each given once; `None` if they can't
+/// be read.
 pub(crate) fn route(
     catalog: &Catalog,
     schema: &EventSchema,
@@ -288,8 +288,8 @@ pub(crate) fn route(
     {
         return Some((catalog.partition_of(schema, &[(&part.key, value)]), Access::Partition));
     }
-    // A cross-partition key is read by its index, also for the types that it partitions. Of several the
-    // first one is read and guards the decision.
+    // A cross-partition key is read by its index, also for the types that it partitions. The first of several is read
+    // and guards the decision.
     tags.iter().find_map(|tag| {
         let access = match catalog.scope(&tag.key)? {
             Scope::Partition => return None,

@@ -1,4 +1,4 @@
-//! Queries of the DCB specification, and how one follows from a command.
+//! Queries of the DCB specification, and the query of a command.
 
 use crate::{Catalog, Name, Tag, TagSchema, boundary::catalog::has_many, model::tag::distinct};
 
@@ -12,21 +12,21 @@ pub struct Query {
 /// An AND of tags, with an OR of event types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QueryItem {
-    /// The event has all of these tags, and perhaps others. If several of them are
-    /// cross-partition, the first one is read and guards the decision: begin with the most selective, since
-    /// every event that carries it is in the way of the decision.
+    /// The event has all of these tags, and perhaps others. If several of them are cross-partition, the first one is
+    /// read and guards the decision. Begin with the most selective one, since every event with that tag can be a
+    /// conflict.
     pub tags: Vec<Tag>,
     /// The event has one of these types.
     pub types: Vec<Name>,
 }
 
 impl Query {
-    /// The query of a command. Scalar tags make one AND clause; a cross-partition tag makes a clause of its
-    /// own. If the command can have several values of a key, in a list or in several fields, every tag makes
-    /// a clause of its own, because no event need have all of the values. Each clause keeps the consumed
-    /// types that can carry its tags; a clause without types is dropped. A consumed type that no clause keeps
-    /// is read alone, if it is declared so. A type that carries one of the command's tags is read by that
-    /// tag, and so only its events with that value are read.
+    /// The query of a command. Scalar tags make one AND clause, and a cross-partition tag makes a separate clause. If
+    /// the command can have several values of a key, in a list or in several fields, every tag makes a separate clause,
+    /// because no event need have all of the values. Each clause keeps the consumed types that can have its tags; a
+    /// clause without types is dropped. If no clause keeps a consumed type, the type is read alone, if it is declared
+    /// so. If a type has one of the command's tags, it is read by that tag, so only its events with that value are
+    /// read.
     pub fn of_command(
         shape: &[TagSchema],
         tags: Vec<Tag>,
@@ -36,7 +36,7 @@ impl Query {
         Self::consuming(shape, tags, consumed.into_iter().map(Into::into).collect(), catalog)
     }
 
-    /// Compiled once, and not for each slice.
+    /// This is compiled once, and not for each slice.
     fn consuming(
         shape: &[TagSchema],
         mut tags: Vec<Tag>,
@@ -70,7 +70,7 @@ impl Query {
 }
 
 impl QueryItem {
-    /// The same item, each tag once.
+    /// The same item without repeated tags.
     pub(crate) fn distinct(&self) -> Self {
         Self { tags: distinct(self.tags.clone()), types: self.types.clone() }
     }

@@ -1,4 +1,4 @@
-//! Reading for people and tools: any query, in pages, even one on which no condition can rest.
+//! Reads for people and tools: any query, in pages, also one that can't be a condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,8 +14,8 @@ use crate::{
 pub struct Reading {
     /// The query and its reads.
     pub plan: Plan,
-    /// Whether a clause asks for types alone that are not filed so. Then the whole table is read, and the
-    /// reads are not needed.
+    /// Whether a clause asks only for types that are not filed by type. Then the whole table is read, and the reads are
+    /// not needed.
     pub scan: bool,
 }
 
@@ -31,12 +31,11 @@ pub struct Page {
 }
 
 impl Reading {
-    /// Finds the reads. A query without clauses asks for every event. A clause without types asks for
-    /// every type that can carry its tags. A partition-scoped tag matches only the events that it
-    /// partitions.
+    /// Finds the reads. A query without clauses asks for every event. A clause without types asks for every type that
+    /// can have its tags. A partition-scoped tag matches only the events that it partitions.
     ///
     /// # Errors
-    /// A clause whose tags no type can be read by, an empty value, an unknown type.
+    /// No type can be read by a clause's tags, a value is empty, or a type is unknown.
     pub fn new(query: &Query, catalog: &Catalog) -> Result<Self, PlanError> {
         let mut reads: Vec<Read> = Vec::new();
         let mut clauses = Vec::with_capacity(query.items.len());
@@ -83,7 +82,7 @@ impl Reading {
 }
 
 impl Page {
-    /// Whether the page can hold an event at `place`.
+    /// Whether an event at `place` may be on the page.
     pub fn holds(&self, place: &Place) -> bool {
         self.after.as_ref().is_none_or(|after| match self.backwards {
             false => place > after,
@@ -91,7 +90,7 @@ impl Page {
         })
     }
 
-    /// The page of `events`, which come in any order. It never holds more events than its limit.
+    /// The page of `events`, which come in any order. It never has more events than its limit.
     pub fn of(&self, events: impl IntoIterator<Item = SequencedEvent>) -> Vec<SequencedEvent> {
         let mut kept = BTreeMap::new();
         events.into_iter().for_each(|event| self.keep(&mut kept, event));
@@ -109,7 +108,7 @@ impl Page {
         }
     }
 
-    /// What was kept, in the order of the page.
+    /// The kept events, in the order of the page.
     pub fn ordered(&self, kept: BTreeMap<Place, SequencedEvent>) -> Vec<SequencedEvent> {
         let events = kept.into_values();
         if self.backwards { events.rev().collect() } else { events.collect() }

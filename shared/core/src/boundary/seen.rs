@@ -6,17 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Access, BoundaryId, Change, Conflict, Name, Plan, Read, SequencedEvent, is_followed};
 
-/// How many events of each type.
+/// The number of events of each type.
 pub type Counts = BTreeMap<Name, u64>;
 
-/// What a decision has seen of each boundary that it depends on (rule 2). Events are never deleted. The events
-/// of a partition are numbered without gaps. So a decision that has seen slots 1 to m has seen the whole
-/// partition if slot m + 1 is free. The transaction that puts an event also counts it in its fences. So a
-/// decision that has seen as many events as a fence counts has seen all of them.
+/// What a decision has seen of each boundary that it depends on (rule 2). Events are never deleted. The events of a
+/// partition are numbered without gaps. So a decision that has seen slots 1 to m has seen the whole partition if slot m
+/// + 1 is free. The transaction that puts an event also counts it in its fences. So a decision that has seen as many
+/// events as a fence counts has seen all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,
-    /// By context, the types of the events that were seen and not asked for.
+    /// By context, the types of seen events that the query does not ask for.
     unasked: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -25,15 +25,15 @@ pub struct Seen {
 pub enum Extent {
     /// Of a partition.
     Prefix(Prefix),
-    /// Of any other boundary: how many events of each type that the decision depends on.
+    /// Of any other boundary: the number of events of each type that the decision depends on.
     Fence {
         /// The counts.
         counts: Counts,
-        /// The largest slot that was seen of the partition of the same name. It is where a writer tries
-        /// first, and says nothing of what was seen.
+        /// The largest slot that was seen of the partition of the same name. A writer tries the next one first. It is
+        /// not a condition.
         slot: u64,
-        /// The time of the last event that is in none of the partitions that are read, in milliseconds since
-        /// 1970; 0 before the first.
+        /// The time of the last event that is in none of the read partitions, in milliseconds since 1970; 0 before the
+        /// first.
         at: u64,
     },
 }
@@ -45,14 +45,14 @@ pub struct Prefix {
     pub slot: u64,
     /// The time of the last event, in milliseconds since 1970; 0 before the first.
     pub at: u64,
-    /// How many events of the last one's append follow, which a read in the middle of it does not show.
+    /// How many events follow in the append of the last one. A read in the middle of the append does not show them.
     pub rest: u64,
-    /// If the decision reads only types of the partition that are declared `fenced`, how many of each.
+    /// If the decision reads only types of the partition that are declared `fenced`, the number of each.
     pub fenced: Option<Counts>,
 }
 
 impl Seen {
-    /// Nothing seen yet: every boundary of the plan is conditioned on, as empty.
+    /// Nothing seen yet. The condition is that every boundary of the plan is empty.
     #[must_use]
     pub fn nothing(plan: &Plan) -> Self {
         let boundaries = plan.reads.iter().map(|read| {
@@ -68,9 +68,8 @@ impl Seen {
         Self { boundaries: boundaries.collect(), unasked: BTreeMap::new() }
     }
 
-    /// Takes in one event of the merged, deduplicated read, in each boundary that holds it. False if it
-    /// lies after a gap of its partition, or was seen before: then it is not to be folded, and counts
-    /// nowhere.
+    /// Adds one event of the merged, deduplicated read to each boundary that has it. Returns false if the event is
+    /// after a gap of its partition, or was seen before. Then it must not be folded, and does not count.
     pub fn observe(&mut self, plan: &Plan, event: &SequencedEvent) -> bool {
         let mut is_elsewhere = true;
         if let Some(Extent::Prefix(prefix)) = self.boundaries.get_mut(&event.partition) {
@@ -107,7 +106,7 @@ impl Seen {
         true
     }
 
-    /// Whether the event is among those that were seen, by its place.
+    /// Whether the event was seen, by its place.
     pub(crate) fn holds(&self, plan: &Plan, event: &SequencedEvent) -> bool {
         match self.prefix(&event.partition) {
             Some(prefix) => event.slot <= prefix.slot,
@@ -117,7 +116,7 @@ impl Seen {
         }
     }
 
-    /// The boundaries whose events were seen, each with the time of its last event.
+    /// The boundaries with seen events, each with the time of its last event.
     pub(crate) fn lasts(&self) -> BTreeMap<&BoundaryId, u64> {
         let last = |(id, extent): (_, &Extent)| match extent {
             Extent::Prefix(Prefix { at, .. }) | Extent::Fence { at, .. } => (id, *at),
@@ -125,7 +124,7 @@ impl Seen {
         self.iter().map(last).filter(|(_, at)| *at > 0).collect()
     }
 
-    /// The contexts and types of the events that were seen and not asked for.
+    /// The contexts and types of seen events that the query does not ask for.
     pub(crate) fn unasked(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.unasked.iter();
         all.flat_map(|(context, types)| types.iter().map(move |name| (&**context, &**name)))
@@ -136,13 +135,13 @@ impl Seen {
         self.boundaries.iter()
     }
 
-    /// What was seen of a boundary; `None` when the decision does not depend on it.
+    /// What was seen of a boundary; `None` if the decision does not depend on it.
     #[must_use]
     pub fn of(&self, boundary: &BoundaryId) -> Option<&Extent> {
         self.boundaries.get(boundary)
     }
 
-    /// What was seen of a partition; `None` when the decision does not read it as one.
+    /// What was seen of a partition; `None` if the decision does not read it as one.
     #[must_use]
     pub fn prefix(&self, partition: &BoundaryId) -> Option<&Prefix> {
         match self.of(partition)? {
@@ -151,8 +150,7 @@ impl Seen {
         }
     }
 
-    /// Of a plan, the reads of the tails of those partitions among `boundaries` that it reads, each after the last slot
-    /// seen.
+    /// For the partitions among `boundaries` that a plan reads: reads of their tails, each after the last slot seen.
     pub(crate) fn tails(&self, plan: &Plan, boundaries: &BTreeSet<BoundaryId>) -> Plan {
         let changed = plan.reads.iter().filter(|read| boundaries.contains(&read.boundary));
         let tail = |read: &Read| {
@@ -162,7 +160,7 @@ impl Seen {
         Plan { clauses: plan.clauses.clone(), reads: changed.map(tail).collect() }
     }
 
-    /// The reads of a plan, each from the last event seen on, so that a read shows whether it is still there.
+    /// The reads of a plan, each from the last event seen on, so a read shows whether that event still exists.
     pub(crate) fn rest(&self, plan: &Plan) -> Plan {
         let rest = |read: &Read| {
             let last = match self.of(&read.boundary) {
@@ -175,8 +173,8 @@ impl Seen {
         Plan { clauses: plan.clauses.clone(), reads: plan.reads.iter().map(rest).collect() }
     }
 
-    /// The time of the newest event seen that a writer follows whose clock says `now_ms`
-    /// ([`is_followed`]); `now_ms` if there is no later one. In milliseconds since 1970.
+    /// The time of the newest event seen that a writer with the clock `now_ms` follows ([`is_followed`]); `now_ms` if
+    /// there is no later one. In milliseconds since 1970.
     #[must_use]
     pub fn newest_ms(&self, now_ms: u64) -> u64 {
         let lasts = self.lasts().into_values();

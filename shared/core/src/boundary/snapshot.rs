@@ -9,11 +9,11 @@ use crate::{
     Catalog, Name, Place, Plan, Seen, boundary::keys::Keys, canonical_json, model::command::sha256,
 };
 
-/// How a slice keeps its states in the log. A handler that starts then reads the last state that was kept and
-/// the events after it, instead of all events. It pays where a decision reads hundreds of events: a snapshot costs
-/// a request more, and a write once in a while.
+/// How a slice stores its states in the log. A new handler then reads the last stored state and the events after it,
+/// instead of all events. It pays off if a decision reads hundreds of events: a snapshot costs one more request, and a
+/// write once in a while.
 ///
-/// A snapshot only saves reading. If it is lost or old, more events are read. An append is checked as always.
+/// A snapshot only saves reads. If it is lost or old, more events are read. An append is checked as always.
 #[derive(Clone, Copy, Debug)]
 pub struct Snapshots<T> {
     every: u64,
@@ -23,7 +23,7 @@ pub struct Snapshots<T> {
 }
 
 impl<T: Serialize + DeserializeOwned> Snapshots<T> {
-    /// A state is kept when it holds more than `events` events that the snapshot before it does not.
+    /// A state is stored when it has more than `events` events that the last snapshot lacks.
     #[must_use]
     pub const fn every(events: u64) -> Self {
         Self {
@@ -36,9 +36,9 @@ impl<T: Serialize + DeserializeOwned> Snapshots<T> {
 }
 
 impl<T> Snapshots<T> {
-    /// The version of the fold; 0 unless given. Raise it with each change of what `evolve` makes of events: only
-    /// snapshots of the same version are read. The checks of a stack compare the states and ask for it. A change of the
-    /// types that the slice reads does the same by itself, and so does a new version of one of them.
+    /// The version of the fold, 0 by default. Raise it with each change of `evolve` that changes states: only snapshots
+    /// of the same version are read. The checks of a stack compare the states and ask for it. A change of the types
+    /// that the slice reads has the same effect by itself, and so has a new version of one of them.
     #[must_use]
     pub const fn version(self, version: u32) -> Self {
         Self { version, ..self }
@@ -50,7 +50,7 @@ impl<T> Snapshots<T> {
         self.version
     }
 
-    /// The JSON of a state, as a snapshot has it.
+    /// The JSON of a state in a snapshot.
     ///
     /// # Errors
     /// The state has no JSON.
@@ -58,12 +58,12 @@ impl<T> Snapshots<T> {
         (self.to_json)(state)
     }
 
-    /// Whether the next snapshot is due when the state holds this many events that the last one does not.
+    /// Whether the next snapshot is due when the state has this many events that the last one lacks.
     pub(crate) fn is_due(&self, events: u64) -> bool {
         events > self.every
     }
 
-    /// The name of the snapshots of this plan: of one query, as the catalog and the slice are now.
+    /// The name of the snapshots of this plan: for one query, with the present catalog and slice.
     pub(crate) fn id(&self, slice: &str, plan: &Plan, catalog: &Catalog) -> String {
         format!("snapshot#{slice}#{}", hash(self.version, plan, catalog))
     }
@@ -80,22 +80,22 @@ impl<T> Snapshots<T> {
         Some(text(&state, seen, last, keys))
     }
 
-    /// The state, and what was kept with it; `None` for a text that this version can't read.
+    /// The state, and the rest of the snapshot; `None` for a text that this version can't read.
     pub(crate) fn read(&self, text: &str) -> Option<(T, Seen, Option<Place>, Keys)> {
         let Kept { state, seen, last, keys } = kept(text)?;
         Some(((self.from_json)(state).ok()?, seen, last, keys))
     }
 
-    /// The state as a snapshot gives it back.
+    /// The state after a round trip through a snapshot.
     ///
     /// # Errors
-    /// The state has no JSON, or its JSON is that of no state.
+    /// The state has no JSON, or its JSON can't be decoded.
     pub(crate) fn again(&self, state: &T) -> serde_json::Result<T> {
         (self.from_json)(self.json(state)?)
     }
 }
 
-// The functions from here on have no type parameter, so that they are compiled once, and not for each slice.
+// The functions from here on have no type parameter, so they are compiled once, and not for each slice.
 
 fn hash(version: u32, plan: &Plan, catalog: &Catalog) -> String {
     let types = plan.reads.iter().flat_map(|read| &read.types);
@@ -107,8 +107,7 @@ fn hash(version: u32, plan: &Plan, catalog: &Catalog) -> String {
     })
 }
 
-/// A snapshot: the state, what was seen, the place of the last event that was folded, and the keys of the slice's
-/// commands.
+/// A snapshot: the state, what was seen, the place of the last folded event, and the keys of the slice's commands.
 #[derive(Deserialize)]
 struct Kept {
     state: Value,
@@ -159,7 +158,7 @@ mod tests {
         let snapshots = Snapshots::<u32>::every(1);
         let id = snapshots.id("survey", &of_room, &first);
         assert_eq!(id, Snapshots::<u32>::every(9).id("survey", &of_room, &first));
-        // A name is stored, so it stays what it was while every type has its first version.
+        // Names are stored, so a name must not change while every type has its first version.
         assert_eq!(id, format!("snapshot#survey#{}", sha256(&canonical_json(&(0, &of_room)))));
         for other in [
             snapshots.id("count", &of_room, &first),

@@ -1,4 +1,4 @@
-//! Decisions that a warm handler keeps.
+//! The decisions that a warm handler keeps.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -22,26 +22,25 @@ pub(crate) struct UnderWay<'a> {
     pub(crate) marks: Option<&'a CommandRecord>,
 }
 
-/// What was seen of the log. With the state that a [`Decision`] has folded of it, it is enough to append without
-/// reading. A wrong one costs a conflict, never a wrong write, because the append is under the condition of what was
-/// seen.
+/// What was seen of the log. Together with the state that a [`Decision`] has folded, it is enough to append without a
+/// read. A wrong one costs a conflict, never a wrong write, because what was seen is the condition of the append.
 pub(crate) struct Model {
     pub(crate) seen: Seen,
     /// The last event that was folded, in fold order.
     last: Option<Place>,
-    /// Of the slice's commands, those whose events were seen.
+    /// The keys of the slice's commands whose events were seen.
     keys: Keys,
-    /// The events that an earlier run of the command under way has appended, in fold order.
+    /// The events that an earlier run of the present command has appended, in fold order.
     first_run: BTreeMap<Place, EventRef>,
     /// Why that run was rejected, if it was.
     rejected: Option<Rejected>,
-    /// How many events were taken in since the last snapshot.
+    /// The number of events since the last snapshot.
     taken: u64,
-    /// Whether what was seen was everything at a moment since the command under way began.
+    /// Whether what was seen was everything at a moment since the present command began.
     pub(crate) is_current: bool,
 }
 
-/// An event that has to be folded before another one that was folded already.
+/// An event that belongs before one that was already folded.
 pub(crate) struct OutOfOrder;
 
 impl Model {
@@ -55,11 +54,11 @@ impl Model {
         Self { seen, last, keys, first_run, rejected, taken, is_current }
     }
 
-    /// Takes in the next event of a read, in fold order: counts it, notes whose it is, and folds it if the
-    /// query asks for it.
+    /// Adds the next event of a read, in fold order: counts it, notes its command, and folds it if the query asks for
+    /// it.
     ///
     /// # Errors
-    /// The event can't be decoded, or is of another command under the same key.
+    /// The event can't be decoded, or belongs to another command under the same key.
     pub(crate) fn apply(
         &mut self,
         decision: &mut dyn Decision,
@@ -70,7 +69,7 @@ impl Model {
             return Ok(());
         }
         self.taken += 1;
-        // An index may lack the metadata, so the events of other partitions are not a record.
+        // An index may lack the metadata, so events of other partitions can't be a record.
         if self.seen.prefix(&event.partition).is_some() {
             self.keys.note(slice, event);
             if let Some(record) = marks
@@ -99,7 +98,7 @@ impl Model {
         Some(text)
     }
 
-    /// Takes in an event that was missed. Only one that follows on everything folded can be folded now.
+    /// Adds an event that was missed. Only one that is later than all folded events can be folded now.
     pub(crate) fn catch_up(
         &mut self,
         decision: &mut dyn Decision,
@@ -113,26 +112,26 @@ impl Model {
         self.apply(decision, command, event).map(Ok)
     }
 
-    /// Whether it may have taken in events of the command with this key.
+    /// Whether it may contain events of the command with this key.
     fn may_have(&self, record: Option<&CommandRecord>, cause_ms: Option<u64>) -> bool {
         record.is_some_and(|record| self.keys.may_have(record, cause_ms))
     }
 
-    /// Forgets the command under way.
+    /// Forgets the present command.
     pub(crate) fn settle(&mut self) {
         self.first_run.clear();
         self.rejected = None;
         self.is_current = false;
     }
 
-    /// The outcome of an earlier run of the command under way, if one has appended events.
+    /// The outcome of an earlier run of the present command, if it appended events.
     pub(crate) fn first_run(&self) -> Option<Outcome> {
         let events: Vec<_> = self.first_run.values().cloned().collect();
         (!events.is_empty()).then(|| Outcome::of(self.rejected.clone(), events))
     }
 }
 
-/// If the event was left by a rejection: why its command was rejected.
+/// Why the event's command was rejected, if a rejection left the event.
 fn rejection_of(event: &SequencedEvent) -> Result<Option<Rejected>, LogError> {
     let rejected = event.metadata.text(CommandRecord::REJECTION).map(serde_json::from_str);
     let rejected = rejected.transpose();
@@ -142,13 +141,13 @@ fn rejection_of(event: &SequencedEvent) -> Result<Option<Rejected>, LogError> {
 /// A model from a snapshot, while the events after it are read.
 pub(crate) struct Recalled {
     model: Model,
-    /// The boundaries whose last event of the snapshot was not read yet, each with its time.
+    /// The boundaries whose last event in the snapshot was not read yet, each with its time.
     missing: BTreeMap<BoundaryId, u64>,
 }
 
 impl Recalled {
-    /// The snapshot in `text`, if this version of the slice can read it, and no event of the command with this
-    /// key is in it.
+    /// The snapshot in `text`, if this version of the slice can read it, and it contains no event of the command with
+    /// this key.
     pub(crate) fn of(
         decision: &mut dyn Decision,
         text: &str,
@@ -166,7 +165,7 @@ impl Recalled {
         &self.model.seen
     }
 
-    /// Takes in the next event of [`Seen::rest`].
+    /// Adds the next event of [`Seen::rest`].
     pub(crate) fn apply(
         &mut self,
         decision: &mut dyn Decision,
@@ -184,7 +183,7 @@ impl Recalled {
         self.model.catch_up(decision, command, event)
     }
 
-    /// The model, unless the log lacks an event of the snapshot: the read may be stale, or the table restored.
+    /// The model, unless the log lacks an event of the snapshot. Then the read may be stale, or the table was restored.
     pub(crate) fn model(self) -> Option<Model> {
         self.missing.is_empty().then_some(self.model)
     }
@@ -193,9 +192,9 @@ impl Recalled {
 /// A state, and what was seen of the log.
 type Kept<S> = (<S as Slice>::State, Model);
 
-/// What a handler of a slice keeps: the states of its latest queries with their models, a limited number. The least
-/// recently used goes first. An entry is taken out while a command uses it, so a conflict or an unknown outcome drops
-/// it.
+/// A handler's cache for a slice: the states of its latest queries with their models. When it is full, the least
+/// recently used entry is dropped. An entry is taken out while a command uses it, so a conflict or an unknown outcome
+/// drops it.
 pub struct Decisions<S: Slice> {
     models: Option<Mutex<LruCache<Query, Kept<S>>>>,
     events_are_record: OnceLock<bool>,
@@ -208,13 +207,13 @@ impl<S: Slice> Decisions<S> {
         Self { models, events_are_record: OnceLock::new() }
     }
 
-    /// As [`events_are_record`](crate::events_are_record); a handler has one catalog.
+    /// Whether events are records, as [`events_are_record`](crate::events_are_record) says. A handler has one catalog.
     pub(crate) fn events_are_record(&self, catalog: &Catalog) -> bool {
         *self.events_are_record.get_or_init(|| is_record(Declared::of::<S>(), catalog))
     }
 
-    /// The state and the model of a query, unless it has read events of the command with this key: they are the answer,
-    /// and have to be read.
+    /// The state and the model of a query, unless the model contains events of the command with this key. Those are the
+    /// answer, so they must be read.
     pub(crate) fn take(
         &self,
         query: &Query,

@@ -1,4 +1,4 @@
-//! Cases as data: what is in a log, a command, and what comes of it.
+//! Cases as data: the facts in a log, a command, and the result.
 
 use std::panic::Location;
 
@@ -10,13 +10,13 @@ use crate::{CommandContext, EventError, NewEvent, Rejected, Rejection, Writes};
 /// An event that is in the log before a command.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
-    /// When it became one, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub(crate) at_ms: u64,
-    /// The event. Its tags say where it is.
+    /// The event. Its tags give its place.
     pub(crate) event: NewEvent,
 }
 
-/// Facts, a command, and what follows.
+/// Facts, a command, and the expected result.
 pub struct Case<S> {
     pub(crate) given: Vec<Fact>,
     pub(crate) command: S,
@@ -31,12 +31,12 @@ impl<S> Case<S> {
         &self.command
     }
 
-    /// What the command may know besides the facts.
+    /// The context of the command.
     pub fn context(&self) -> &CommandContext {
         &self.context
     }
 
-    /// The events of the case: those that are in the log before the command, then those that it writes.
+    /// The events of the case: the facts, then the expected events.
     pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
         self.given.iter().map(|fact| &fact.event).chain(&self.then.events)
     }
@@ -62,17 +62,17 @@ impl<D> DueCase<D> {
     }
 }
 
-/// What came of a command, as JSON.
+/// The result of a command, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Came {
-    /// Why it was rejected, if it was.
+    /// Its rejection, if it was rejected.
     pub(crate) rejection: Option<Value>,
-    /// The events that are now in the log.
+    /// The new events in the log.
     pub(crate) events: Vec<NewEvent>,
 }
 
 impl Came {
-    /// Events, and no rejection.
+    /// Events without a rejection.
     pub(crate) fn accepted(events: Vec<NewEvent>) -> Self {
         Self { rejection: None, events }
     }

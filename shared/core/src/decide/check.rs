@@ -1,4 +1,4 @@
-//! Whether a slice's command, its events and the catalog agree: what a function checks when it starts.
+//! Checks at a function's start that a slice's command, its events and the catalog agree.
 
 use crate::{
     Catalog, CatalogError, EventSchema, Name, Plan, PlanError, Slice, TagSchema,
@@ -14,8 +14,8 @@ pub fn check<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
     Declared::of::<S>().check(catalog)
 }
 
-/// What a command of a slice can read: the plans of made-up commands, with and without a value for each of their
-/// options and lists.
+/// The reads of a slice's commands: the plans of made-up commands, with and without a value for each of their options
+/// and lists.
 ///
 /// # Errors
 /// A command has no plan.
@@ -29,7 +29,7 @@ pub enum SliceError {
     /// The catalog contradicts itself.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
-    /// A written type is not in the catalog as the slice writes it.
+    /// The catalog lacks a written type, or has it in another form.
     #[error("{slice} writes {event_type}, which the catalog does not declare; add it there")]
     Undeclared {
         /// The slice.
@@ -54,9 +54,9 @@ pub enum SliceError {
         slice: &'static str,
         /// The tag key.
         key: Name,
-        /// What the catalog says.
+        /// The scope in the catalog.
         catalog: &'static str,
-        /// What to write.
+        /// The way out.
         fix: &'static str,
     },
     /// A command that lacks values for some of its tags can't be planned.
@@ -69,7 +69,7 @@ pub enum SliceError {
         /// Why there is no plan.
         reason: PlanError,
     },
-    /// The slice's own query asks for a type that its fold does not know.
+    /// The slice's own query asks for a type that its fold does not have.
     #[error("{slice}: its query asks for {event_type}; add the type to what the slice reads")]
     NotRead {
         /// The slice.
@@ -102,7 +102,7 @@ pub enum SliceError {
         /// The tags that it lacks.
         keys: String,
     },
-    /// The slice's own query forgets a type that its fold knows.
+    /// The slice's own query lacks a type that its fold has.
     #[error("{slice}: its query does not ask for {event_type}; write a clause for it")]
     NotAsked {
         /// The slice.
@@ -115,15 +115,15 @@ pub enum SliceError {
     Route {
         /// The slice.
         slice: &'static str,
-        /// Why.
+        /// The cause.
         source: PlanError,
     },
 }
 
-/// Checks that the catalog has each type that the slice writes, and that none is retired.
+/// Checks that the catalog has each type that the slice writes, and that none of them is retired.
 ///
 /// # Errors
-/// The first type that is otherwise.
+/// The first type for which this is not so.
 pub fn check_writes<S: Slice>(catalog: &Catalog) -> Result<(), SliceError> {
     Declared::of::<S>().check_writes(catalog)
 }
@@ -193,9 +193,9 @@ impl Declared {
         Ok(())
     }
 
-    /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without
-    /// a value is not read by, but the tags that are left must have a route. No plan may ask for a type that the
-    /// slice does not read.
+    /// The plans of made-up commands of this shape, with and without each of its options and lists. A tag without a
+    /// value reads nothing, but the other tags must have a route. No plan may ask for a type that the slice does not
+    /// read.
     fn plans_of(self, shape: &[TagSchema], catalog: &Catalog) -> Result<Vec<Plan>, SliceError> {
         let slice = self.slice;
         let mut plans = Vec::new();
@@ -217,8 +217,7 @@ impl Declared {
         Ok(plans)
     }
 
-    /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice
-    /// reads.
+    /// Plans a made-up command of this shape, and checks that its query asks for every type that the slice reads.
     fn check_routes(self, shape: &[TagSchema], catalog: &Catalog) -> Result<(), SliceError> {
         let slice = self.slice;
         let error = |source| SliceError::Route { slice, source };
@@ -229,7 +228,7 @@ impl Declared {
             };
             let is_read = match &plan {
                 Ok(plan) => plan.reads_type(event_type),
-                // The query asks for nothing, and so not for this type.
+                // An empty query does not ask for this type.
                 Err(PlanError::Nothing) => false,
                 Err(reason) => return Err(error(reason.clone())),
             };

@@ -1,14 +1,14 @@
-//! A command and the state that it is decided on, without their types.
+//! A command and its state, without their types.
 
 use crate::{
     Catalog, CommandContext, Current, EventError, NewEvent, Place, Plan, Reads, ReadsOf, Rejected,
     Seen, Slice, State, Writes, boundary::keys::Keys,
 };
 
-/// What the decide loop knows of a slice. So the loop has no type parameter, and is compiled once and not for each
+/// The view of the decide loop on a slice. The loop has no type parameter, so it is compiled once and not for each
 /// slice.
 pub(crate) trait Decision: Send {
-    /// Goes back to the state without events.
+    /// Returns to the state without events.
     fn begin(&mut self);
 
     /// Folds one more event.
@@ -17,7 +17,7 @@ pub(crate) trait Decision: Send {
     /// The event does not have the shape of its type.
     fn fold(&mut self, event: &Current<'_>) -> Result<(), serde_json::Error>;
 
-    /// Why the command is rejected, if it is, and the events that follow.
+    /// The rejection of the command, if it is rejected, and the new events.
     ///
     /// # Errors
     /// An event can't be read back.
@@ -29,7 +29,7 @@ pub(crate) trait Decision: Send {
     /// The name of the state's snapshots; `None` if it has none.
     fn snapshot_id(&self, plan: &Plan, catalog: &Catalog) -> Option<String>;
 
-    /// The text of the next snapshot, if one is due after this many events that the last one does not hold.
+    /// The text of the next snapshot, if one is due after this many events that the last one lacks.
     fn snapshot(
         &self,
         taken: u64,
@@ -38,7 +38,7 @@ pub(crate) trait Decision: Send {
         keys: &Keys,
     ) -> Option<String>;
 
-    /// Takes the state of a snapshot. Returns what was kept with it; `None` for a text that this version can't read.
+    /// Loads the state of a snapshot. Returns the rest of the snapshot; `None` for a text that this version can't read.
     fn recall(&mut self, text: &str) -> Option<(Seen, Option<Place>, Keys)>;
 }
 

@@ -1,7 +1,7 @@
 //! Deadlines: a fold of events that says when a command is sent.
 //!
-//! Nothing is scheduled and nothing is cancelled. The events alone say what is due, and the command's own decision looks
-//! at the log and at the clock again. So a row that is old, or that fires twice, does no harm.
+//! Nothing is scheduled and nothing is cancelled. The rows follow from the events alone, and the command's decision
+//! looks at the log and at the clock again. So a row that is old, or that fires twice, does no harm.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,13 +14,13 @@ use crate::{
     Reads, Slice, Traceparent, decide::case::DueCase, reaction_key,
 };
 
-/// A command that is sent at a time, unless an event has cleared it before. It stands beside its slice, and a context
-/// lists both.
+/// A command that is sent at a certain time, unless an event has cleared it before. A due belongs to a slice, and a
+/// context lists both.
 ///
-/// What is due is a list of rows, which follow from events as the rows of a view do. A row may have a time. When that
-/// has come, the command of the row is sent, once for each event that has set it. The row goes by an event: as a rule by
-/// the one that the command writes, or by one that made the command superfluous. So the slice's `decide` compares the
-/// time of the deadline with `now_ms` itself, and an event that it writes is one that the due reads.
+/// A due has rows, which follow from events like the rows of a view. A row may have a time. At that time the row's
+/// command is sent, once for each event that has set the time. An event clears the row: usually the one that the
+/// command writes, or one that made the command superfluous. So the slice's `decide` must compare the time of the
+/// deadline with `now_ms` itself, and the due must read an event that the slice writes.
 pub trait Due: Slice {
     /// The contexts of the streams whose events it reads, besides those of the DCB log: its own context, if that is on
     /// a log of streams.
@@ -28,19 +28,19 @@ pub trait Due: Slice {
         LogKind::Dcb => &[],
         LogKind::Aggregates | LogKind::Documents => &[<Self::Context as Context>::NAME],
     };
-    /// The version of the fold. Raise it with each change of what `rows`, `evolve` and `due_ms` make of events, and build the
-    /// rows again after the deploy. The checks of a stack compare the rows and ask for it.
+    /// The version of the fold. Raise it with each change of `rows`, `evolve` and `due_ms` that changes rows, and
+    /// rebuild the rows after the deploy. The checks of a stack compare the rows and ask for it.
     const VERSION: u32 = 0;
-    /// Over how many keys of the index the rows are spread. One key takes 1,000 writes a second. A change takes effect
+    /// The rows are spread over this many keys of the index. One key takes 1,000 writes a second. A change takes effect
     /// with the next rebuild.
     const SHARDS: u32 = 1;
-    /// Whether a sweep waits for the times that come before the next one. Then a command is some hundred milliseconds
-    /// late and not up to a minute, and the function runs all the time while something is due soon.
+    /// Whether a sweep waits for the times before the next sweep. Then a command is some hundred milliseconds late and
+    /// not up to a minute, and the function runs all the time while something is due soon.
     const LOOKS_AHEAD: bool = false;
 
     /// The events that set, move or clear a time.
     type Reads: Reads;
-    /// What has to be known to tell the time and the command. Often this is the time alone: `u64`.
+    /// The data that the time and the command follow from. Often this is only the time: `u64`.
     type Row: Serialize + DeserializeOwned;
 
     /// The ids of the rows that the event touches; empty if it changes nothing.
@@ -49,47 +49,47 @@ pub trait Due: Slice {
     /// The row `id` after the event; `None` removes it.
     fn evolve(row: Option<Self::Row>, id: &str, event: &<Self as Due>::Reads) -> Option<Self::Row>;
 
-    /// When the command is due, in milliseconds since 1970: the first moment at which it has something to do. `None` as
-    /// long as no time is set.
+    /// When the command is due, in milliseconds since 1970: the first moment at which it has something to do; `None`
+    /// without a time.
     fn due_ms(row: &Self::Row) -> Option<u64>;
 
     /// The command of a row.
     ///
     /// # Errors
-    /// The row has no command, such as one whose id is of an older form.
+    /// The row has no command, for example because its id has an older form.
     fn command(id: &str, row: &Self::Row) -> Result<Self, Box<dyn Error + Send + Sync>>;
 
-    /// What is due after which events, as cases ([`crate::kit`]). The checks of a stack run them, and refuse a due without
-    /// cases. They also send the command of each row early, in time, late and twice.
+    /// The deadlines after certain events, as cases ([`crate::kit`]). The checks of a stack run them, and refuse a due
+    /// without cases. They also send the command of each row early, in time, late and twice.
     #[must_use]
     fn due_cases() -> Vec<DueCase<Self>> {
         Vec::new()
     }
 }
 
-/// A row of a due, as it is stored: with the event that set it, which gives its command a key.
+/// A stored row of a due, with the event that set it, which gives its command a key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DueRow<R> {
-    /// When the command is due, in milliseconds since 1970; absent as long as no time is set.
+    /// When the command is due, in milliseconds since 1970; absent without a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<u64>,
-    /// The id of the event that last changed the row. A deadline that is moved has another one.
+    /// The id of the event that last changed the row. Moving a deadline changes it.
     pub cause: String,
     /// When that event was recorded, in milliseconds since 1970.
     pub cause_ms: u64,
-    /// What the command's events take over of the event's metadata, as a reaction's do.
+    /// The event's metadata that the command's events take over, like a reaction's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// What the due knows.
+    /// The data of the due.
     pub row: R,
 }
 
-/// What a command takes over of the metadata of its cause.
+/// The metadata that a command takes over from its cause.
 const TAKEN_OVER: [&str; 3] = ["correlationId", Metadata::TRACEPARENT, Metadata::PRINCIPAL];
 
 impl<R: Serialize + DeserializeOwned> DueRow<R> {
-    /// The row of `D` after an event. If it stays as it is, so does its cause.
+    /// The row of `D` after an event. If the row does not change, its cause stays too.
     ///
     /// # Errors
     /// The payload does not have the shape of its type.
@@ -123,14 +123,14 @@ impl<R: Serialize + DeserializeOwned> DueRow<R> {
         }))
     }
 
-    /// The envelope of the row's command at a time in milliseconds since 1970. Its key is of the cause and the row, so
-    /// the command takes effect once, however often and by however many sweeps it is sent.
+    /// The envelope of the row's command at a time in milliseconds since 1970. Its key consists of the cause and the
+    /// row, so the command takes effect once, however often sweeps send it.
     #[must_use]
     pub fn envelope<D: Due<Row = R>>(&self, id: &str, now_ms: u64) -> Envelope {
-        // A reaction to the same event is about tags, each of which has a colon before any other mark.
+        // The key of a reaction to the same event names tags, each of which has a colon before any other mark.
         let key = reaction_key(&self.cause, &format!("due#{id}"));
         let taken = self.metadata.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-        // Its span is a child of that of the cause.
+        // Its span is a child of the cause's span.
         let parent = self.metadata.get(Metadata::TRACEPARENT).and_then(|text| text.parse().ok());
         let span = Traceparent::of_command(&key, D::NAME, parent).to_string();
         let own = [

@@ -20,30 +20,30 @@ pub use self::error::HandleError;
 pub use self::size::BOUNDARIES_MAX;
 use self::size::check_size;
 
-/// How often a command is decided before it gives up with [`StoreError::Contention`].
+/// A command is decided at most this often. Then it gives up with [`StoreError::Contention`].
 pub const ATTEMPTS_MAX: u32 = 8;
 
 /// A settled command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Handled {
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
     /// How often it was decided; 1 without conflicts.
     pub attempts: u32,
-    /// Whether it took effect before, under the same key; the events are those of then.
+    /// Whether it took effect before, under the same key. The events are those of the first run.
     pub repeated: bool,
-    /// The boundaries to which others added something while it was decided, one for each conflict.
+    /// The boundary of each conflict, to which another command added something.
     pub conflicts: Vec<BoundaryId>,
-    /// The events that it appended; on a log that keeps the state alone, those that led to the state.
+    /// The events that it appended. On a log that stores only the state, the events that led to the state.
     pub written: Vec<NewEvent>,
 }
 
 /// Runs `command` through its slice on `log`.
 ///
-/// An answer that appends nothing is given only after a look shows that nothing was added to what was seen
-/// (rule 6). With an idempotency key that is also the answer to a repeat: the events of the first run (rule
-/// 10). After a conflict the events that were missed are folded and the command is decided again: where they do
-/// not concern it, it decides the same, for `decide` is pure.
+/// Before an answer that appends nothing, a look must show that nothing was added to what was seen (rule 6). With an
+/// idempotency key the same holds for the answer to a repeat: the events of the first run (rule 10). After a conflict
+/// the missed events are folded and the command is decided again. If they do not concern it, it decides the same,
+/// because `decide` is pure.
 pub async fn handle<S: Slice>(
     log: &dyn EventLog,
     catalog: &Catalog,
@@ -81,13 +81,13 @@ pub async fn handle<S: Slice>(
     Ok(handled)
 }
 
-/// What stays the same over the attempts of one command. It has no type parameter, so that the loop is compiled once,
-/// and not for each slice and log.
+/// The parts that stay the same over the attempts of one command. It has no type parameter, so the loop is compiled
+/// once, and not for each slice and log.
 struct Attempts<'a> {
     log: &'a dyn EventLog,
     /// The slice's context.
     context: &'static str,
-    /// That of the first read.
+    /// The consistency of the first read.
     consistency: Consistency,
     command: UnderWay<'a>,
     envelope: &'a Envelope,
@@ -97,17 +97,17 @@ struct Attempts<'a> {
 
 struct Decided {
     outcome: Outcome,
-    /// What the handler may keep: it holds as of the commit or the answer.
+    /// The model for the handler's cache, as of the commit or the answer.
     model: Option<Model>,
     repeated: bool,
     written: Vec<NewEvent>,
 }
 
-/// What was added since, and the model that lacks it.
+/// The events that were added since, and the model that lacks them.
 type Stale = (Conflict, Model);
 
 impl Attempts<'_> {
-    /// Carries out the command, on the model of a warm handler if there is one. Returns also what the handler may keep.
+    /// Carries out the command, on the model of a warm handler if there is one. Also returns the model for the cache.
     async fn handle(
         &self,
         decision: &mut dyn Decision,
@@ -122,7 +122,7 @@ impl Attempts<'_> {
         let mut conflicts = Vec::new();
         for attempts in 1..=ATTEMPTS_MAX {
             let decided = match behind.take() {
-                // An index that does not show yet what its fence counts would only conflict again.
+                // If an index lags behind its fence, an append would only conflict again.
                 Some(conflict) if model.seen.lags(&conflict) => Err((conflict, model)),
                 _ => {
                     let decided = self.decide(decision, model).await?;
@@ -153,10 +153,10 @@ impl Attempts<'_> {
         unreachable!("the last attempt returns")
     }
 
-    /// Reads. It fails at an event whose type the catalog does not have, of the slice's own context or of one that the
-    /// decision reads other events of, since nobody can say what it means for the decision. That is an event of a newer
-    /// version of the program, or of a type that was renamed. Events of other contexts in a partition that all use do
-    /// not concern it.
+    /// Reads the events. It fails at an event of an unknown type, if the event belongs to the slice's context or to one
+    /// from which the decision reads other events, since nobody can say what it means for the decision. A newer version
+    /// of the program wrote it, or its type was renamed. Events of other contexts in a shared partition do not concern
+    /// the decision.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
@@ -183,7 +183,7 @@ impl Attempts<'_> {
         catalog.schema(event_type).is_some() || (context != self.context && !is_read())
     }
 
-    /// The model of a handler that is not warm.
+    /// The model for a handler that is not warm.
     async fn begin(&self, decision: &mut dyn Decision) -> Result<Model, LogError> {
         match self.recall(decision).await? {
             Some(model) => Ok(model),
@@ -191,15 +191,15 @@ impl Attempts<'_> {
         }
     }
 
-    /// The model of the last snapshot and of the events after it. `None` if there is no snapshot, or if the last
-    /// one can't be used.
+    /// The model of the last snapshot and of the events after it; `None` if there is no snapshot, or if the last one
+    /// can't be used.
     async fn recall(&self, decision: &mut dyn Decision) -> Result<Option<Model>, LogError> {
         let UnderWay { catalog, plan, .. } = self.command;
         let Some(id) = decision.snapshot_id(plan, catalog) else { return Ok(None) };
         let kept = self.log.snapshot(&id, self.envelope).await?;
         let (marks, cause_ms) = (self.command.marks, self.envelope.cause_ms);
         let recalled = kept.and_then(|text| Recalled::of(decision, &text, marks, cause_ms));
-        // A newer version of the program may have kept it, with events that this one does not know.
+        // A newer version of the program may have stored it, with events that this one does not know.
         let is_known = |recalled: &Recalled| {
             recalled
                 .seen()
@@ -217,7 +217,7 @@ impl Attempts<'_> {
         Ok(recalled.model())
     }
 
-    /// Keeps a snapshot of a model that holds as of its commit, or as of its answer, if one is due.
+    /// Stores a snapshot of a model as of its commit or its answer, if one is due.
     fn keep(&self, decision: &dyn Decision, model: &mut Model) {
         let UnderWay { catalog, plan, .. } = self.command;
         if let Some(text) = model.snapshot(decision)
@@ -252,9 +252,9 @@ impl Attempts<'_> {
         }
     }
 
-    /// The model with what it lacks. Where only partitions changed, their tails are read, and the rest of
-    /// what was seen stays. A fence does not say which events are new, so after a conflict on a fence
-    /// everything is read again. Everything is also read again if a missed event sorts before a folded one.
+    /// Adds the missed events to the model. If only partitions changed, their tails are read, and the rest of what was
+    /// seen stays. A fence does not say which events are new, so after a conflict on a fence everything is read again.
+    /// Everything is also read again if a missed event belongs before a folded one.
     async fn catch_up(
         &self,
         decision: &mut dyn Decision,
@@ -283,8 +283,8 @@ impl Attempts<'_> {
         self.model(decision, Consistency::Strong).await
     }
 
-    /// What the decision may know. An event that it has read, and whose time a fold can show, is not in its future,
-    /// unless it lies so far ahead of the clock that no writer follows it.
+    /// The context of the decision. An event that it has read must not be in its future, if a fold can show the event's
+    /// time, unless the time is so far ahead of the clock that no writer follows it.
     fn context(&self, seen: &Seen) -> CommandContext {
         let context = self.envelope.context.clone();
         CommandContext { now_ms: seen.newest_ms(context.now_ms), ..context }
@@ -335,9 +335,9 @@ impl Attempts<'_> {
         match self.log.append(append).await {
             Ok(Appended::Committed(events)) => {
                 let outcome = Outcome::of(rejected, events.iter().map(EventRef::from).collect());
-                // Committed is committed. A slice that can't fold what it wrote loses its warm model here, and its
-                // next read fails. A slice that has folded an event far ahead of its clock also loses it, because
-                // its own events sort before that one.
+                // The commit stands in any case. If a slice can't fold what it wrote, it loses its warm model here, and
+                // its next read fails. A slice that has folded an event far ahead of its clock also loses it, because
+                // its own events belong before that one.
                 let of_all = UnderWay { marks: None, ..self.command };
                 let mut follow =
                     |event| matches!(model.catch_up(decision, of_all, event), Ok(Ok(())));
@@ -355,7 +355,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// Refuses an event that is to be a record where no repeat of the command looks.
+    /// Refuses an event that would be a record in a place that repeats of the command do not read.
     fn check_read(&self, event: &NewEvent) -> Result<(), HandleError> {
         let UnderWay { slice, catalog, plan, .. } = self.command;
         let NewEvent { event_type, tags, .. } = event;

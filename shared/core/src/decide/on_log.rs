@@ -1,4 +1,4 @@
-//! A slice on a log, whichever log that is.
+//! A slice on any log.
 
 use crate::{
     Append, Catalog, Decisions, Envelope, EventLog, HandleError, Handled, NewEvent, Slice, handle,
@@ -16,7 +16,8 @@ pub trait OnLog<S: Slice> {
         envelope: &Envelope,
     ) -> impl Future<Output = Result<Handled, HandleError>>;
 
-    /// Adds events in one append, whatever the log has: facts of a case. On a log of documents they are of one.
+    /// Adds events in one append, without a decision: facts of a case. On a log of documents they belong to one
+    /// document.
     ///
     /// # Errors
     /// They are not in the log.

@@ -1,10 +1,10 @@
-//! The commands of a slice by their shapes: the tags that they can have, and how they are planned.
+//! The shapes of a slice's commands: the tags that they can have, and their plans.
 
 use crate::{
     Catalog, EventSchema, Plan, PlanError, Query, Reads, ReadsOf, Slice, Tag, TagSchema, Writes,
 };
 
-/// What a slice declares, without its types. So what plans its commands and checks them is compiled once, and not for
+/// The declarations of a slice, without its types. So plans and checks of its commands are compiled once, and not for
 /// each slice.
 #[derive(Clone, Copy)]
 pub(crate) struct Declared {
@@ -27,11 +27,11 @@ impl Declared {
     }
 }
 
-/// With up to this many options and lists, a command is tried with each set of them left out. With more, it
-/// is tried with nothing left out, with each option or list alone left out, and with all left out.
+/// With up to this many options and lists, a command is tried without each set of them. With more, it is tried with all
+/// of them, without each single one, and without all of them.
 const OMITTED_SETS_MAX: usize = 6;
 
-/// The sets of tags, by their places, for which a command of this shape may lack values.
+/// The sets of tags, by their indexes, for which a command of this shape may lack values.
 pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
     let optional: Vec<usize> = (0..shape.len()).filter(|n| !shape[*n].required).collect();
     if optional.len() > OMITTED_SETS_MAX {
@@ -48,8 +48,8 @@ pub(crate) fn omissions(shape: &[TagSchema]) -> Vec<Vec<usize>> {
 /// The query of a command of this shape with these tags, and its plan.
 ///
 /// # Errors
-/// There is no plan. [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of
-/// the tags that its types are read by.
+/// There is no plan. It is [`PlanError::Nothing`] if the plan would read nothing, or if the command has none of the
+/// tags by which its types are read.
 pub(crate) fn plan(
     declared: Declared,
     shape: &[TagSchema],
@@ -76,8 +76,8 @@ pub(crate) fn made_up(
     plan(declared, shape, tags, catalog).map(|(_, plan)| plan)
 }
 
-/// The tags of a made-up command of this shape, for those places of the shape that it `has`. A route does not depend on
-/// the values, but only on whether two values of a key differ.
+/// The tags of a made-up command of this shape, for those indexes of the shape that it `has`. A route does not depend
+/// on the values, but only on whether two values of a key differ.
 pub(crate) fn tags(shape: &[TagSchema], has: impl Fn(usize) -> bool) -> Vec<Tag> {
     let places = (0..shape.len()).filter(|n| has(*n));
     places.map(|n| Tag::new(shape[n].key.clone(), format!("any-{n}"))).collect()

@@ -12,16 +12,16 @@ use crate::{
     model::current::{Versioned, current},
 };
 
-/// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and a field
-/// that the command does not have is refused. A repeat under an idempotency key is known by its JSON,
-/// so equal commands must have equal JSON: use `Vec` or `BTreeSet`, whose order stays, not `HashSet`.
+/// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and an unknown field is refused.
+/// A repeat under an idempotency key is recognized by its JSON, so equal commands must have equal JSON: use `Vec` or
+/// `BTreeSet`, whose order is fixed, not `HashSet`.
 pub trait Command: Serialize + DeserializeOwned + Send + Sync {
-    /// What it does, for people: the first paragraph of its type's doc comment.
+    /// A description, for people: the first paragraph of its type's doc comment.
     const ABOUT: &'static str = "";
     /// The tags of each variant; a struct has one.
     const SHAPES: &'static [&'static [TagSchema]];
 
-    /// Which of the shapes this command has.
+    /// The shape of this command.
     fn shape(&self) -> &'static [TagSchema];
 
     /// The tags of this command, in the order of its fields.
@@ -43,22 +43,22 @@ pub struct TopicEvent {
     pub slot: u64,
     /// When it was recorded: RFC 3339, UTC.
     pub recorded_at: String,
-    /// What it is about.
+    /// Its tags.
     pub tags: Vec<Tag>,
-    /// The version of its type that the payload has; absent from one of version 1.
+    /// The version of the payload; absent for version 1.
     #[serde(rename = "schema", default = "first", skip_serializing_if = "is_first")]
     pub version: u32,
-    /// The payload, as it is stored.
+    /// The payload, as stored.
     pub data: Value,
     /// Metadata by key.
     pub meta: crate::Metadata,
-    /// The name of the replay that sends the event again; absent from a new event.
+    /// The name of the replay that sends the event again; absent for a new event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<String>,
 }
 
 impl TopicEvent {
-    /// An event as the EventTopic delivers it when it is new.
+    /// A new event, as the EventTopic delivers it.
     #[must_use]
     pub fn new(event: SequencedEvent) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl TopicEvent {
     /// The id of the event's stream, which the payload of an event of a stream need not have.
     ///
     /// # Errors
-    /// The event is of the DCB log, or the id is none of this type.
+    /// The event belongs to the DCB log, or the id is not valid for this type.
     pub fn stream_id<T: FromStr<Err: Display>>(&self) -> Result<T, serde_json::Error> {
         BoundaryId::stored(&*self.partition).id_of_stream()
     }
@@ -106,13 +106,13 @@ impl Versioned for TopicEvent {
     }
 }
 
-/// A context: the events, value types, slices and views that belong together, on one log. It is named by
-/// a type of its own, such as `struct Ordering;`.
+/// A context: the events, value types, slices and views that belong together, on one log. A type such as `struct
+/// Ordering;` stands for it.
 pub trait Context {
     /// Name in kebab case: the first part of its slices' HTTP paths, and the source of its events on the
     /// EventTopic.
     const NAME: &'static str;
-    /// The log that its events are on. Nothing else names the log.
+    /// The log of its events. Nothing else names the log.
     type Log: LogName;
 
     /// Declares its events.
@@ -125,7 +125,7 @@ pub trait Context {
 /// The log of a slice's context.
 pub type LogOf<S> = <<S as Slice>::Context as Context>::Log;
 
-/// What the state of a slice is folded from.
+/// The events that a slice's state is folded from.
 pub type ReadsOf<S> = <<S as Slice>::State as State>::Reads;
 
 /// The type of an event that a slice reacts to.
@@ -146,17 +146,17 @@ impl Cause {
         Self { context, event_type: E::NAME, upcasts: E::UPCASTS }
     }
 
-    /// A type by its names, where the crate of its context is not at hand. Version 1 is known; if there are more, the
-    /// slice has upcasts of its own: `Cause { upcasts: Upcasts(&[…]), ..Cause::named(…) }`.
+    /// A type by its names, if the crate of its context is not at hand. Version 1 is known. If there are more, the
+    /// slice has its own upcasts: `Cause { upcasts: Upcasts(&[…]), ..Cause::named(…) }`.
     #[must_use]
     pub const fn named(context: &'static str, event_type: &'static str) -> Self {
         Self { context, event_type, upcasts: Upcasts::NONE }
     }
 
-    /// The event in the newest shape of its type.
+    /// The event in the newest version of its type.
     ///
     /// # Errors
-    /// The event is of a newer version, or an upcast fails.
+    /// The event has a newer version, or an upcast fails.
     pub fn current<'e>(
         &self,
         event: &'e TopicEvent,
@@ -171,29 +171,29 @@ pub trait Slice: Command + 'static {
     const NAME: &'static str;
     /// The types of events that it reacts to.
     const REACTS_TO: &'static [Cause] = &[];
-    /// A caller who has a token needs one of these scopes to give the command over HTTP. Without any, it needs none.
-    /// Reactions, direct invokes and callers who sign with IAM need none either.
+    /// A caller with a token needs one of these scopes to give the command over HTTP. Without scopes, no caller needs
+    /// one. Reactions, direct invokes and callers who sign with IAM never need one.
     const SCOPES: &'static [&'static str] = &[];
 
-    /// The order in which it reacts to events. `None`: the EventTopic delivers each within a second or so, in any order,
-    /// and sometimes twice. With a lane it is fed from the index. It reacts to an event when its commands for the event
-    /// before it in the lane have their answers; different lanes do not wait for each other.
+    /// The order in which it reacts to events. `None`: the EventTopic delivers each within a second or so, in any
+    /// order, and sometimes twice. With a lane it is fed from the index. It reacts to an event when its commands for
+    /// the event before it in the lane have their answers. Different lanes do not wait for each other.
     const ORDER: Option<Lane> = None;
 
-    /// The consistency of the first read. An eventually consistent read has half the price and is just as
-    /// safe. A strong one is for a slice whose retries cost more than that.
+    /// The consistency of the first read. An eventually consistent read has half the price and is just as safe. A
+    /// strong one is for a slice whose retries cost more than that.
     const CONSISTENCY: Consistency = Consistency::Eventual;
 
     /// The context that it belongs to.
     type Context: Context;
-    /// What the decision rests on.
+    /// The state that the decision depends on.
     type State: State;
     /// The events that it writes.
     type Writes: Writes;
     /// Why it rejects a command.
     type Rejection: Rejection;
 
-    /// The events that follow from the command; none if there is nothing to change.
+    /// The events that follow from the command; empty if there is nothing to change.
     ///
     /// # Errors
     /// The command is rejected.
@@ -203,12 +203,12 @@ pub trait Slice: Command + 'static {
         context: &CommandContext,
     ) -> Result<Vec<Self::Writes>, Self::Rejection>;
 
-    /// The events that a rejection leaves; none, if it leaves nothing. They are appended under the condition
-    /// that the rejection still follows from what was read. A repeat under an idempotency key is rejected alike.
+    /// The events that a rejection leaves; by default there are none. They are appended under the condition that the
+    /// rejection still follows from what was read. A repeat under an idempotency key is rejected in the same way.
     ///
-    /// They belong where rejections are not conflicts for others, such as a partition of the caller's own. The slice
-    /// reads what it writes, so that the same rejection need not be recorded again, and so that a repeat finds it: a
-    /// slice that does not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
+    /// They belong where rejections are not conflicts for others, such as a partition of the caller. The slice must
+    /// read what it writes, so the same rejection need not be recorded again, and a repeat finds it: a slice that does
+    /// not fails under a key ([`HandleError::Leaves`](crate::HandleError::Leaves)).
     fn leaves(
         &self,
         _rejected_for: &Self::Rejection,
@@ -218,14 +218,14 @@ pub trait Slice: Command + 'static {
         Vec::new()
     }
 
-    /// The query of a command of this shape with these tags. A slice can write its own, for example to read
-    /// every event of a type although the command has one of its tags. The function takes the tags and not
-    /// the command, so that the query that will run can be planned when a function starts.
+    /// The query of a command of this shape with these tags. A slice can write another one, for example to read every
+    /// event of a type although the command has one of its tags. The function takes the tags and not the command, so
+    /// the query can be planned when a function starts.
     fn query(shape: &[TagSchema], tags: Vec<Tag>, catalog: &Catalog) -> Query {
         Query::of_command(shape, tags, ReadsOf::<Self>::TYPES.iter().copied(), catalog)
     }
 
-    /// The commands that an event of one of the types in [`Slice::REACTS_TO`] leads to.
+    /// The commands for an event of one of the types in [`Slice::REACTS_TO`].
     ///
     /// # Errors
     /// The payload does not have the shape of the type.
@@ -233,9 +233,9 @@ pub trait Slice: Command + 'static {
         Ok(Vec::new())
     }
 
-    /// The thing that a command of a reaction is about: the command's tags that have one value. An event
-    /// leads to one command about each thing, which takes effect once, even if a later version of
-    /// [`Slice::react`] makes another command about it.
+    /// The subject of a reaction's command: the command's tags that have one value. An event leads to one command about
+    /// each subject, which takes effect once, even if a later version of [`Slice::react`] makes another command about
+    /// it.
     fn about(&self) -> String {
         let is_list = |tag: &Tag| self.shape().iter().any(|of| of.many && of.key == tag.key);
         let tags: Vec<Tag> = self.tags().into_iter().filter(|tag| !is_list(tag)).collect();

@@ -35,7 +35,7 @@ fn a_key_that_is_given_twice_is_named_at_any_depth() {
     refuse(r#"{"a": [0, {"b": {"c": 1, "c": 2}}]}"#, "a[1].b.c: is given twice");
     refuse(r#"{"": 1, "": 2}"#, r#""": is given twice"#);
     refuse(r#"{"a": {"": [{"": 1, "": 2}]}}"#, r#"a.""[0]."": is given twice"#);
-    // The same key, written in two ways.
+    // The same key in two notations.
     refuse(r#"{"a": 1, "\u0061": 2}"#, "a: is given twice");
 }
 
@@ -120,13 +120,13 @@ fn text_that_is_not_json_is_refused_with_the_place_of_the_error() {
     refuse("\u{feff}{}", "begins with a byte order mark; send UTF-8 without one");
 }
 
-/// A number as somebody may write it.
+/// A number in any notation.
 fn number() -> impl Strategy<Value = String> {
     let exponent = prop_oneof![Just(String::new()), "[eE][+-]?[0-9]{1,3}"];
     ("-?(0|[1-9][0-9]{0,24})(\\.[0-9]{1,24})?", exponent).prop_map(|(it, exp)| it + &exp)
 }
 
-/// Any JSON, as a value whose numbers are the texts behind `#`.
+/// Any JSON, as a value whose numbers are texts after `#`.
 fn document() -> impl Strategy<Value = Value> {
     let text = prop_oneof![
         ".{0,6}".prop_map(|text| format!("\"{text}")),
@@ -147,7 +147,7 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text of such a document, and whether every number of it fits.
+/// Writes such a document as text. Returns whether every number of it fits.
 fn written(document: &Value, text: &mut String) -> bool {
     match document {
         Value::String(number) if number.starts_with('#') => {
@@ -183,7 +183,7 @@ fn written(document: &Value, text: &mut String) -> bool {
     }
 }
 
-/// Panics unless `read` has what `document` says: each number with all of its digits.
+/// Panics unless `read` has the values of `document`, each number with all of its digits.
 fn same(document: &Value, read: &Value) -> Result<(), TestCaseError> {
     match (document, read) {
         (Value::String(number), read) if number.starts_with('#') => {

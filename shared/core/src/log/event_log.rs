@@ -1,4 +1,4 @@
-//! What a log promises to the decide loop.
+//! The promises of a log to the decide loop.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     SequencedEvent,
 };
 
-/// How fresh a read of the base table is. Either is safe: the append's condition decides.
+/// The consistency of a read of the base table. Either is safe, because the append has a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consistency {
     /// May lag; half the price.
@@ -22,7 +22,7 @@ pub enum Consistency {
     Strong,
 }
 
-/// Events to append, and under which condition.
+/// Events to append, with the condition.
 pub struct Append<'a> {
     /// The events, at least one, in order.
     pub events: Vec<NewEvent>,
@@ -34,7 +34,7 @@ pub struct Append<'a> {
     pub envelope: &'a Envelope,
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Appended {
     /// The events as they are in the log now.
@@ -43,14 +43,14 @@ pub enum Appended {
     Repeated(Vec<EventRef>),
 }
 
-/// The outcome of a command, as it is answered.
+/// The outcome of a command, for its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Accepted. These are its events; it has none if what was asked for was already so.
+    /// Accepted with these events, or without any if there was nothing to change.
     Accepted(Vec<EventRef>),
     /// The slice rejects the command.
     Rejected {
-        /// Why.
+        /// The reason.
         rejected: Rejected,
         /// The events that the rejection left.
         events: Vec<EventRef>,
@@ -58,7 +58,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Rejected, if there is a reason, with these events.
+    /// Rejected with these events if there is a reason, otherwise accepted.
     #[must_use]
     pub fn of(rejected: Option<Rejected>, events: Vec<EventRef>) -> Self {
         match rejected {
@@ -70,12 +70,12 @@ impl Outcome {
 
 /// A log with dynamic consistency boundaries.
 pub trait EventLog: Send + Sync {
-    /// The events of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. Those
-    /// of a partition that the plan reads come from that read alone, before its first gap. An event of a type that the
-    /// plan does not read is [without its content](SequencedEvent::place_only), but for the tag by which it was read; if
-    /// an index returns it, it is left out ([`Read::shows_unread`](crate::Read::shows_unread)).
-    /// What only an index returns comes [as an index has it](SequencedEvent::of_index). All reads run in parallel; a
-    /// read that fails, or can't be repeated before the deadline, fails the stream.
+    /// The events of the plan's boundaries, merged in fold order ([`Place`](crate::Place)), each once. If the plan
+    /// reads a partition, the partition's events come only from that read, up to its first gap. An event of a type that
+    /// the plan does not read is [without its content](SequencedEvent::place_only), except for the tag by which it was
+    /// read; an index that returns one leaves it out ([`Read::shows_unread`](crate::Read::shows_unread)). An event that
+    /// only an index returns is [in the index's form](SequencedEvent::of_index). All reads run in parallel. If a read
+    /// fails, or can't be repeated before the deadline, the stream fails.
     fn read<'a>(
         &'a self,
         plan: &'a Plan,
@@ -83,8 +83,8 @@ pub trait EventLog: Send + Sync {
         envelope: &'a Envelope,
     ) -> BoxStream<'a, Result<SequencedEvent, LogError>>;
 
-    /// The events that the plan asks for, and what an append under the condition of this read needs. Boundaries
-    /// hold events besides those; they are counted and left out.
+    /// The events that the plan asks for, and the condition of an append after this read. Other events of the
+    /// boundaries are counted and left out.
     ///
     /// # Errors
     /// As [`EventLog::read`].
@@ -105,7 +105,7 @@ pub trait EventLog: Send + Sync {
         })
     }
 
-    /// Whether each read of a partition is strongly consistent, whatever is asked for.
+    /// Whether each read of a partition is strongly consistent, also if the caller asks for less.
     fn reads_strongly(&self) -> bool {
         false
     }
@@ -113,24 +113,24 @@ pub trait EventLog: Send + Sync {
     /// Appends all of the events or none, only if nothing has been added to what was seen.
     fn append<'a>(&'a self, append: Append<'a>) -> BoxFuture<'a, Result<Appended, LogError>>;
 
-    /// Whether what was seen is still everything, as of one moment, now; `Some` names what was added.
+    /// Checks that nothing was added to what was seen, as of one moment, now; `Some` has the changes.
     fn verify<'a>(
         &'a self,
         seen: &'a Seen,
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Conflict>, LogError>>;
 
-    /// The events that the item of a command names, if it took effect before the call.
+    /// The events in the item of a command, if it took effect before the call.
     ///
     /// # Errors
-    /// The key is another command's, or the item can't be read.
+    /// The key belongs to another command, or the item can't be read.
     fn recorded<'a>(
         &'a self,
         record: &'a CommandRecord,
         envelope: &'a Envelope,
     ) -> BoxFuture<'a, Result<Option<Vec<EventRef>>, LogError>>;
 
-    /// The last snapshot that was kept under `id`. A log may have none, or an older one.
+    /// The last snapshot under `id`. A log may have none, or an older one.
     fn snapshot<'a>(
         &'a self,
         _id: &'a str,
@@ -139,11 +139,11 @@ pub trait EventLog: Send + Sync {
         Box::pin(ready(Ok(None)))
     }
 
-    /// Keeps a snapshot in place of the one before. The caller does not wait for it, and is not answered if it
-    /// fails, as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
+    /// Stores a snapshot in place of the previous one. The caller does not wait for it, and does not see a failure,
+    /// such as for a text above [`SNAPSHOT_BYTES_MAX`](crate::SNAPSHOT_BYTES_MAX).
     fn keep_snapshot(&self, _id: String, _snapshot: String) {}
 
-    /// Waits before attempt `attempt` + 1; false when the deadline leaves no time for it.
+    /// Waits before attempt `attempt` + 1. Returns false if the deadline leaves no time for it.
     fn pause<'a>(&'a self, attempt: u32, envelope: &'a Envelope) -> BoxFuture<'a, bool>;
 }
 

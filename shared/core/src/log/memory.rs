@@ -1,5 +1,5 @@
-//! The log in memory, with the semantics of the DynamoDB log: the same filing, slots, fences, order,
-//! command items and limits. For tests, and for trying a slice without any table.
+//! The log in memory, with the semantics of the DynamoDB log: the same filing, slots, fences, order, command items and
+//! limits. For tests, and for trying a slice without a table.
 
 use std::{
     collections::BTreeMap,
@@ -27,17 +27,17 @@ pub struct MemoryLog {
 #[derive(Default)]
 struct State {
     events: Vec<SequencedEvent>,
-    /// By partition, the places of its events in `events`, in the order of slots.
+    /// By partition, the indexes of its events in `events`, in the order of slots.
     partitions: BTreeMap<BoundaryId, Vec<usize>>,
     fences: BTreeMap<BoundaryId, Fence>,
     /// By the id of its item, the hash of a command and its events.
     records: BTreeMap<String, (String, Vec<EventRef>)>,
     snapshots: BTreeMap<String, String>,
-    /// The time of this writer's own last event.
+    /// The time of this writer's last event.
     last_ms: u64,
 }
 
-/// What a fence counts, and the time of the newest event that it counts.
+/// The counts of a fence, and the time of the newest event that it counts.
 #[derive(Default)]
 struct Fence {
     counts: Counts,
@@ -50,12 +50,10 @@ impl MemoryLog {
         Self { catalog, state: Mutex::default() }
     }
 
-    /// A log that has these events of another one, in any order, at the places and times that they have there, and the
-    /// items of their commands.
+    /// A copy of another log: its events in any order, at their places and times, and the items of its commands.
     ///
     /// # Errors
-    /// The catalog does not declare a type or files an event elsewhere, or an earlier event of a partition is
-    /// missing.
+    /// The catalog does not declare a type or files an event elsewhere, or an earlier event of a partition is missing.
     pub fn of(
         catalog: Catalog,
         events: impl IntoIterator<Item = SequencedEvent>,
@@ -136,7 +134,7 @@ impl MemoryLog {
     }
 }
 
-/// What the reads of the plan show of an event, if they show it.
+/// The event in the form in which the plan's reads show it, if they do.
 fn shown(plan: &Plan, event: &SequencedEvent) -> Option<SequencedEvent> {
     let is_partition = plan.reads_partition(&event.partition);
     let is_asked_for = plan.reads_type(&event.event_type);
@@ -146,7 +144,7 @@ fn shown(plan: &Plan, event: &SequencedEvent) -> Option<SequencedEvent> {
         let is_shown = is_asked_for || read.shows_unread(event.partition.as_str());
         is_its_own && is_shown && at > read.after && read.holds(event)
     };
-    // The table has everything of an event.
+    // The table has all attributes of an event.
     let by = plan.reads.iter().filter(shows).min_by_key(|read| !read.access.is_of_table())?;
     let event = match &by.access {
         _ if is_asked_for => event.clone(),
@@ -164,7 +162,7 @@ fn in_fold_order(events: impl Iterator<Item = SequencedEvent>) -> Vec<SequencedE
     events
 }
 
-/// Refuses what the log on DynamoDB would, but for the bytes of fences and of a command's record.
+/// Refuses what the log on DynamoDB would refuse, except for the bytes of fences and of a command's record.
 fn check(events: &[SequencedEvent], effect: &Effect) -> Result<(), LogError> {
     let mut all = 0;
     for (event, (_, filing)) in events.iter().zip(&effect.events) {
@@ -207,7 +205,7 @@ impl State {
         }
     }
 
-    /// What was added to what the effect depends on.
+    /// The changes to what the effect depends on.
     fn added(&self, effect: &Effect) -> Option<Conflict> {
         let own = effect.targets.iter().filter_map(|(id, target)| Some((id, target.seen?)));
         let slots = own.chain(effect.checks.iter().map(|(id, slot)| (id, *slot)));
@@ -248,7 +246,7 @@ impl State {
         earliest_ms(now_ms, self.last_ms, cause_ms, seen, targets, fences).max(after)
     }
 
-    /// The events of the effect, as they are once they are put.
+    /// The events of the effect in their stored form.
     fn mint(
         &self,
         catalog: &Catalog,

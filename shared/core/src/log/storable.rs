@@ -1,8 +1,7 @@
-//! What a store can hold of JSON, how large it is there, and how large an event's items are, by DynamoDB's rules. What
-//! DynamoDB would refuse, or store as something else, is refused before any request, with the path of the field.
+//! The JSON that a store can hold, its size there, and the sizes of an event's items, by DynamoDB's rules. A value that
+//! DynamoDB would refuse, or change, is refused before any request, with the path of the field.
 //!
-//! Sources: "Quotas in Amazon DynamoDB" and "DynamoDB item sizes and formats" in the Amazon DynamoDB Developer
-//! Guide.
+//! Sources: "Quotas in Amazon DynamoDB" and "DynamoDB item sizes and formats" in the Amazon DynamoDB Developer Guide.
 
 use std::fmt;
 
@@ -13,10 +12,10 @@ use crate::{BoundaryId, Filing, LogError, SequencedEvent, StoreError};
 
 /// A number has at most this many significant digits.
 const NUMBER_DIGITS_MAX: usize = 38;
-/// The decimal exponents of the first digit that a number other than zero may have.
+/// The decimal exponents that the first digit of a number other than zero may have.
 const NUMBER_EXPONENTS: std::ops::RangeInclusive<i64> = -130..=125;
-/// Lists and maps may nest this deep, the value inside counted as a level: two levels less than
-/// DynamoDB takes, because a page of the index has each event as a map in a list.
+/// Lists and maps may nest this deep, and the innermost value counts as a level. DynamoDB allows two more, but a page
+/// of the index has each event as a map in a list.
 pub const LEVELS_MAX: usize = 30;
 /// The name of a field, in bytes.
 const NAME_BYTES_MAX: usize = 65_535;
@@ -30,13 +29,13 @@ pub const ELEMENT_BYTES: usize = 1;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
 pub struct CodecError {
-    /// The path of the field, as `items[2].price`.
+    /// The path of the field, such as `items[2].price`.
     pub path: String,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: ValueProblem,
 }
 
-/// Why a value cannot be held.
+/// Why a value can't be stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueProblem {
     /// Too many significant digits.
@@ -60,7 +59,7 @@ pub enum ValueProblem {
         "a field in it has a name of {0} bytes, the limit is {NAME_BYTES_MAX}; use a shorter name"
     )]
     LongName(usize),
-    /// An attribute has no JSON form, or an image of a stream record is not that of an item.
+    /// An attribute has no JSON form, or the image of a stream record is not an item's.
     #[error("the value cannot be converted: {0}")]
     Conversion(String),
 }
@@ -76,15 +75,15 @@ impl From<CodecError> for LogError {
     }
 }
 
-/// Whether `value` can be stored; `root` begins the path in the error.
+/// Checks that `value` can be stored. `root` begins the path in the error.
 ///
 /// # Errors
-/// It has a number, a depth or the name of a field that DynamoDB refuses.
+/// It has a number, a depth or a field name that DynamoDB refuses.
 pub fn check(root: &str, value: &Value) -> Result<(), CodecError> {
     walk(&Path::Root(root), value, 1)
 }
 
-/// Where a value is. Its text is needed for an error alone.
+/// The path of a value. Only errors need its text.
 enum Path<'a> {
     Root(&'a str),
     Field(&'a Self, &'a str),
@@ -108,7 +107,7 @@ fn walk(path: &Path<'_>, value: &Value, level: usize) -> Result<(), CodecError> 
         return refuse(ValueProblem::Depth);
     }
     let number = match value {
-        // A whole number of 64 bits has at most 20 digits.
+        // An integer of 64 bits has at most 20 digits.
         Value::Number(number) => number.is_f64().then(|| number.to_string()),
         value => kept_number(value).map(str::to_owned),
     };
@@ -205,10 +204,10 @@ pub fn index_item_bytes(event: &SequencedEvent, boundary: &BoundaryId) -> usize 
         + number("slot", event.slot)
 }
 
-/// What an event's item and its index items have alike.
+/// The common part of an event's item and its index items.
 fn shared_bytes(event: &SequencedEvent) -> usize {
     let metadata = event.metadata.iter().map(|(name, value)| name.len() + bytes(value));
-    // A list of maps of two texts each.
+    // A list of maps with two strings each.
     let tag = |key: &str, value: &str| 1 + 3 + 1 + text("key", key) + 1 + text("value", value);
     let tags = event.tags.iter().map(|of| tag(&of.key, &of.value));
     let schema =

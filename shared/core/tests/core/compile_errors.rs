@@ -1,6 +1,6 @@
-//! What the compiler says of code that is wrong, in `tests/derive`.
+//! The compiler's errors for wrong code in `tests/derive`.
 //!
-//! The compiler is run on the library as cargo has built it for this program. A package for such code would have cargo
+//! The compiler runs on the library as cargo has built it for this program. In a package for such code, cargo would
 //! check all dependencies again.
 
 use std::path::{Path, PathBuf};
@@ -33,8 +33,8 @@ fn compile_errors_name_the_fix() {
     assert!(compiled > 0);
 }
 
-/// The file of the library. Builds with other settings may lie beside it, and the newest one that is older than this
-/// program has the sources that this program has: cargo links the program after the library.
+/// The file of the library. Builds with other settings may be beside it. The newest one that is older than this program
+/// has the program's sources, because cargo links the program after the library.
 fn library() -> PathBuf {
     let modified = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     let program = env::current_exe().unwrap();
@@ -53,7 +53,7 @@ fn library() -> PathBuf {
     newest.expect("cargo builds the library before its tests").1
 }
 
-/// What the compiler says of a file, which it does not accept.
+/// The compiler's errors for a file.
 fn errors(file: &str, library: &Path) -> String {
     let mut compiler = Command::new("rustc");
     compiler.current_dir(ROOT).arg(format!("{FOLDER}/{file}"));
@@ -69,7 +69,7 @@ fn errors(file: &str, library: &Path) -> String {
     errors.lines().map(line).collect()
 }
 
-/// A line without what changes with each line of the library: numbers of lines, their width, and how many types
+/// A line without the parts that change with each line of the library: line numbers, their width, and how many types
 /// implement a trait.
 fn line(line: &str) -> String {
     let line = line.trim_start();

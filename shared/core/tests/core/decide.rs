@@ -12,15 +12,15 @@ use ringfence_core::{
 
 use crate::shop::{Cleaned, Opened, RoomId, book, booked, catalog, cleaned, closed};
 
-/// What a read that lags does not show yet.
+/// The events that a lagging read does not show yet.
 pub(crate) type Hidden = fn(&SequencedEvent) -> bool;
 
-/// A memory log whose next reads miss events, and before whose next appends and looks others append.
+/// A memory log whose next reads miss events. Other writers append before its next appends and looks.
 pub(crate) struct Faulty {
     pub(crate) log: MemoryLog,
-    /// What the next reads miss.
+    /// The events that the next reads miss.
     lags: Mutex<VecDeque<Hidden>>,
-    /// Appended by others, one just before each append and each look.
+    /// Events of other writers, one just before each append and each look.
     intruders: Mutex<VecDeque<NewEvent>>,
     /// No time is left for a further attempt.
     is_late: bool,
@@ -35,13 +35,13 @@ impl Faulty {
         Self { log, lags, intruders, is_late: false, calls }
     }
 
-    /// The next reads miss these.
+    /// Makes the next reads miss these events.
     pub(crate) fn lagging<const N: usize>(self, hidden: [Hidden; N]) -> Self {
         self.lags.lock().unwrap().extend(hidden);
         self
     }
 
-    /// Others append these, one before each append and each look.
+    /// Makes others append these events, one before each append and each look.
     pub(crate) fn meeting(self, intruders: impl IntoIterator<Item = NewEvent>) -> Self {
         self.intruders.lock().unwrap().extend(intruders);
         self
@@ -57,8 +57,8 @@ impl Faulty {
         self.calls.lock().unwrap().push(call.to_owned());
     }
 
-    /// What was called since. `read` is eventually consistent; a strong read names its boundaries and, of a
-    /// tail, the slot after which it begins.
+    /// The calls since. `read` is eventually consistent; a strong read names its boundaries and, for a tail, the slot
+    /// after which it begins.
     pub(crate) fn calls(&self) -> String {
         std::mem::take(&mut *self.calls.lock().unwrap()).join(" ")
     }
@@ -148,7 +148,7 @@ pub(crate) fn code(handled: &Handled) -> &str {
     }
 }
 
-/// What becomes of a booking of room r1 by guest g1, after how many attempts, and what it calls.
+/// Books room r1 for guest g1, and checks the outcome, the attempts and the calls.
 #[track_caller]
 fn check_booking(log: &Faulty, expected: (&str, u32), calls: &str) {
     let handled = run(log, &book("r1", "g1"), None).unwrap();
@@ -186,7 +186,7 @@ fn where_only_a_partition_changed_its_tail_is_read_and_folded_on_top() {
     let given = || events![cleaned("r1", 1), booked("r2", "g1")];
     let log = Faulty::new(given()).meeting(events![booked("r1", "g2")]);
     check_booking(&log, ("Taken", 2), "read append pause read!(roomId:r1 after 1) verify");
-    // What does not concern the decision is passed over: it decides the same.
+    // An event that does not concern the decision does not change it.
     let log = Faulty::new(given()).meeting(events![cleaned("r1", 2), cleaned("r1", 3)]);
     let calls = "read append pause read!(roomId:r1 after 1) append pause \
                  read!(roomId:r1 after 2) append";
@@ -210,7 +210,7 @@ fn a_missed_event_that_belongs_before_a_folded_one_makes_a_full_read() {
 fn a_changed_fence_makes_a_full_read() {
     let log = Faulty::new(events![booked("r2", "g1")]).meeting(events![booked("r3", "g1")]);
     check_booking(&log, ("TwoRooms", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
-    // So it does where a partition changed as well.
+    // The same holds if a partition changed as well.
     let log = Faulty::new([]).meeting(events![booked("r1", "g1")]);
     check_booking(&log, ("nothing", 2), "read append pause read!(guestId:g1, roomId:r1) verify");
     // The conflicts of all attempts are reported.
@@ -237,14 +237,14 @@ fn an_answer_that_appends_nothing_is_given_once_a_look_shows_nothing_new() {
     let log = Faulty::new(events![booked("r1", "g2")]).meeting(events![cleaned("r1", 1)]);
     let calls = "read verify pause read!(roomId:r1 after 1) verify";
     check_booking(&log, ("Taken", 2), calls);
-    // What it rests on is not there any more: it is not given.
+    // The events that it depends on are gone, so it is not given.
     let log = Faulty::new(events![booked("r1", "g1"), booked("r2", "g1")])
         .lagging([|event: &SequencedEvent| event.slot == 1 && !is_of_r1(event)]);
     check_booking(&log, ("nothing", 2), "read verify pause read!(guestId:g1, roomId:r1) verify");
 }
 
 #[test]
-fn who_always_loses_or_has_no_time_gives_up_and_names_what_changed() {
+fn a_command_that_always_loses_or_has_no_time_gives_up_and_names_the_changes() {
     let contention = |log: &Faulty, expected: u32| {
         let error = run(log, &book("r1", "g1"), None).unwrap_err();
         let HandleError::Log(LogError::Store(StoreError::Contention { attempts, over })) = error
@@ -341,7 +341,7 @@ fn a_warm_handler_appends_without_reading() {
     note((1, 1), "read append");
     note((2, 1), "append");
     note((3, 1), "append");
-    // What another appends is read after what is known.
+    // Another handler's append is read after the cached model.
     append(&log.log, cleaned("r1", 4).into());
     note((5, 2), "append pause read!(roomId:r1 after 3) append");
     note((6, 1), "append");
@@ -383,10 +383,10 @@ fn a_partition_read_by_fenced_types_alone_changes_with_them_alone() {
     invite(&log, ("accepted", 1), "read append");
     let log = Faulty::new(events![cleaned("r1", 1)]).meeting(events![closed("r1")]);
     invite(&log, ("Closed", 2), "read append pause read!(roomId:r1 after 1)");
-    // It is not decided on what lags.
+    // It is not decided on a lagging read.
     let log = Faulty::new(events![closed("r1")]).lagging([ALL]).meeting(events![cleaned("r1", 2)]);
     invite(&log, ("Closed", 2), "read append pause read!(roomId:r1)");
-    // An event beyond a gap is not folded, and the event in the gap is not passed over.
+    // An event beyond a gap is not folded, and the event in the gap is not skipped.
     let log = Faulty::new(events![closed("r1"), closed("r1")])
         .lagging([|event: &SequencedEvent| event.slot == 1]);
     invite(&log, ("Closed", 2), "read append pause read!(roomId:r1)");

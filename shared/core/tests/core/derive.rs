@@ -1,4 +1,4 @@
-//! What the derive macros make.
+//! The output of the derive macros.
 
 use ringfence_core::{
     BoundaryId, Catalogs, Command as _, Event as _, EventSchema, NewEvent, SequencedEvent, Tag,
@@ -68,7 +68,7 @@ struct SeatTaken {
     row: u16,
     #[tag(cross_partition)]
     guest_id: String,
-    /// The names of the fields are those of the expressions, so none of them may be in the way.
+    /// The names of the fields also occur in the macro's code, and must not collide.
     tags: Vec<String>,
 }
 
@@ -132,7 +132,7 @@ enum Taken {
 }
 
 #[test]
-fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
+fn fields_can_take_the_id_and_the_time_of_the_event() {
     let [flight, guest_id] = ["rf-12", "g1"].map(str::to_owned);
     let NewEvent { tags, data, .. } = SeatTaken { flight, row: 7, guest_id, tags: vec![] }.into();
     let event = SequencedEvent {
@@ -151,7 +151,7 @@ fn what_is_read_can_take_the_id_and_the_time_of_the_event() {
     let current = Catalogs::default().current(&event).unwrap();
     assert_eq!(Taken::decode(&current).unwrap(), expected);
     assert_eq!(event.id(), "seat:rf-12%2F7/3");
-    // What a person reads of a wrong payload names no type of the program.
+    // The message about a wrong payload names no type of the program.
     let wrong = SequencedEvent { data: Value::Null, ..event };
     let error = Taken::decode(&Catalogs::default().current(&wrong).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "invalid type: null, expected an object");

@@ -1,4 +1,4 @@
-//! The kit of dues: each mistake that a due can make is noticed by a case.
+//! The kit of dues: a case notices each mistake that a due can make.
 
 use std::cell::Cell;
 use std::error::Error;

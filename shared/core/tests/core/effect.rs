@@ -1,4 +1,4 @@
-//! What an append writes and requires.
+//! The writes and conditions of an append.
 
 use ringfence_core::{
     ACTIONS_MAX, BoundaryId, Effect, Event as _, FenceEffect, LogError, MemoryLog, Plan, Query,
@@ -7,7 +7,7 @@ use ringfence_core::{
 
 use crate::shop::{booked, catalog, cleaned, closed};
 
-/// What was seen, of these boundaries and types, in a log with these events.
+/// What was seen of these boundaries and types, in a log with these events.
 fn seen(given: Vec<NewEvent>, items: &[(&'static str, &str, &'static str)]) -> Seen {
     let log = MemoryLog::new(catalog().unwrap());
     given.into_iter().for_each(|event| crate::decide::append(&log, event));
@@ -74,18 +74,18 @@ fn a_partition_read_by_fenced_types_alone_is_guarded_by_their_counts() {
     let elsewhere = effect(events![cleaned("r2", 1)], Some(&only));
     assert!(elsewhere.checks.is_empty(), "{:?}", elsewhere.checks);
     assert_eq!(elsewhere.fences, [(room("r1"), fence(&[("Closed", 1)], &[]))].into());
-    // By the slot where the decision writes there.
+    // By the slot if the decision writes there.
     let own = effect(events![cleaned("r1", 2)], Some(&only));
     assert_eq!(own.targets[&room("r1")].seen, Some(2));
     assert!(own.fences.is_empty(), "{:?}", own.fences);
-    // By the slot where it reads another type as well.
+    // By the slot if it reads another type as well.
     let both = seen(given(), &[("roomId", "r1", "Closed"), ("roomId", "r1", "Cleaned")]);
     let elsewhere = effect(events![cleaned("r2", 1)], Some(&both));
     assert_eq!(elsewhere.checks, [(room("r1"), 2)].into());
     assert!(elsewhere.fences.is_empty(), "{:?}", elsewhere.fences);
 }
 
-/// A tag that partitions events and is read across partitions counts those of others as well.
+/// A tag that partitions events and is read across partitions also counts events of other partitions.
 #[derive(Event)]
 #[event(fenced)]
 struct Joined {
@@ -164,7 +164,7 @@ fn an_append_has_as_many_actions_as_a_transaction() {
     assert_eq!(actions(events(ACTIONS_MAX), None, 0), Ok(()));
     assert_eq!(actions(events(ACTIONS_MAX + 1), None, 0), Err(too_many.to_owned()));
     assert_eq!(actions(events(ACTIONS_MAX), None, 1), Err(too_many.to_owned()));
-    // A partition that is read and written takes no action of its own; one that is only read does.
+    // A partition that is read and written takes no separate action; one that is only read does.
     let own = seen(vec![], &[("roomId", "r1", "Cleaned")]);
     assert_eq!(actions(events(ACTIONS_MAX), Some(&own), 0), Ok(()));
     let other = seen(vec![], &[("roomId", "r2", "Cleaned")]);

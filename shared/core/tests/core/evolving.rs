@@ -1,12 +1,12 @@
-//! A type of events in three versions, a type that got another name, and a slice that notes what it reads of them.
-//! The tests of each log have this file. They say which log it is, and which catalog its types make.
+//! An event type in three versions, a renamed type, and a slice that notes what it reads of them. The tests of each log
+//! have this file. They say which log it is, and which catalog its types make.
 
 use ringfence_core::{CatalogError, EventSchema, NewEvent, prelude::*};
 use serde::{Deserialize, Serialize};
 
 use super::{Log, catalog_of};
 
-/// The shapes of the first program.
+/// The types of the first program.
 pub(crate) mod first {
     use ringfence_core::prelude::*;
 
@@ -25,7 +25,7 @@ pub(crate) mod first {
     }
 }
 
-/// The shape that the second program gave the item.
+/// The item in the second program.
 pub(crate) mod second {
     use ringfence_core::prelude::*;
 
@@ -40,7 +40,7 @@ pub(crate) mod second {
     }
 }
 
-/// The shape that it has now.
+/// The item in its present version.
 #[derive(Event)]
 #[event(version = 3)]
 #[upcast(1 = name_is_title, 2 = price_in_cents)]
@@ -62,7 +62,7 @@ fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
     Ok(data)
 }
 
-/// What is an [`ItemRemoved`] now.
+/// The older name of [`ItemRemoved`].
 #[derive(Event)]
 #[event(retired, stored_as = "ItemDropped")]
 pub(crate) struct Dropped {
@@ -92,7 +92,7 @@ pub(crate) fn schemas(program: u32) -> Vec<EventSchema> {
     }
 }
 
-/// What each program writes about the item, with the program's number.
+/// The events of each program about the item, with the program's number.
 pub(crate) fn history(item: &str) -> Vec<(u32, NewEvent)> {
     let item_id = || item.to_owned();
     vec![
@@ -103,15 +103,15 @@ pub(crate) fn history(item: &str) -> Vec<(u32, NewEvent)> {
     ]
 }
 
-/// What only the third program can read.
+/// An event that only the third program can read.
 pub(crate) fn newest(item: &str) -> NewEvent {
     ItemAdded { item_id: item.to_owned(), title: "jug".to_owned(), cents: 700 }.into()
 }
 
-/// What a reader of today knows after the history.
+/// The state of a present reader after the history.
 pub(crate) const KNOWN: [&str; 4] = ["mug for 400", "gone", "cup for 300", "jug for 700"];
 
-/// Notes what it knows of an item.
+/// Notes its state of an item.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(crate) struct Note {
     #[tag(partition)]

@@ -1,4 +1,4 @@
-//! What the kit says if a case fails.
+//! The kit's message if a case fails.
 
 use ringfence_core::{kit::given, prelude::*};
 
@@ -13,7 +13,7 @@ fn failure(case: Case<Name>) -> String {
 }
 
 #[test]
-fn what_is_expected_and_what_came_are_shown_as_json_with_what_differs() {
+fn the_expected_and_the_actual_result_are_shown_as_json_with_their_differences() {
     let case = given(events![cleaned("r1", 1)]).when(name(After::Last)).then(named(2));
     let expected = r#"  - expected
   + found

@@ -71,7 +71,7 @@ impl Slice for Clean {
     }
 }
 
-/// Opens a house for guests, whoever they are.
+/// Opens a house for any guests.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Open {
     #[tag(cross_partition)]
@@ -102,12 +102,12 @@ fn run<S: Slice>(log: &Faulty, command: &S, key: Option<&str>) -> Result<Handled
 }
 
 #[test]
-fn what_a_read_returns_beyond_the_query_is_counted_and_not_folded() {
+fn events_beyond_the_query_are_counted_and_not_folded() {
     let log = Faulty::new(events![cleaned("r1", 1), cleaned("r1", 2)]);
     let accepted = run(&log, &Clean { room_id: id("r1"), shift_id: 3 }, None).unwrap();
     assert_eq!(accepted.attempts, 1);
     assert!(matches!(accepted.outcome, Outcome::Accepted(events) if events.len() == 1));
-    // The slice asks for strong reads, of the first attempt too.
+    // The slice asks for strong reads, also in the first attempt.
     assert_eq!(log.calls(), "read!(roomId:r1) append");
     let handled = run(&log, &Clean { room_id: id("r1"), shift_id: 2 }, None).unwrap();
     let Outcome::Rejected { rejected, .. } = handled.outcome else { panic!("{handled:?}") };
@@ -141,7 +141,7 @@ fn a_command_whose_tags_have_no_value_depends_on_nothing() {
     assert_eq!(log.calls(), "");
 }
 
-/// Withdraws a review, whose room may be named or not.
+/// Withdraws a review, with or without its room.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Withdraw {
     review_id: String,

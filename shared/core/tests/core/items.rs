@@ -118,7 +118,7 @@ fn of_several_cross_partition_tags_the_first_is_read_and_guards() {
         let read = || log.read_with_seen(&plan, Consistency::Strong, &envelope);
         let (events, seen) = block_on(read()).unwrap();
         assert!(events.is_empty(), "no event has both tags: {events:?}");
-        // One that has the first tag alone is in the way.
+        // An event with only the first tag is a conflict too.
         append(&log, events![other], None).unwrap();
         let error = append(&log, events![Noted {}], Some(&seen)).unwrap_err().to_string();
         assert!(error.starts_with(&format!("conflict: {boundary} holds")), "{error}");
@@ -156,7 +156,7 @@ fn an_event_has_one_value_of_its_partition() {
     }
     let swapped = Swapped { one: "1".to_owned(), other: "2".to_owned() };
     assert_eq!(swapped.tags().len(), 2);
-    // The macro refuses an optional one, which a list that is made by hand may have.
+    // The macro refuses an optional one, but a list that is made by hand may have it.
     let mut optional = Swapped::SCHEMA;
     optional.tags = vec![TagSchema { required: false, ..optional.tags[0].clone() }].into();
     for schema in [Swapped::SCHEMA, optional] {
@@ -191,7 +191,7 @@ fn append(
 }
 
 #[test]
-fn what_an_index_item_shows_is_conditioned_on() {
+fn the_condition_includes_events_of_index_items() {
     let (log, envelope) = (MemoryLog::new(catalog()), Envelope::default());
     let conflict = |read: QueryItem, then: Vec<NewEvent>| {
         let plan = plan(vec![read]).unwrap();
@@ -248,9 +248,9 @@ impl Slice for Count {
     }
 }
 
-/// An older version does not have the type of an event that index items show.
+/// An older version lacks the type of an event that index items show.
 #[test]
-fn a_decision_fails_at_an_index_item_of_its_own_context_of_an_unknown_type() {
+fn a_decision_fails_at_an_index_item_of_its_context_with_an_unknown_type() {
     let old = Catalog::new("parcels", [Arrived::SCHEMA, Noted::SCHEMA]).unwrap();
     let count = |log: &MemoryLog, catalog: &Catalog| {
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());

@@ -1,4 +1,4 @@
-//! Which events are handled one after another.
+//! The lanes of events.
 
 use ringfence_core::{BoundaryId, Lane, SequencedEvent, Tag};
 

@@ -1,4 +1,4 @@
-//! A rejection can leave events: in a partition of the caller's own, under the condition that it still follows.
+//! A rejection can leave events: in a partition of the caller, under the condition that the rejection still follows.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ struct Returned {
     tool: String,
 }
 
-/// It lies in the partition of the person who asked, so it is no conflict for the holder of the tool.
+/// It is in the partition of the person who asked, so it is no conflict for the holder of the tool.
 #[derive(Clone, Debug, PartialEq, Event)]
 #[tag(key = "wish", partition, value = format!("{tool}/{by}"))]
 struct Missed {
@@ -43,7 +43,7 @@ impl Context for Tools {
     }
 }
 
-/// Borrows a tool. A rejected borrower learns once whom to ask.
+/// Borrows a tool. A rejection says once whom to ask.
 #[derive(Clone, Debug, PartialEq, Command)]
 #[tag(key = "wish", value = format!("{tool}/{by}"))]
 struct Borrow {
@@ -145,7 +145,7 @@ impl Slice for Borrow {
     }
 }
 
-/// The same, but its command lacks the tag of what its rejections leave.
+/// Does the same, but its command lacks the tag of the events that its rejections leave.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Grab {
     #[tag(key = "tool")]
@@ -237,7 +237,7 @@ fn left(handled: Result<Handled, HandleError>) -> (String, Vec<String>, bool) {
     (rejected.message, events.iter().map(id).collect(), repeated)
 }
 
-fn told(has: &str, slots: &[u64], repeated: bool) -> (String, Vec<String>, bool) {
+fn held_by(has: &str, slots: &[u64], repeated: bool) -> (String, Vec<String>, bool) {
     let id = |slot: &u64| format!("Missed wish:saw%2Fbob/{slot}");
     (format!("{has} has it"), slots.iter().map(id).collect(), repeated)
 }
@@ -257,10 +257,13 @@ fn a_repeat_is_rejected_as_the_first_run_was_whatever_has_happened_since() {
         let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(warm));
         assert_eq!(
             left(run(&log, &borrow("bob"), Some("k"), &decisions)),
-            told("ada", &[1], false)
+            held_by("ada", &[1], false)
         );
         append(&log, returned("saw").into());
-        assert_eq!(left(run(&log, &borrow("bob"), Some("k"), &decisions)), told("ada", &[1], true));
+        assert_eq!(
+            left(run(&log, &borrow("bob"), Some("k"), &decisions)),
+            held_by("ada", &[1], true)
+        );
         // A new key is a new command.
         let borrowed = run(&log, &borrow("bob"), Some("k2"), &decisions).unwrap();
         assert!(matches!(borrowed.outcome, Outcome::Accepted(events) if events.len() == 1));
@@ -272,19 +275,19 @@ fn a_repeat_is_rejected_as_the_first_run_was_whatever_has_happened_since() {
 }
 
 #[test]
-fn what_is_known_to_the_rejected_is_not_written_again() {
+fn a_rejection_that_the_caller_knows_is_not_written_again() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
-    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
-    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[], false));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), held_by("ada", &[1], false));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), held_by("ada", &[], false));
     append(&log, returned("saw").into());
     append(&log, lent("saw", "carl").into());
-    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("carl", &[2], false));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), held_by("carl", &[2], false));
 }
 
 #[test]
 fn a_rejection_that_does_not_follow_any_more_leaves_nothing() {
     let (log, decisions) = (log(events![lent("saw", "ada")]), Decisions::new(10));
-    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), told("ada", &[1], false));
+    assert_eq!(left(run(&log, &borrow("bob"), None, &decisions)), held_by("ada", &[1], false));
     append(&log, returned("saw").into());
     append(&log, lent("saw", "carl").into());
     append(&log, returned("saw").into());
@@ -304,7 +307,7 @@ fn with_a_key_a_slice_has_to_read_what_its_rejections_leave() {
                    give the command the tags of every partition that it writes, and read there what it writes";
     assert_eq!(error.to_string(), message);
     assert_eq!(types(&log), ["Lent"], "nothing is written");
-    assert_eq!(left(run(&log, &grab, None, &Decisions::new(0))), told("ada", &[1], false));
+    assert_eq!(left(run(&log, &grab, None, &Decisions::new(0))), held_by("ada", &[1], false));
 }
 
 #[test]

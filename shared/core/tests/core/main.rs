@@ -1,7 +1,7 @@
-//! The core through its public names: one test binary.
+//! Tests of the core through its public names: one test binary.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod compile_errors;
 mod decide;

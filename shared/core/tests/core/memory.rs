@@ -26,7 +26,7 @@ fn put(log: &MemoryLog, events: Vec<NewEvent>) -> Vec<SequencedEvent> {
     append(log, events, None, &Envelope::default()).unwrap()
 }
 
-/// What a decision has seen that reads these boundaries and types now.
+/// What a decision that reads these boundaries and types has seen now.
 fn seen(log: &MemoryLog, items: &[(&'static str, &str, &'static str)]) -> Seen {
     let item = |(key, value, event_type): &(&'static str, &str, &'static str)| QueryItem {
         tags: vec![Tag::new(*key, *value)],
@@ -69,7 +69,7 @@ fn a_time_is_later_than_those_before_and_than_its_cause() {
 }
 
 #[test]
-fn what_was_added_since_is_a_conflict_that_names_every_change() {
+fn a_conflict_names_every_change_since_the_read() {
     let log = log();
     put(&log, events![cleaned("r1", 1), booked("r2", "g1")]);
     let items =
@@ -99,7 +99,7 @@ fn other_events_of_a_partition_do_not_concern_a_decision_on_its_fenced_types() {
     let envelope = Envelope::default();
     assert_eq!(block_on(log.verify(&before, &envelope)).unwrap(), None);
     append(&log, events![cleaned("r2", 1)], Some(&before), &envelope).unwrap();
-    // Its own partition takes the slot after what it has seen.
+    // Its own partition takes the slot after the last one seen.
     let own = append(&log, events![closed("r1")], Some(&before), &envelope);
     assert_eq!(own, Err("conflict: roomId:r1 has Cleaned in slot 1, which was free".to_owned()));
 }
@@ -165,7 +165,7 @@ fn an_append_with_a_record_takes_effect_once() {
 }
 
 #[test]
-fn what_the_log_on_dynamodb_refuses_is_refused_with_the_same_error() {
+fn the_log_in_memory_refuses_with_the_errors_of_the_log_on_dynamodb() {
     let log = log();
     let opened = |bytes: usize| NewEvent::from(Opened { name: "x".repeat(bytes) });
     let error = |events: Vec<NewEvent>| {

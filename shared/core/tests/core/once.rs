@@ -13,7 +13,7 @@ use crate::shop::{
     closed,
 };
 
-/// The ids of the events that the command has appended, now or before.
+/// The ids of the command's events, and whether it is a repeat.
 fn ids(handled: &Handled) -> (Vec<String>, bool) {
     let Outcome::Accepted(events) = &handled.outcome else { panic!("{handled:?}") };
     let id = |event: &EventRef| format!("{}/{}", event.partition, event.slot);
@@ -59,8 +59,8 @@ fn another_command_under_the_key_is_refused_where_it_reads_the_events_of_the_fir
     run(&log, &book("r1", "g1"), Some("k")).unwrap();
     let reused = run(&log, &book("r1", "g2"), Some("k")).unwrap_err();
     assert!(matches!(reused, HandleError::Log(LogError::KeyReused(_))), "{reused:?}");
-    // A command of another slice is another one, and so is a command about another partition, even if the
-    // decision reads the first one's event by another tag.
+    // A command of another slice is a different one, and so is a command about another partition, even if the decision
+    // reads the first one's event by another tag.
     assert_eq!(note(&log, Some("k"), &Decisions::new(0)), at(&[("r1", 2)], false));
     let other = run(&log, &book("r2", "g1"), Some("k")).unwrap();
     assert_eq!((code(&other), other.repeated), ("accepted", false));
@@ -89,7 +89,7 @@ fn a_warm_handler_knows_the_keys_of_the_events_that_it_has_read() {
     noted(Some("k2"), at(&[("r1", 2)], false), "append");
     noted(Some("k1"), at(&[("r1", 1)], true), "read verify");
     noted(Some("k2"), at(&[("r1", 2)], true), "read verify");
-    // Another handler appends, and a command without the key reads what it has appended.
+    // Another handler appends, and a command without the key reads that event.
     note(&log, Some("k3"), &Decisions::new(0));
     let _ = log.calls();
     noted(None, at(&[("r1", 4)], false), "append pause read!(roomId:r1 after 2) append");
@@ -111,7 +111,7 @@ fn a_warm_handler_whose_clock_is_ahead_forgets_no_key() {
     let ahead_ms = 2 * KEY_KEPT_SECONDS * 1_000;
     let commands = [("k1", 1_000), ("k2", ahead_ms), ("k1", 3_000), ("k1", ahead_ms)];
     assert_eq!(commands.map(noted), [false, false, true, true]);
-    // Its event leads the partition ahead, and the next command finds the key as well.
+    // Its event moves the partition ahead, and the next command still finds the key.
     assert_eq!([("k3", 4_000), ("k1", 5_000)].map(noted), [false, true]);
 }
 
@@ -151,14 +151,14 @@ struct CleanBoth {
     second: RoomId,
 }
 
-/// Cleans the room, or rather the one beside it, which the decision does not read.
+/// Cleans the room beside the named one, which the decision does not read.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct CleanBeside {
     #[tag(partition)]
     room_id: RoomId,
 }
 
-/// Notes a cleaning of a room that it reads by a fence which does not count cleanings.
+/// Notes a cleaning of a room that it reads by a fence that does not count cleanings.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct CleanUnlessClosed {
     #[tag(partition)]
@@ -291,7 +291,7 @@ fn the_events_are_the_record_where_the_decision_reads_what_it_writes() {
         is::<SetPrice>(),
         is::<Close>(),
         is::<CleanBoth>(),
-        // The partition has other tags than the command, or not the tags of each command.
+        // The partition has other tags than the command, or tags that some commands lack.
         is::<Invite>(),
         is::<CleanSome>(),
         is::<CleanAll>(),

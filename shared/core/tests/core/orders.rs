@@ -12,7 +12,7 @@ use ringfence_core::prelude::*;
 use crate::shop::{GuestId, Opened, RoomId, Rooms, booked, cleaned};
 
 thread_local! {
-    /// The shifts of the cleanings that were decided on, in each order in which they were.
+    /// The shifts of the cleanings in the order of each decision.
     static DECIDED: RefCell<BTreeSet<Vec<u32>>> = const { RefCell::new(BTreeSet::new()) };
 }
 
@@ -25,11 +25,11 @@ pub(crate) struct Name {
 
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum After {
-    /// The shift of the last cleaning: it depends on their order.
+    /// The shift of the last cleaning, which depends on their order.
     Last,
-    /// The sum of the shifts: it does not.
+    /// The sum of the shifts, which does not.
     Sum,
-    /// When the last was: it does not, but for milliseconds.
+    /// The time of the last one, which does so only by milliseconds.
     Time,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn named(name: impl ToString) -> [Opened; 1] {
     [Opened { name: name.to_string() }]
 }
 
-/// Runs the case. The orders of cleanings that were decided on, and why it fails.
+/// Runs the case. Returns the orders of cleanings that were decided on, and why it failed.
 pub(crate) fn run(case: Case<Name>) -> (Vec<Vec<u32>>, Option<String>) {
     DECIDED.take();
     let check = || block_on(case.check_in_memory());
@@ -123,7 +123,7 @@ fn the_order_within_a_partition_stays() {
 }
 
 #[test]
-fn what_a_case_waits_between_stays_in_order() {
+fn facts_between_which_a_case_waits_stay_in_order() {
     let case = |ms| {
         let facts = given(events![cleaned("r1", 1)]).wait(ms).and(events![cleaned("r2", 2)]);
         run(facts.when(name(After::Last)).then(named(2)))

@@ -1,4 +1,4 @@
-//! Routes: where each clause is read, and what is refused when a function starts.
+//! Routes: the read of each clause, and errors when a function starts.
 
 use ringfence_core::{
     Access, BOUNDARY_BYTES_MAX, BoundaryId, Catalog, CatalogError, Event as _, EventSchema,
@@ -17,7 +17,7 @@ fn plan(items: &[QueryItem]) -> Result<Plan, PlanError> {
     Plan::new(&Query { items: items.to_vec() }, &catalog().unwrap())
 }
 
-/// `boundary` by `access`: the one read of `items`.
+/// Checks that `items` have one read, of `boundary` by `access`.
 #[track_caller]
 fn check(items: &[QueryItem], boundary: &str, access: Access) {
     let plan = plan(items).unwrap();
@@ -32,7 +32,7 @@ fn each_kind_of_clause_has_its_route() {
     check(&[item(&[room], &["Booked", "Cleaned"])], "roomId:r1", Access::Partition);
     let by_guest = item(&[("guestId", "g1")], &["Booked"]);
     check(&[by_guest], "guestId:g1", Access::TagIndex(guest.clone()));
-    // A part of the type's tags: the partition, filtered by the rest.
+    // A part of the type's tags: the partition is read, filtered by the rest.
     check(&[item(&[("shiftId", "3"), room], &["Cleaned"])], "roomId:r1", Access::Partition);
     check(&[item(&[("guestId", "g1"), room], &["Booked"])], "roomId:r1", Access::Partition);
     let pair = [room, ("reviewId", "v#1")];
@@ -80,7 +80,7 @@ fn a_partition_is_read_as_fenced_if_each_type_read_there_is() {
     assert_eq!(fenced(&[of_room(&["Cleaned"])]), room(false));
     assert_eq!(fenced(&[of_room(&["Cleaned", "Closed"])]), room(false));
     assert_eq!(fenced(&[of_room(&["Closed"]), of_room(&["Cleaned"])]), room(false));
-    // Of a clause with further tags it is the partition that is read.
+    // For a clause with further tags the partition is read.
     let shift = item(&[("roomId", "r1"), ("shiftId", "3")], &["Cleaned"]);
     assert_eq!(fenced(&[of_room(&["Closed"]), shift]), room(false));
     let guest = item(&[("guestId", "g1")], &["Booked"]);
@@ -110,9 +110,9 @@ fn a_type_whose_tags_all_partition_it_is_read_as_its_partition() {
 }
 
 #[test]
-fn what_no_read_returns_is_refused() {
+fn a_clause_that_no_read_returns_is_refused() {
     let refused = |items: &[QueryItem]| plan(items).unwrap_err().to_string();
-    // A clause of several tags asks for events that no other clause's read has to return.
+    // The events of a clause with several tags need not be in another clause's read.
     let pair = item(&[("helperId", "h1"), ("shiftId", "3")], &["Cleaned"]);
     let error = refused(&[item(&[("roomId", "r1")], &["Cleaned"]), pair]);
     assert!(error.starts_with("no read returns Cleaned by helperId and shiftId"), "{error}");
@@ -140,14 +140,14 @@ fn what_no_read_returns_is_refused() {
         refused(&[item(&[("roomId", &format!("{long}x"))], &["Booked"])]),
         "tag roomId makes a boundary of 2037 bytes, limit 2036"
     );
-    // An event with such a tag is not filed either, also if its partition is short.
+    // An event with such a tag can't be filed, also if its partition is short.
     let mut booked = NewEvent::from(booked("r1", "g1"));
     booked.tags[1] = Tag::new("guestId", long);
     assert_eq!(
         catalog().unwrap().filing(&booked).unwrap_err().to_string(),
         "tag guestId makes a boundary of 2037 bytes, limit 2036"
     );
-    // The name of a stream has no key, so its tag says it, and its id is not repeated.
+    // The name of a stream has no key, so the error has the tag's key, and the id is not repeated.
     let schema = EventSchema { tags: Booked::SCHEMA.tags[..1].to_vec().into(), ..Booked::SCHEMA };
     let rooms = Catalog::of_streams("rooms", [schema]).unwrap();
     let tags = vec![Tag::new("roomId", "x:#".repeat(1_000))];
@@ -157,7 +157,7 @@ fn what_no_read_returns_is_refused() {
 
 #[test]
 fn a_secondary_tag_matches_only_what_it_partitions() {
-    // The list `helperIds` makes a clause of each helper; Cleaned is found by its room.
+    // The list `helperIds` makes a clause for each helper. Cleaned is found by its room.
     let items =
         [item(&[("roomId", "r1")], &["Cleaned"]), item(&[("helperId", "h1")], &["Cleaned"])];
     let plan = plan(&items).unwrap();
@@ -221,7 +221,7 @@ fn a_type_has_one_schema_in_a_stack() {
     let rooms = |schemas: Vec<ringfence_core::EventSchema>| Catalog::new("rooms", schemas);
     let twice =
         |first, second| CatalogError::DuplicateType { name: "Booked".into(), first, second };
-    // By another context, or otherwise by the same one.
+    // From another context, or differently from the same one.
     let lobby = Catalog::new("lobby", [Booked::SCHEMA]).unwrap();
     let composed = |other: Catalog| Catalog::compose([catalog().unwrap(), other]).map(drop);
     assert_eq!(composed(lobby), Err(twice("rooms".into(), "lobby".into())));

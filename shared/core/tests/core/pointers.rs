@@ -1,4 +1,4 @@
-//! A log is used through references, boxes and `Arc`s, and read together with the condition of an append.
+//! Logs through references, boxes and `Arc`s, and a read with the condition of an append.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn a_read_with_its_condition_counts_what_it_leaves_out() {
         envelope: &envelope,
     };
     block_on(log.append(append(None))).unwrap();
-    // Both tags: the room's boundary is read, which holds the booking of another guest.
+    // With both tags the room's boundary is read, which has the booking of another guest.
     let tags = vec![Tag::new("guestId", "g1"), Tag::new("roomId", "r1")];
     let items = vec![QueryItem { tags, types: vec!["Booked".into()] }];
     let plan = Plan::new(&Query { items }, &catalog).unwrap();

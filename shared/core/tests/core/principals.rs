@@ -87,7 +87,7 @@ impl Slice for ChooseName {
             given([]).when(choose()).by(eve("club/read")).then_rejected(Rejection::NotYours {}),
             given([]).when(choose()).then_rejected(Rejection::NotYours {}),
         ];
-        // The same id means another one if somebody else vouches for it.
+        // The same id from another issuer is another person.
         cases.extend(
             ["jwt:partner:ada", "client:main:ada", "direct:ada", "iam:user/ada"]
                 .map(|who| given([]).when(choose()).by(who).then_rejected(Rejection::NotYours {})),

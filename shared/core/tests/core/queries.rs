@@ -1,4 +1,4 @@
-//! The query that runs is the one that was planned when the function started, derived or written by hand.
+//! The query of a command is the one that was planned when the function started, derived or written by hand.
 
 use futures::executor::block_on;
 use ringfence_core::{
@@ -59,7 +59,7 @@ enum Everything {
     Stocked,
 }
 
-/// A slice that writes what `$writes` makes of the command, once, with the query `$query`.
+/// A slice that writes `$writes` of the command, once, with the query `$query`.
 macro_rules! slice {
     ($command:ident reads $reads:ident, writes $writes:expr $(, query $query:expr)?) => {
         impl Slice for $command {
@@ -103,7 +103,7 @@ fn opened(account_id: &str) -> Opened {
     Opened { account_id: account_id.to_owned() }
 }
 
-/// A clause of each tag, for events of one type.
+/// A clause for each tag, with one type of events.
 fn clause(tag: &Tag, event_type: &'static str) -> QueryItem {
     QueryItem { tags: vec![tag.clone()], types: vec![event_type.into()] }
 }
@@ -174,7 +174,7 @@ fn a_slice_starts_if_its_own_query_can_be_planned() {
     assert!(matches!(run(&log, &open), Outcome::Rejected { .. }));
 }
 
-/// Like [`OpenWith`], with a query that forgets a type.
+/// Like [`OpenWith`], with a query that lacks a type.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Forgets {
     #[tag(partition)]
@@ -186,7 +186,7 @@ slice!(
     query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened")]
 );
 
-/// With a query that asks for a type that the fold does not know.
+/// Like [`OpenWith`], with a query for a type that the fold does not have.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct AsksForMore {
     #[tag(partition)]
@@ -199,7 +199,7 @@ slice!(
     query |tags: Vec<Tag>| vec![clause(&tags[0], "Opened"), clause(&tags[1], "Stocked")]
 );
 
-/// With a query that no event can match.
+/// Like [`OpenWith`], with a query that no event can match.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct AsksForBoth {
     #[tag(key = "accountId", partition)]
@@ -225,7 +225,7 @@ fn a_slice_does_not_start_whose_own_query_is_wrong() {
     assert_eq!(ringfence_core::check::<AsksForBoth>(&catalog), Err(error));
 }
 
-/// Like [`OpenWith`], without a query of its own: no event has both tags.
+/// Like [`OpenWith`], with the derived query: no event has both tags.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct OpenBoth {
     #[tag(partition)]
@@ -235,7 +235,7 @@ struct OpenBoth {
 
 slice!(OpenBoth reads Everything, writes |it: &OpenBoth| vec![opened(&it.account_id)]);
 
-/// Reads the account, and a type that is not of an account.
+/// Reads the account, and a type without the account's tag.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct OpenStocked {
     #[tag(partition)]
@@ -262,13 +262,13 @@ fn a_slice_does_not_start_that_reads_a_type_without_a_tag_of_its_command() {
     }
 }
 
-/// Reads the events of a type, whichever account they are of.
+/// Reads the events of a type for all accounts.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct AuditAll {}
 
 slice!(AuditAll reads Audits, writes |_: &AuditAll| vec![]);
 
-/// Reads those of an account, or of all accounts if it names none.
+/// Reads the events of an account, or of all accounts if it names none.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Audit {
     account_id: Option<String>,
@@ -276,7 +276,7 @@ struct Audit {
 
 slice!(Audit reads Audits, writes |_: &Audit| vec![]);
 
-/// Reads an account, which it has to name, although the field is optional.
+/// Reads an account, which it must name, although the field is optional.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Reopen {
     account_id: Option<String>,
@@ -297,7 +297,7 @@ fn a_command_without_a_value_is_planned_unless_it_is_refused() {
     assert_eq!(accesses::<Reopen>(), [Access::Partition]);
 }
 
-/// With more optional tags than there are sets of them to try.
+/// Has more optional tags than there are sets of them to try.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct AuditSome {
     #[tag(key = "accountId")]
@@ -326,7 +326,7 @@ fn many_optional_tags_are_planned_with_none_one_or_all_left_out() {
     assert_eq!(reads, [1, 6, 6, 6, 6, 6, 6, 6, 7]);
 }
 
-/// With a query that asks for a type that the fold does not know, if the command has no value.
+/// Has a query for a type that the fold does not have, if the command has no value.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct AsksForMoreWithout {
     account_id: Option<String>,

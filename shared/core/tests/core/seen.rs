@@ -1,4 +1,4 @@
-//! What a decision has seen, whatever a read returned.
+//! What a decision has seen, after any read.
 
 use ringfence_core::{
     AHEAD_MAX_MS, Access, BoundaryId, Extent, Metadata, Plan, Prefix, Query, QueryItem, Seen,
@@ -7,7 +7,7 @@ use ringfence_core::{
 
 use crate::shop::{Rated, booked, catalog, cleaned, closed};
 
-/// The event in a slot of its partition, recorded `at`, as the one before the last `rest` of its append.
+/// The event in a slot of its partition, recorded `at`, with `rest` further events in its append.
 fn event(event: impl Into<NewEvent>, slot: u64, at: u64, rest: u64) -> SequencedEvent {
     let event = event.into();
     SequencedEvent {
@@ -48,7 +48,7 @@ fn prefix(slots: &[u64]) -> u64 {
     seen.prefix(&BoundaryId::tag("roomId", "r1")).unwrap().slot
 }
 
-/// How many bookings of the guest were seen, and the largest slot of a partition of that name.
+/// How many bookings of the guest were seen, and the largest slot in a partition of that name.
 fn guest(seen: &Seen) -> (u64, u64) {
     match seen.of(&BoundaryId::tag("guestId", "g1")) {
         Some(Extent::Fence { counts, slot, .. }) => (counts["Booked"], *slot),
@@ -83,14 +83,14 @@ fn an_event_beyond_a_gap_counts_nowhere_whichever_read_returned_it() {
         other => panic!("{other:?}"),
     };
     assert_eq!(of_elsewhere(&seen), 0);
-    // A partition that is not read as such shows what the guest's read returns of it.
+    // A partition without a read shows the events in the guest's read.
     assert!(seen.observe(&plan, &event(booked("r2", "g1"), 7, 13, 0)));
     assert_eq!((guest(&seen), seen.newest_ms(0)), ((2, 0), 13));
     assert_eq!(of_elsewhere(&seen), 13);
-    // What was missed of the partition is taken in afterwards, whenever it was recorded.
+    // Missed events of the partition are added later, whatever their times are.
     assert!(seen.observe(&plan, &event(cleaned("r1", 1), 2, 12, 0)));
     assert_eq!(seen.newest_ms(0), 13);
-    // A clock that is later counts, and of a time far ahead of it nothing follows.
+    // A later clock counts, and a time far ahead of it is not followed.
     assert!(seen.observe(&plan, &event(booked("r1", "g2"), 3, 14 + AHEAD_MAX_MS, 0)));
     assert_eq!(
         [0, 13, 14, 15].map(|now| seen.newest_ms(now)),
@@ -155,7 +155,7 @@ fn fenced_types_are_counted_up_to_the_gap_where_a_partition_is_read_by_them_alon
 }
 
 #[test]
-fn nothing_seen_conditions_on_every_boundary() {
+fn a_decision_that_has_seen_nothing_depends_on_every_boundary() {
     let plan = plan(&[item("roomId", "r1", &["Closed"]), item("guestId", "g1", &["Booked"])]);
     let seen = Seen::nothing(&plan);
     let counts = |name: &'static str| [(name.into(), 0)].into();

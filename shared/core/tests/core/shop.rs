@@ -174,7 +174,7 @@ fn the_rules_of_the_shop_hold() {
     ringfence_core::kit::check_in_memory::<Book>();
 }
 
-/// How many of the events that it reads there are.
+/// The number of events that it reads.
 pub(crate) struct Count<R>(pub(crate) u32, PhantomData<fn(R)>);
 
 impl<R> Default for Count<R> {

@@ -1,4 +1,4 @@
-//! Snapshots: a decision from a kept state and the events after it is the decision from all events.
+//! Snapshots: a decision on a stored state and the events after it equals the decision on all events.
 
 use std::sync::Mutex;
 
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::decide::append;
 use crate::shop::{Cleaned, GuestId, RoomId, Rooms, booked, catalog, cleaned, closed};
 
-/// Notes in a room which events it knows of the room and of a guest.
+/// Notes in a room which events it has read of the room and of a guest.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Survey {
     #[tag(partition)]
@@ -29,7 +29,7 @@ enum Consumed {
     Cleaned { shift_id: Option<u32> },
 }
 
-/// What was seen, in fold order.
+/// The events that were read, in fold order.
 #[derive(Default, Serialize, Deserialize)]
 struct Known(Vec<String>);
 
@@ -58,7 +58,7 @@ impl Slice for Survey {
         Ok(vec![Cleaned { room_id, helper_ids: known.clone(), shift_id: None }])
     }
 
-    // Cleanings are of the room alone.
+    // Cleanings belong only to the room.
     fn query(_: &[ringfence_core::TagSchema], tags: Vec<Tag>, _: &Catalog) -> Query {
         let of = |tag: &Tag, types: &[&'static str]| QueryItem {
             tags: vec![tag.clone()],
@@ -68,7 +68,7 @@ impl Slice for Survey {
     }
 }
 
-/// What becomes of the text of a snapshot on its way to a reader.
+/// Changes the text of a snapshot on its way to a reader.
 type Tamper = fn(&str) -> Option<String>;
 
 /// A log in memory that counts the events of its reads, and tampers with snapshots.
@@ -87,7 +87,7 @@ impl Watched {
         Self { log, tamper, read: Mutex::default(), kept: Mutex::default() }
     }
 
-    /// Surveys room r1 and guest g1; how many events that has read, and how often it decided.
+    /// Surveys room r1 and guest g1. Returns how many events that read, and how often it decided.
     #[track_caller]
     fn survey(&self, decisions: &Decisions<Survey>) -> (usize, u32) {
         let expected = self.known();
@@ -102,7 +102,7 @@ impl Watched {
         (std::mem::take(&mut *self.read.lock().unwrap()), attempts)
     }
 
-    /// What a survey has to know, in fold order.
+    /// The events that a survey must know, in fold order.
     fn known(&self) -> Vec<String> {
         let is_of = |event: &SequencedEvent, key, value: &str| {
             event.tags.contains(&Tag::new(key, value.to_owned()))
@@ -185,7 +185,7 @@ fn given() -> Vec<NewEvent> {
 fn a_handler_that_starts_reads_the_last_event_of_each_boundary_and_what_follows() {
     let log = Watched::new(given());
     assert_eq!(log.survey(&cold()), (5, 1));
-    // The snapshot holds what the command has appended too. The last event of the room and of the guest.
+    // The snapshot has the events of the command too. Only the last events of the room and of the guest are read.
     assert_eq!(log.survey(&cold()), (2, 1));
     // One event after a snapshot is not enough for the next one.
     assert_eq!(log.kept.lock().unwrap().len(), 1);
@@ -213,7 +213,8 @@ fn append_far_ahead(log: &MemoryLog, event: NewEvent) {
     block_on(log.append(append)).unwrap();
 }
 
-/// In every order of events of others, one of them far ahead of the clocks, and commands of cold and warm handlers.
+/// Tries every order of other writers' events, one of them far ahead of the clocks, and of commands of cold and warm
+/// handlers.
 #[test]
 fn a_command_knows_all_events_in_their_order_whatever_the_snapshot_holds() {
     const STEPS: u32 = 3;
@@ -255,7 +256,7 @@ fn a_repeat_of_a_command_whose_events_a_snapshot_holds_takes_no_effect() {
     assert_eq!(run("l", 3_000), Handled { repeated: true, written: vec![], ..other });
 }
 
-/// The snapshot with `change` made to what was seen of the guest.
+/// Applies `change` to the snapshot's guest.
 fn of_guest(text: &str, change: impl FnOnce(&mut Value)) -> Option<String> {
     let mut snapshot: Value = serde_json::from_str(text).unwrap();
     change(snapshot.pointer_mut("/seen/boundaries/guestId:g1/Fence").unwrap());
@@ -269,13 +270,13 @@ fn a_snapshot_that_is_wrong_costs_a_full_read_and_is_replaced() {
         ("lost", |_| None, (all, 1)),
         ("no snapshot", |_| Some("[".to_owned()), (all, 1)),
         ("another state", |text| Some(text.replace("\"state\":[", "\"state\":[7,")), (all, 1)),
-        // The log ends before the snapshot, as after a restore: its last event is not there.
+        // The log ends before the snapshot, as after a restore: its last event is missing.
         (
             "ahead of the log",
             |text| of_guest(text, |guest| guest["at"] = json!(1_000)),
             (1 + all, 1),
         ),
-        // It counts an event less than it has seen, so the append finds one that seems new.
+        // It counts one event less than it has, so the append finds one that seems new.
         ("torn", |text| of_guest(text, |guest| guest["counts"]["Booked"] = json!(1)), (2 + all, 2)),
     ];
     for (name, tamper, expected) in cases {
@@ -295,9 +296,9 @@ fn without(event_type: &str) -> Catalog {
     Catalog::new("rooms", schemas).unwrap()
 }
 
-/// An event of the slice's own context, of a type that it does not ask for, and that only a newer version declares.
+/// An event of the slice's context, of a type that it does not ask for, and that only a newer version declares.
 #[test]
-fn a_decision_fails_at_an_event_of_its_own_context_of_an_unknown_type() {
+fn a_decision_fails_at_an_event_of_its_context_with_an_unknown_type() {
     let (new, old) = (catalog().unwrap(), without("Closed"));
     let survey = |log: &Watched, decisions: &Decisions<Survey>, catalog: &Catalog| {
         let command = Survey { room_id: id("r1"), guest_id: id("g1") };
@@ -319,11 +320,11 @@ fn a_decision_fails_at_an_event_of_its_own_context_of_an_unknown_type() {
     let before = log.log.events().len();
     assert_eq!(survey(&log, &cold(), &new), Ok(1));
     assert_eq!(log.log.events().len(), before + 1);
-    // The newer version keeps snapshots that hold the event; the older one does not go on from them.
+    // The newer version stores snapshots with the event, and the older one does not use them.
     assert_eq!(survey(&log, &cold(), &new), Ok(1));
     assert!(!log.kept.lock().unwrap().is_empty());
     assert_eq!(survey(&log, &cold(), &old), unknown(3));
-    // In a room that it does not read, or of another context, such an event does not concern it.
+    // In a room that it does not read, or from another context, such an event does not concern it.
     let log = Watched::new(events![closed("r2"), booked("r2", "g1")]);
     assert_eq!(survey(&log, &cold(), &old), Ok(1));
     append(&log.log, closed("r1").into());

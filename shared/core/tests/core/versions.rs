@@ -1,4 +1,5 @@
-//! Events of older versions: every reader has them in their newest shape, and none takes a newer one for its own.
+//! Events of older versions: every reader gets them in the newest version, and no reader takes a newer version for its
+//! own.
 
 use futures::executor::block_on;
 use ringfence_core::{
@@ -22,7 +23,7 @@ fn catalog(program: u32) -> Catalog {
     catalog_of(schemas(program)).unwrap()
 }
 
-/// The log as the program of this number has it.
+/// The log, with the catalog of the program of this number.
 fn log(program: u32, events: Vec<SequencedEvent>) -> MemoryLog {
     MemoryLog::of(catalog(program), events).unwrap()
 }
@@ -46,7 +47,7 @@ fn an_event_has_the_version_of_the_program_that_wrote_it() {
     let events = written("i");
     let versions: Vec<u32> = events.iter().map(|event| event.version).collect();
     assert_eq!(versions, [1, 1, 2, 3]);
-    // On the bus, version 1 says nothing.
+    // On the bus, version 1 is left out.
     let sent = events.iter().map(|it| serde_json::to_value(TopicEvent::new(it.clone())).unwrap());
     let sent: Vec<_> = sent.map(|it| it.get("schema").cloned()).collect();
     assert_eq!(sent, [None, None, Some(json!(2)), Some(json!(3))]);
@@ -89,7 +90,7 @@ fn a_program_that_does_not_know_a_version_decides_nothing() {
 }
 
 #[test]
-fn what_does_not_have_the_shape_of_its_version_names_type_version_and_field() {
+fn an_event_without_the_shape_of_its_version_names_type_version_and_field() {
     let mut event = written("i").remove(0);
     event.data = json!({ "price": 1 });
     let Err(CurrentError::Upcast { event: id, source }) = catalog(3).current(&event) else {
@@ -161,7 +162,7 @@ fn a_renamed_type_is_read_under_both_names_and_a_retired_one_is_not_written() {
     assert_eq!(error, SliceError::Retired { slice: "retiring", event_type });
 }
 
-/// Writes a retired type, which only a `Writes` by hand can do.
+/// Writes a retired type, which only a handwritten `Writes` can do.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Retiring {
     #[tag(partition)]

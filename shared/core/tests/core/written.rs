@@ -1,4 +1,4 @@
-//! What a decision knows, and what it may write and reject.
+//! The context of a decision, and what it may write and reject.
 
 use std::{cell::RefCell, collections::BTreeSet};
 
@@ -21,11 +21,11 @@ struct Measured {
 }
 
 thread_local! {
-    /// The times at which it was measured.
+    /// The times of its decisions.
     static TIMES: RefCell<BTreeSet<u64>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// How long ago a room was booked, on average; NaN if there are no bookings.
+/// How long ago a room was booked, on average; NaN without bookings.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Measure {
     #[tag(partition)]
@@ -164,7 +164,7 @@ fn an_event_far_ahead_of_the_clock_does_not_move_the_time_of_a_decision() {
     assert_eq!(age(BEGIN_MS), "not in the future");
 }
 
-/// Of each boundary the last event counts, in the log and where the kit decides the case again.
+/// The last event of each boundary counts, in the log and in the kit's other orders.
 #[test]
 fn an_event_far_ahead_hides_the_time_of_a_nearer_one_in_its_boundary() {
     TIMES.take();
@@ -177,7 +177,7 @@ fn an_event_far_ahead_hides_the_time_of_a_nearer_one_in_its_boundary() {
     assert_eq!(TIMES.take(), [before_all, BEGIN_MS - 1_000].into());
 }
 
-/// How long a room was closed, wrongly reckoned.
+/// How long a room was closed, computed wrongly.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct Reckon {
     #[tag(partition)]
@@ -248,7 +248,7 @@ fn an_event_made_by_hand_has_the_tags_of_its_type() {
     let cleaned = Cleaned { room_id: id("r1"), helper_ids: vec!["h1".to_owned()], shift_id: None };
     append(cleaned.into(), "helperId", "h2").unwrap();
 
-    // A type that is read as a composite: a tag too many or too few would make another composite.
+    // A type that is read as a composite: with a tag too many or too few it would be in another composite.
     let rated = || NewEvent::from(Rated { room_id: id("r1"), review_id: "v1".to_owned() });
     let undeclared = append(rated(), "guestId", "g1").unwrap_err().to_string();
     let expected = "Rated has the tag guestId, which the type does not declare: declare a field for it, or leave the \

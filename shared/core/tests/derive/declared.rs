@@ -1,4 +1,4 @@
-//! Mistakes in what is declared, which the macros find.
+//! Mistakes in declarations, which the macros find.
 
 mod composite_with_a_list {
     #[derive(ringfence_core::Event)]

@@ -1,4 +1,4 @@
-//! From an outcome to an answer.
+//! Answers of outcomes.
 
 use crate::Problem;
 use ringfence_core::{Handled, Outcome};

@@ -23,12 +23,12 @@ use crate::slice::{
     unsettled,
 };
 
-/// The time before the deadline that is left for the answer and its way back, in milliseconds: also on a machine that is
-/// busy. If it is too short, the gateway answers in place of the function.
+/// The time before the deadline that is reserved for the answer and its way back, in milliseconds, also on a busy
+/// machine. If it were too short, the gateway would answer in place of the function.
 pub(crate) const ANSWER_MS: u64 = 1_000;
 
-/// A slice with the log that it runs on. Lambda sends one invocation at a time, so the meter's difference
-/// over an invocation is the cost of that invocation.
+/// A slice with the log that it runs on. Lambda sends one invocation at a time, so the cost of an invocation is the
+/// meter's difference.
 pub(crate) struct Function<S, L> {
     on: L,
     slice: PhantomData<S>,
@@ -50,7 +50,7 @@ impl<S: Slice, L: OnLog<S>> AnyFunction for Function<S, L> {
     }
 }
 
-/// An answer, and what to log about it: a line for each command, or one for an invocation that leads to no command.
+/// An answer, and its log lines: one for each command, or one for an invocation without commands.
 pub(crate) struct Invoked {
     pub(crate) answer: Result<Value, Diagnostic>,
     pub(crate) lines: Vec<Line>,
@@ -62,12 +62,12 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Self { on, slice: PhantomData, clock, meter, issuers, per_slice: false, cold }
     }
 
-    /// The same function, whose lines have metrics of the slice if `per_slice` says so.
+    /// The same function. Its lines have metrics of the slice if `per_slice` is true.
     pub(crate) fn with_metrics(self, per_slice: bool) -> Self {
         Self { per_slice, ..self }
     }
 
-    /// The same function, which knows the aliases of these issuers.
+    /// The same function with the aliases of these issuers.
     pub(crate) fn with_issuers(self, issuers: Issuers) -> Self {
         Self { issuers, ..self }
     }
@@ -118,7 +118,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Invoked { answer, lines: vec![line] }
     }
 
-    /// A line that begins now, of an event that leads to no command if nothing else is said.
+    /// A line that begins now. By default it is for an event without commands.
     fn line(&self, lambda: &Lambda) -> Line {
         Line {
             timestamp_ms: self.clock.now_ms(),
@@ -143,13 +143,13 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         }
     }
 
-    /// Notes in `line`, whose invocation or command began at `before`, how long it took and what it cost.
+    /// Adds duration and cost to `line`, whose invocation or command began at `before`.
     fn end(&self, line: &mut Line, before: &Usage) {
         line.duration_ms = self.clock.now_ms().saturating_sub(line.timestamp_ms);
         line.usage = self.meter.snapshot().since(before);
     }
 
-    /// Runs one command of a caller, with a line of its own.
+    /// Runs one command of a caller, with its log line.
     pub(crate) async fn carry_out(
         &self,
         command: Result<S, Problem>,
@@ -163,7 +163,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         (answer, line)
     }
 
-    /// Runs one command of a caller, and notes in `line` what became of it.
+    /// Runs one command of a caller, and notes the outcome in `line`.
     async fn carry_out_noted(
         &self,
         command: Result<Box<S>, Problem>,
@@ -180,7 +180,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
                 self.command(&command, &envelope, parent, lambda, line).await
             }
             Err(problem) => {
-                // By these ids its caller finds the line.
+                // The caller finds the line by these ids.
                 line.command_id = surroundings.command_id;
                 line.correlation_id = surroundings.correlation_id;
                 line.principal = surroundings.principal.map(|who| logged(&who.to_string()));
@@ -191,7 +191,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         }
     }
 
-    /// Runs one command, whose span is a child of `parent`, and notes in `line` what became of it.
+    /// Runs one command, whose span is a child of `parent`, and notes the outcome in `line`.
     async fn command(
         &self,
         command: &S,
@@ -205,8 +205,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         answered(handled, envelope, &lambda.request_id, line)
     }
 
-    /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda
-    /// would end the process without an answer.
+    /// Carries out one command before the deadline, or answers that its outcome is unknown. Otherwise Lambda would end
+    /// the process without an answer.
     async fn handle(&self, command: &S, envelope: &Envelope) -> Result<Handled, HandleError> {
         let work = self.on.handle(command, envelope);
         let Some(deadline_ms) = envelope.deadline_ms else {
@@ -218,8 +218,9 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         })
     }
 
-    /// Tries all commands of an event. If one gets no answer, or there is no time for it, the invocation fails. Then the
-    /// bus delivers the event again, and after the last attempt keeps it. The commands' ids absorb those that took effect.
+    /// Tries all commands of an event. If one gets no answer, or there is no time for it, the invocation fails. Then
+    /// the bus delivers the event again, and keeps it after the last attempt. The commands' ids prevent that a command
+    /// takes effect twice.
     async fn react(
         &self,
         event: &TopicEvent,
@@ -257,22 +258,21 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
         Invoked { answer, lines }
     }
 
-    /// When the commands of an invocation that begins now must have their answers.
+    /// The deadline for the answers of an invocation that begins now.
     fn deadline_ms(&self, lambda: &Lambda) -> Option<u64> {
-        // Emulators of the runtime send deadlines that are long past; these do not count.
+        // Emulators of the runtime send deadlines that are long past, which do not count.
         let deadline = Some(lambda.deadline).filter(|deadline| *deadline > self.clock.now_ms());
         deadline.map(|deadline| deadline.saturating_sub(ANSWER_MS))
     }
 }
 
-/// The problem of a command of an event that did not begin.
+/// The problem of an event's command that did not begin.
 fn no_time() -> Problem {
     let detail = "the time was over before the last command of the event; deliver it again";
     Problem::new(503, "unavailable", "There was no time left", detail.to_owned())
 }
 
-/// The answer of a command, noted in `line`. It has no type parameter, so that it is compiled once, and not for each
-/// slice.
+/// The answer of a command, noted in `line`. It has no type parameter, so it is compiled once, and not for each slice.
 fn answered(
     handled: Result<Handled, HandleError>,
     envelope: &Envelope,
@@ -310,8 +310,8 @@ fn answered(
     }
 }
 
-/// Whether a run of a command has written no event, and none under its key was there before. One whose outcome is
-/// unknown may have written some.
+/// Whether a run of a command wrote no event, and none under its key was there before. A run with an unknown outcome
+/// may have written some.
 fn left_nothing(handled: &Result<Handled, HandleError>) -> bool {
     match handled {
         Ok(Handled { repeated, outcome, .. }) => {
@@ -329,11 +329,11 @@ fn logged(text: &str) -> String {
     bounded(text, LOGGED_BYTES_MAX)
 }
 
-/// Who waits for an answer.
+/// The caller who waits for an answer.
 enum Caller {
     Http,
     Direct,
-    /// A direct caller to whom a problem is an error, such as a state machine.
+    /// A direct caller who wants a problem as an error, such as a state machine.
     Fails,
 }
 

@@ -17,22 +17,21 @@ use crate::slice::invocation::{Surroundings, of_request};
 use crate::slice::json::typed;
 use crate::slice::telemetry::Line;
 
-/// The warm decisions that it keeps.
+/// It keeps this many warm decisions.
 const KEPT: usize = 10;
 
-/// An open slice that answers as its own function does, with the same line of the log. It takes one event or command at a
-/// time.
+/// An open slice that answers like its function, with the same log line. It takes one event or command at a time.
 pub struct Hosted(Box<dyn AnyHosted>);
 
-/// A command that waits in a queue, with what its caller sent along with it.
+/// A queued command, with the data that its caller sent along with it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QueuedCommand {
     /// The slice, as `<context>/<slice>`.
     pub slice: String,
-    /// Names the command, and is its idempotency key.
+    /// The id of the command, which is its idempotency key.
     pub command_id: String,
-    /// Commands of one group are carried out in their order: those about the same partition.
+    /// Commands of one group are carried out in their order. They concern the same partition.
     pub group: String,
     /// The command.
     pub command: Value,
@@ -40,7 +39,7 @@ pub struct QueuedCommand {
     correlation_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     traceparent: Option<String>,
-    /// Who gave it.
+    /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,7 +62,7 @@ impl Hosted {
         Ok(Self(Box::new(Function::<S, _>::new(on, clock, meter))))
     }
 
-    /// Carries out the commands to which the event leads.
+    /// Carries out the commands of the event.
     ///
     /// # Errors
     /// A command has no answer that settles it.
@@ -79,8 +78,8 @@ impl Hosted {
         answer.map(drop)
     }
 
-    /// Reads a request of the HTTP API as the slice's function does that knows these issuers. Returns the command for a
-    /// queue, and carries out nothing.
+    /// Parses a request of the HTTP API like the slice's function with these issuers. Returns the command for a queue,
+    /// and carries out nothing.
     ///
     /// # Errors
     /// The caller's answer, if the request is refused.
@@ -92,7 +91,7 @@ impl Hosted {
         self.0.take(request, issuers)
     }
 
-    /// Carries out a command before a time in milliseconds since 1970. Its answer is that of the slice's function.
+    /// Carries out a command before a time in milliseconds since 1970. Returns the answer of the slice's function.
     ///
     /// # Errors
     /// The problem that the slice's function would answer.
@@ -103,7 +102,7 @@ impl Hosted {
         request_id: &str,
     ) -> Result<Value, Problem> {
         let mut lambda = Lambda::default();
-        // The caller has kept the time for the answer.
+        // The caller has reserved the time for the answer.
         lambda.deadline = until_ms.saturating_add(ANSWER_MS);
         request_id.clone_into(&mut lambda.request_id);
         let (answer, line) = self.0.run(queued, &lambda).await;
@@ -112,7 +111,7 @@ impl Hosted {
     }
 }
 
-/// A function of any slice, for commands that wait in a queue.
+/// A function of any slice, for queued commands.
 trait AnyHosted: AnyFunction {
     fn take(
         &self,
@@ -148,7 +147,7 @@ impl<S: Slice, L: OnLog<S>> AnyHosted for Function<S, L> {
     }
 }
 
-/// The command as a queue has it.
+/// The command in the form of a queue.
 fn queued<S: Slice>(
     command: &S,
     surroundings: Surroundings,
@@ -183,8 +182,8 @@ fn surroundings(queued: &QueuedCommand) -> Surroundings {
     }
 }
 
-/// What the command's first partition tag names. Commands about the same partition have the same group, whichever slice
-/// they are for. A command without such a tag has none.
+/// The value of the command's first partition tag. Commands about the same partition have the same group, in every
+/// slice. A command without such a tag has no group.
 fn group<S: Slice>(command: &S) -> Option<String> {
     let schema = command.shape().iter().find(|tag| tag.partition)?;
     let tag = command.tags().into_iter().find(|tag| tag.key == schema.key)?;

@@ -22,20 +22,18 @@ use serde_json::{Map, Value};
 
 use crate::slice::json::{member, read, typed};
 
-/// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be
-/// recorded.
+/// Largest command, in bytes of JSON: an event has at most 350 KB, so a larger command could not be recorded.
 const COMMAND_BYTES_MAX: usize = 350 * 1024;
-/// Longest text that a caller gives beside a command (its ids, principal, effective time), in bytes: each is an
-/// attribute of every event.
+/// Longest text beside a command (its ids, principal, effective time), in bytes: each is an attribute of every event.
 const NAME_BYTES_MAX: usize = 128;
 
 /// The member of a direct invoke that makes a problem an error of the invocation.
 const FAIL_ON_PROBLEM: &str = "failOnProblem";
 
-/// How a problem names the effective time.
+/// The name of the effective time in problems.
 const EFFECTIVE_AT: &str = "Effective-At (effectiveAt)";
 
-/// The message for a command that is a list, a text or a number.
+/// The message for a command that is a list, a string or a number.
 const NO_OBJECT: &str = "must be an object";
 
 /// A payload, by its sender.
@@ -50,32 +48,32 @@ pub(crate) enum Payload<'t> {
 
 /// A decoded invocation.
 pub(crate) enum Invocation<S> {
-    /// A command of a caller who waits for the answer, over HTTP or directly; or what is wrong with it.
+    /// A command of a caller who waits for the answer, over HTTP or directly, or the problem with it.
     Command(Result<Box<S>, Problem>, Box<Surroundings>),
-    /// An event of the EventTopic and the commands that it leads to, each with its key.
+    /// An event of the EventTopic and its commands, each with its key.
     Event(Box<TopicEvent>, Vec<(String, S)>),
-    /// An old event, sent again by the replay of this name. It leads to no command.
+    /// An old event, sent again by the replay of this name. It has no commands.
     Replay(String),
 }
 
-/// What a caller sends along with a command.
+/// The data that a caller sends along with a command.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(crate) struct Surroundings {
-    /// Makes the command take effect once, and names it.
+    /// The id of the command, which makes it take effect once.
     pub(crate) command_id: Option<String>,
     pub(crate) correlation_id: Option<String>,
     pub(crate) causation_id: Option<String>,
-    /// The span of what gives the command.
+    /// The span of the sender.
     #[serde(deserialize_with = "traceparent")]
     pub(crate) traceparent: Option<Traceparent>,
     /// A direct caller names itself.
     #[serde(deserialize_with = "direct_principal")]
     pub(crate) principal: Option<Principal>,
-    /// The slice whose reaction the command is. No caller can give it.
+    /// The slice whose reaction the command is. No caller can set it.
     #[serde(skip)]
     pub(crate) by: Option<&'static str>,
-    /// When what the command tells of was done, if that was before it was sent. No decision looks at it.
+    /// When the reported action happened, if that was before the command was sent. No decision looks at it.
     pub(crate) effective_at: Option<String>,
 }
 
@@ -93,13 +91,13 @@ impl<'t> Payload<'t> {
 }
 
 impl Payload<'_> {
-    /// Whether a direct caller wants a problem to be an error. That is known even if the payload can't be read.
+    /// Whether a direct caller wants a problem as an error. That is known even if the payload can't be read.
     pub(crate) fn fails_on_problem(&self) -> bool {
         matches!(*self, Self::Direct(text) if member(text, FAIL_ON_PROBLEM) == Some("true"))
     }
 
-    /// Reads what does not depend on the slice. It is a function of its own so that it is compiled once, and not for
-    /// each slice.
+    /// Parses the parts that do not depend on the slice. It is a separate function so that it is compiled once, and not
+    /// for each slice.
     fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
         match *self {
             Self::Http(text) => {
@@ -116,20 +114,20 @@ impl Payload<'_> {
 
 /// A payload for any slice.
 enum Given {
-    /// The JSON of a command, or what is wrong with it, and what was sent along with it.
+    /// The JSON of a command, or the problem with it, and the data that was sent along with it.
     Command(Result<Value, Problem>, Box<Surroundings>),
-    /// An event, whose source is the context that it is of.
+    /// An event, whose source is its context.
     Event(Box<EventBridgeEvent<TopicEvent>>),
 }
 
 fn direct(text: &str) -> Result<Given, Problem> {
-    // A command may nest as deep in its surroundings as without them.
+    // A command may nest as deep inside a payload as without it.
     let around = usize::from(member(text, "command").is_some());
     let mut json = object(text, LEVELS_MAX + around)?;
     let Some(command) = json.remove("command") else {
         return Ok(Given::Command(Ok(json.into()), Box::default()));
     };
-    // The answer looks at it.
+    // The answer uses it.
     if json.remove(FAIL_ON_PROBLEM).is_some_and(|fails| !fails.is_boolean()) {
         return Err(Problem::malformed(FAIL_ON_PROBLEM, "must be true or false"));
     }
@@ -142,10 +140,10 @@ fn direct(text: &str) -> Result<Given, Problem> {
     Ok(Given::Command(command, Box::new(surroundings)))
 }
 
-/// The JSON of the command in a request, or what is wrong with it, and what was sent along with it.
+/// The JSON of the command in a request, or the problem with it, and the data that was sent along with it.
 ///
 /// # Errors
-/// What was sent along with it is refused.
+/// That data is refused.
 pub(crate) fn of_request(
     request: ApiGatewayV2httpRequest,
     issuers: &Issuers,
@@ -155,9 +153,9 @@ pub(crate) fn of_request(
     let mut surroundings = Surroundings::of_headers(&request.headers);
     surroundings.check()?;
     let allowed = principal.and_then(|principal| {
-        // The API has looked at the scopes of the route. Only here they are those of the slice.
+        // The API has checked the scopes of the route. Only here they are those of the slice.
         let may_use = principal.as_ref().is_none_or(|principal| principal.may_use(scopes));
-        // Set after the check: it is from the authorizer, and the subject of a token can be long.
+        // Set after the check: it comes from the authorizer, and the subject of a token can be long.
         surroundings.principal = principal;
         may_use.then_some(()).ok_or_else(|| Problem::scope_missing(scopes))
     });
@@ -203,12 +201,11 @@ impl<S: Slice> Invocation<S> {
     }
 }
 
-/// Gives each command of an event its key, which is made of the event and of what the command is about. So
-/// a later version of the reaction, which may make other commands or make them in another order, can't
-/// take effect a second time.
+/// Gives each command of an event its key, which consists of the event and of the command's subject. So a later version
+/// of the reaction, which may make other commands or another order, can't take effect a second time.
 ///
 /// # Errors
-/// Two different commands are about the same thing: later nobody could tell which one took effect.
+/// Two different commands have the same subject: later nobody could tell which one took effect.
 fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, S)>, Problem> {
     let mut known = BTreeMap::new();
     let mut keyed = Vec::with_capacity(commands.len());
@@ -236,8 +233,8 @@ fn keyed<S: Slice>(event: &TopicEvent, commands: Vec<S>) -> Result<Vec<(String, 
     Ok(keyed)
 }
 
-/// Reads the JSON that a caller has written. It must be an object. serde would also take an array of the
-/// fields' values, but its meaning would change with the order of the fields.
+/// Parses the JSON of a caller. It must be an object. serde would also take an array of the fields' values, but its
+/// meaning would change with the order of the fields.
 fn object(text: &str, levels_max: usize) -> Result<Map<String, Value>, Problem> {
     if text.len() > COMMAND_BYTES_MAX {
         return Err(Problem::too_large(format!(
@@ -262,7 +259,7 @@ fn body(request: ApiGatewayV2httpRequest) -> Result<String, Problem> {
     String::from_utf8(bytes).map_err(|_| Problem::malformed("body", "is not UTF-8"))
 }
 
-/// A malformed one is ignored, as the W3C's Trace Context says.
+/// An invalid one is ignored, as the W3C's Trace Context says.
 fn traceparent<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Traceparent>, D::Error> {
     let text = Option::<String>::deserialize(json)?;
     Ok(text.and_then(|text| text.parse().ok()))
@@ -290,8 +287,8 @@ impl Surroundings {
         }
     }
 
-    /// The envelope of a command of this slice that an event leads to, under the command's key. The command's span is a
-    /// child of that of the command that wrote the event.
+    /// The envelope of an event's command for this slice, under the command's key. The command's span is a child of the
+    /// span of the command that wrote the event.
     pub(crate) fn of_event(
         event: &TopicEvent,
         slice: &'static str,
@@ -312,7 +309,7 @@ impl Surroundings {
         Envelope { cause_ms, ..surroundings.envelope(slice, clock) }
     }
 
-    /// The envelope of a command of this slice that has all the time it needs. Its events get the span of the command.
+    /// The envelope of a command of this slice without a deadline. Its events get the span of the command.
     pub(crate) fn envelope(self, slice: &str, clock: &Clock) -> Envelope {
         let Self { command_id, correlation_id, causation_id, traceparent, .. } = self;
         let Self { principal, by, effective_at, .. } = self;
@@ -339,7 +336,7 @@ impl Surroundings {
         Envelope { context, metadata, idempotency_key, cause_ms: None, deadline_ms: None }
     }
 
-    /// Each becomes an attribute of every event, so each is bounded and plain.
+    /// Each becomes an attribute of every event, so each is short and plain.
     fn check(&self) -> Result<(), Problem> {
         let principal = self.principal.as_ref().map(|principal| principal.id.clone());
         let names = [

@@ -1,4 +1,4 @@
-//! Reads the JSON of a caller, and says what is wrong with it in a problem.
+//! Parses the JSON of a caller, and explains a fault in a problem.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,20 +11,20 @@ use serde_path_to_error::{Path, Segment};
 
 use crate::slice::wording::plain;
 
-/// Reads a text, at most `levels_max` deep.
+/// Parses a text, at most `levels_max` deep.
 pub(crate) fn read(text: &str, levels_max: usize) -> Result<Value, Problem> {
     ringfence_core::json::read(text, levels_max).map_err(|JsonError { path, problem }| {
         Problem::malformed(if path.is_empty() { "body" } else { &path }, problem)
     })
 }
 
-/// The text of the member of this name, if the text is an object that has one. Another member may be there twice.
+/// The text of the member of this name, if the text is an object that has one. Other members may be repeated.
 pub(crate) fn member<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
     members.get(name).map(|value| value.get())
 }
 
-/// Reads a value as a `T`. It is the whole body, or what the payload has at `place`.
+/// Decodes a value as a `T`. It is the whole body, or a part of the payload at `place`.
 pub(crate) fn typed<T: DeserializeOwned>(place: &str, json: Value) -> Result<T, Problem> {
     serde_path_to_error::deserialize(json).map_err(|error| {
         let inside = path(error.path());
@@ -51,7 +51,7 @@ fn path(path: &Path) -> String {
     text
 }
 
-/// A key as a path has it. One that is empty is shown as it is written.
+/// A key in a path. An empty one is shown in quotation marks.
 fn named(key: &str) -> &str {
     if key.is_empty() { r#""""# } else { key }
 }

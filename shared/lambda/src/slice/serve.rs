@@ -1,4 +1,4 @@
-//! How the function of a slice is served.
+//! Serves the function of a slice.
 
 use std::process::ExitCode;
 
@@ -13,11 +13,11 @@ use serde_json::value::RawValue;
 use crate::slice::function::{AnyFunction, Function, Invoked};
 use crate::slice::telemetry::Line;
 
-/// How many decisions or documents a warm handler keeps, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
+/// A warm handler keeps this many decisions or documents, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
 
-/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and
-/// catalog disagree), one line of the log names everything to mend.
+/// Runs the slice until Lambda ends the process. If it can't start (a variable is missing, or slice and catalog
+/// disagree), one line of the log names everything to mend.
 pub fn run<S: Slice<Context: Context<Log: Log<S>>>>() -> ExitCode {
     let open = async { Ok(Box::new(open::<S>().await?) as Box<dyn AnyFunction>) };
     crate::start(Some(S::NAME), serve(Box::pin(open)))
@@ -28,14 +28,14 @@ pub fn variables<S: Slice<Context: Context<Log: Log<S>>>>() -> VariableNames {
     Variables::names(config::<S, LogOf<S>>)
 }
 
-/// What the variables say.
+/// The values of the variables.
 struct Config {
     table: String,
-    /// How many decisions or documents are kept.
+    /// It keeps this many decisions or documents.
     entries: usize,
     /// The issuers of tokens that have aliases.
     issuers: Issuers,
-    /// Whether each slice has metrics of its own.
+    /// Whether each slice has separate metrics.
     per_slice: bool,
 }
 
@@ -59,7 +59,7 @@ async fn open<S: Slice<Context: Context<Log: Log<S>>>>()
     Ok(Function::new(on, clock, meter).with_issuers(issuers).with_metrics(per_slice))
 }
 
-/// Serves a function of any slice. Neither it nor its future has a type parameter, so that Lambda's runtime is compiled
+/// Serves a function of any slice. Neither it nor its future has a type parameter, so Lambda's runtime is compiled
 /// once, and not for each slice.
 fn serve(
     open: LocalBoxFuture<'static, Result<Box<dyn AnyFunction>, BoxError>>,

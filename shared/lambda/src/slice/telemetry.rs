@@ -1,5 +1,5 @@
-//! What a slice logs of a command: one JSON object. It is a span of a trace too: `timestamp` is when it began,
-//! `duration_ms` how long it took.
+//! The log line of a command: one JSON object. It is a span of a trace too: it began at `timestamp` and took
+//! `duration_ms`.
 
 use crate::LOGGED_BYTES_MAX;
 use ringfence_aws::Usage;
@@ -7,7 +7,7 @@ use ringfence_core::{BoundaryId, Traceparent, rfc3339};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The report of one command, or of an invocation that leads to none.
+/// The report of one command, or of an invocation without commands.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     #[serde(skip)]
@@ -22,24 +22,24 @@ pub(crate) struct Line {
     pub(crate) correlation_id: Option<String>,
     /// The event that caused a reaction; for other commands, the caller's value.
     pub(crate) causation_id: Option<String>,
-    /// The span of the command. Absent if there is none.
+    /// The span of the command, if there is one.
     #[serde(skip)]
     pub(crate) span: Option<Traceparent>,
-    /// The span of what gave the command, if known.
+    /// The span of the sender, if known.
     #[serde(skip)]
     pub(crate) parent: Option<Traceparent>,
-    /// Whether the command took effect before, under the same key. The line of then has the same span.
+    /// Whether the command took effect before, under the same key. Its first line has the same span.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) repeated: bool,
-    /// Who gave the command, or caused the first one of its flow.
+    /// The caller of the command, or of the first one in its flow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
-    /// The slice whose reaction the command is; absent for one that a caller gave.
+    /// The slice whose reaction the command is; absent for a caller's command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<String>,
     pub(crate) outcome: &'static str,
     pub(crate) attempts: u32,
-    /// The boundaries to which others added something, one for each conflict.
+    /// The boundary of each conflict, to which another command added something.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) conflicts: Vec<String>,
     pub(crate) duration_ms: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Notes as many conflicts as fit into the line.
+    /// Adds as many conflicts as fit into the line.
     pub(crate) fn met(&mut self, boundaries: &[BoundaryId]) {
         for boundary in boundaries {
             let noted: usize = self.conflicts.iter().map(String::len).sum();
@@ -93,8 +93,8 @@ impl Line {
         line
     }
 
-    /// Adds what CloudWatch makes metrics of, in its embedded metric format. Each series of a metric costs money every
-    /// month, so all slices share the one that has an alarm, and it is written only when something is to be counted.
+    /// Adds the numbers for metrics, in CloudWatch's embedded metric format. Each series of a metric costs money every
+    /// month, so all slices share the one with an alarm, and it is written only if there is something to count.
     /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
     fn measure(&self, line: &mut Value) {
         let directive = |dimensions: &[&str], metrics: &[(&str, &str)]| {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_requests_and_units_of_a_line_are_those_of_tables_and_indexes() {
+    fn a_line_has_the_requests_and_units_of_tables_and_indexes() {
         let index = Units { read: 0.5, write: 4.0 };
         let usage = Usage {
             reads: 3,

@@ -1,4 +1,4 @@
-//! A function on the log in memory, invoked as Lambda invokes it.
+//! A function on the log in memory, invoked like Lambda invokes it.
 
 mod aggregate;
 mod bad_input;
@@ -54,7 +54,7 @@ fn order() -> Value {
     json!({ "orderId": "o1", "customerId": "c1", "productIds": ["p1", "p2"] })
 }
 
-/// A request as the HTTP API sends it.
+/// A request in the form of the HTTP API.
 pub(crate) fn request(body: &str, headers: Value) -> Value {
     json!({
         "version": "2.0",
@@ -113,7 +113,7 @@ fn a_request_with_all_that_the_types_of_api_gateway_have_is_read_like_one_withou
 #[test]
 fn an_order_is_placed_once_over_http() {
     let shop = shop();
-    // As API Gateway sends a body that is not declared to be text.
+    // API Gateway sends a body like this if its type is not text.
     let mut encoded = request(&aws_smithy_types::base64::encode(order().to_string()), json!({}));
     encoded["isBase64Encoded"] = true.into();
     let (status, headers, body) = http(&shop, encoded);

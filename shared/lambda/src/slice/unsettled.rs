@@ -1,9 +1,9 @@
-//! What the caller and the log learn of a command that is not settled.
+//! The answer and the log line of a command that is not settled.
 
 use crate::Problem;
 use ringfence_core::{BoundaryId, Conflict, HandleError, LogError, PlanError, StoreError};
 
-/// What the caller learns; `request_id` leads to the full cause in the log.
+/// The problem for the caller. `request_id` leads to the full cause in the log.
 pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
     match error {
         HandleError::Plan(PlanError::EmptyValue(key)) => {
@@ -20,7 +20,7 @@ pub(crate) fn problem(error: &HandleError, request_id: &str) -> Problem {
     }
 }
 
-/// How often the command was tried.
+/// The number of attempts of the command.
 pub(crate) fn attempts(error: &HandleError) -> u32 {
     match error {
         HandleError::Log(LogError::Store(error)) => error.attempts(),
@@ -98,9 +98,9 @@ mod tests {
         ] {
             let (problem, logged) = (problem(&error, "r"), chain(&error));
             assert_eq!((problem.status, problem.kind), (503, kind));
-            let told = problem.document().to_string();
-            assert!(["deploy", "roll-back"].iter().all(|when| told.contains(when)), "{told}");
-            assert!(!told.contains("RoomBooked") && !told.contains("r1"), "{told}");
+            let text = problem.document().to_string();
+            assert!(["deploy", "roll-back"].iter().all(|when| text.contains(when)), "{text}");
+            assert!(!text.contains("RoomBooked") && !text.contains("r1"), "{text}");
             assert!(logged.contains("RoomBooked") && logged.contains("r1"), "{logged}");
         }
     }

@@ -1,16 +1,15 @@
-//! The message for a value that a field does not take. serde's message has words of Rust and the whole value;
-//! this one has words of JSON and the limit.
+//! The message for an invalid value of a field. serde's message has words of Rust and the whole value; this one has
+//! words of JSON and the limit.
 
 use crate::bounded;
 
 /// The longest part of a value that is repeated, in bytes.
 const SHOWN_BYTES_MAX: usize = 64;
 
-/// The field and what is wrong with it, from the path of a value and serde's message. `whole` names what the path is in,
-/// for a path that is empty.
+/// The field and its fault, from the path of a value and serde's message. `whole` names the root, for an empty path.
 ///
-/// A message that begins with a path and a colon is about a field inside the value. In this way the variants
-/// of a command say which of their fields is wrong.
+/// A message that begins with a path and a colon concerns a field inside the value. In this way the variants of a
+/// command name the wrong field.
 #[must_use]
 pub fn plain(whole: &str, path: &str, message: &str) -> (String, String) {
     let (inside, message) = match message.split_once(": ") {
@@ -39,7 +38,7 @@ fn reworded(message: &str) -> String {
     if message.starts_with("data did not match any variant") {
         return "does not match any form that is possible here".to_owned();
     }
-    // The expected type comes last. Before it is the caller's text, which may contain anything.
+    // The expected type is at the end. Before it is the caller's text, which may contain anything.
     let Some((start, expected)) = message.rsplit_once(", expected ") else {
         return message.to_owned();
     };
@@ -64,7 +63,7 @@ fn within<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     text.strip_prefix(before)?.split_once(after).map(|(inside, _)| inside)
 }
 
-/// What a field takes.
+/// The valid values of a field.
 fn taken(expected: &str) -> String {
     if let Some(range) = whole_numbers(expected) {
         return format!("a whole number {range}");
@@ -90,7 +89,7 @@ fn taken(expected: &str) -> String {
     .to_owned()
 }
 
-/// The range of a type of integers, by its name in Rust.
+/// The range of an integer type, by its name in Rust.
 fn whole_numbers(name: &str) -> Option<String> {
     let nonzero = name.strip_prefix("a nonzero ");
     let (least, most) = match nonzero.unwrap_or(name) {
@@ -111,7 +110,7 @@ fn whole_numbers(name: &str) -> Option<String> {
     })
 }
 
-/// The value that was given instead.
+/// The given value.
 fn given(found: &str) -> String {
     match found {
         "map" => "an object".to_owned(),

@@ -1,4 +1,4 @@
-//! The stack as a user meets it: real processes, over HTTP and by direct invoke.
+//! The stack as a user sees it: real processes, over HTTP and by direct invoke.
 
 use std::cell::RefCell;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::SHOP;
 use crate::contract::check_answers;
 
-/// A stack of this repository with a folder of its own.
+/// A stack of this repository with a new folder.
 pub(crate) async fn start(folder: &str) -> (RunningStack, TempDir) {
     let data = crate::folder();
     (crate::start(folder, data.path(), None).await, data)
@@ -29,7 +29,7 @@ async fn the_walk_through_the_shop_succeeds() {
         assert!(output.status.success(), "{arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // What Ada's second kettle has led to.
+    // The effects of Ada's second kettle.
     let trace = run(&["trace", "walk-ada"]);
     let without_times = |line: &str| {
         let (_, line) = line.split_once(" ms ").unwrap_or_default();
@@ -66,7 +66,7 @@ fn event_table(stack: &RunningStack) -> &str {
 pub(crate) struct Api {
     pub(crate) stack: RunningStack,
     pub(crate) client: reqwest::Client,
-    /// All answers to commands, for a comparison with the OpenAPI document.
+    /// All answers to commands, for the comparison with the OpenAPI document.
     answers: RefCell<Vec<Value>>,
 }
 
@@ -117,13 +117,13 @@ impl Api {
         assert_eq!(self.post_once(path, key, &command).await, (200, repeated), "{path}");
     }
 
-    /// How many items the event table holds, of whatever kind.
+    /// The number of items in the event table, of any kind.
     async fn items(&self) -> i32 {
         let client = Wire::default().client(self.stack.dynamo());
         client.scan().table_name(event_table(&self.stack)).send().await.unwrap().count()
     }
 
-    /// Expects a problem whose detail has each of `names`.
+    /// Expects a problem whose detail contains each of `names`.
     async fn refuses(&self, path: &str, body: String, status: u16, names: &[&str]) {
         let shown: String = body.chars().take(120).collect();
         let (found, content_type, problem) = self.post(path, body).await;
@@ -264,7 +264,7 @@ async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     assert_eq!((status, &rejection["code"]), (422, &json!("CartCheckedOut")), "{rejection}");
     api.refuses(add, lamp.to_string().replace("lamp", "a/b"), 400, &["productId"]).await;
 
-    // Who puts a command into the queue finds it again, also if a path reserves letters of its key.
+    // A caller finds a queued command again, also if a path reserves characters of its key.
     let key = "a?b#c%25&d";
     let order = json!({ "cartId": "cart-2", "customerId": "ada" }).to_string();
     let request = api.request("/commands/carts/check-out").header("idempotency-key", key);
@@ -284,7 +284,7 @@ async fn commands_on_streams_take_effect_once_and_rejections_have_codes() {
     check_answers(SHOP, api.answers.take()).await;
 }
 
-/// Sends every sample of the stack in this folder, and each gets an answer.
+/// Sends every sample of the stack in this folder. Each gets an answer.
 pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStack) {
     let mut samples = 0;
     let mut over_http = Vec::new();
@@ -298,7 +298,7 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
         for sample in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             samples += 1;
             if function.ends_with("forward-spans") || function == "notify-partner" {
-                // No collector and no partner is named, so the stack has no such function.
+                // The stack names no collector and no partner, so it does not have this function.
                 continue;
             }
             let payload: Value = serde_json::from_slice(&fs::read(&sample).unwrap()).unwrap();
@@ -331,7 +331,7 @@ pub(crate) async fn answers_every_sample(stack_folder: &str, stack: &RunningStac
     assert!(samples >= 2 * 12 + 3, "{samples}");
 }
 
-/// A batch without failures, or what became of a command. One sample asks for the command that another one gives.
+/// A batch without failures, or the answer of a command. One sample asks for the command that another one gives.
 fn is_of_queue(answer: &Value) -> bool {
     if let Some(body) = answer["body"].as_str() {
         return is_of_queue(&serde_json::from_str(body).unwrap());
@@ -342,7 +342,7 @@ fn is_of_queue(answer: &Value) -> bool {
         || answer["type"] == "urn:ringfence:problem:command-not-found"
 }
 
-/// A row, a list, or a row that is not found: whether the row exists depends on the other samples.
+/// A row, a list, or a row that is not found: the other samples decide whether the row exists.
 fn is_reading(answer: &Value) -> bool {
     if let Some(body) = answer["body"].as_str() {
         return is_reading(&serde_json::from_str(body).unwrap());
@@ -351,7 +351,7 @@ fn is_reading(answer: &Value) -> bool {
     found || answer["type"] == "urn:ringfence:problem:row-not-found"
 }
 
-/// Accepted, or rejected by the slice: whether the sample's product exists depends on the others.
+/// Accepted, or rejected by the slice: the other samples decide whether the sample's product exists.
 fn is_answer(answer: &Value) -> bool {
     if let Some(answers) = answer["answers"].as_array() {
         return !answers.is_empty() && answers.iter().all(is_answer);

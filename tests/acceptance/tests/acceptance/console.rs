@@ -9,7 +9,7 @@ use self::browser::Browser;
 use self::site::Site;
 use crate::{PROJECTS, SHOP};
 
-/// One test, because a stack and a browser take long to start. Each part says in its name what holds.
+/// One test, because a stack and a browser take long to start. The name of each part says what it checks.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_console_of_the_shop_works_in_a_browser() {
     let Some(browser) = Browser::start().await else { return };

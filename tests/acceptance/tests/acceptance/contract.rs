@@ -1,5 +1,5 @@
-//! The documents of the API against the schemas of OpenAPI and AsyncAPI, what is written here and answered against the
-//! documents, and a client in TypeScript that is made of one.
+//! Compares the documents of the API with the schemas of OpenAPI and AsyncAPI, and samples and answers with the
+//! documents. Also compiles a client in TypeScript from one document.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,12 +33,12 @@ fn json_of(path: &Path) -> Value {
     serde_json::from_slice(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Where the program is used from: it outlives the runtime of the test that asks first.
+/// The program's runtime. It outlives the runtime of the first test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
 /// One process for all tests, because it takes half a second to start.
 static DRIVER: OnceCell<Option<Mutex<Driver>>> = OnceCell::const_new();
 
-/// What the program answers. `None` on a machine without Node.js.
+/// The program's answer; `None` on a machine without Node.js.
 async fn ask(operation: &'static str, input: Value) -> Option<Value> {
     let asked = RUNTIME.spawn(async move {
         let driver = DRIVER.get_or_init(async || NODE.start(&[]).await.map(Mutex::new)).await;
@@ -49,7 +49,7 @@ async fn ask(operation: &'static str, input: Value) -> Option<Value> {
     Some(answer["ok"].take())
 }
 
-/// Panics if a check names anything that is wrong.
+/// Panics if a check names a fault.
 async fn check(operation: &'static str, input: Value) {
     let wrong = ask(operation, input.clone()).await;
     assert!(
@@ -65,8 +65,8 @@ pub(crate) async fn check_answers(folder: &str, answers: Vec<Value>) {
     check("answers", json!({ "file": document(folder, "openapi"), "answers": answers })).await;
 }
 
-/// Runs the state machine of projects, whose tasks are these functions, by the name of their resources. Says how it ends,
-/// if not well, and which tasks were tried. `None` on a machine without Node.js.
+/// Runs the state machine of projects with these functions as its tasks, by the names of their resources. Returns how
+/// it failed, if it did, and which tasks it tried. `None` on a machine without Node.js.
 pub(crate) async fn run_machine(
     lambda: &str,
     functions: &Value,

@@ -1,5 +1,5 @@
-//! The stacks of this repository as their users meet them. It is one target, so that tests that wait for functions or
-//! for a browser run beside each other.
+//! The stacks of this repository as their users see them. It is one target, so tests that wait for functions or for a
+//! browser run in parallel.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod binaries;
@@ -27,14 +27,14 @@ const PROJECTS: &str = "projects";
 
 /// The command line of the shop.
 const COMMAND_LINE: &str = "ringfence";
-/// Functions of the shop that run as they are deployed, by programs of their own: one of each kind.
+/// Functions of the shop that run as deployed, by their own programs: one of each kind.
 const DEPLOYED: [&str; 3] = ["place-order", "confirm-order", "publish-events"];
-/// The programs that are all other functions, each with the folder of its stack.
+/// The programs of all other functions, each with the folder of its stack.
 const OF_ALL: [(&str, &str); 2] =
     [("ringfence-local", SHOP), ("projects-ringfence-local", PROJECTS)];
 
-/// The program of each function of both stacks, and those above by their own names. One call of cargo builds them, because
-/// each takes seconds even if all is built.
+/// The program of each function of both stacks, with the programs above. One call of cargo builds them, because each
+/// call takes seconds even if all is built.
 static BUILT: OnceCell<BTreeMap<String, PathBuf>> = OnceCell::const_new();
 
 /// A stack of the template in this folder, with its files in `data`.
@@ -72,8 +72,8 @@ async fn build() -> BTreeMap<String, PathBuf> {
     programs
 }
 
-/// A folder for the files of a stack. It is where the binaries are, so that stacks link them: a copy for each stack would
-/// take gigabytes.
+/// A folder for the files of a stack. It is on the file system of the binaries, so stacks link them: a copy for each
+/// stack would take gigabytes.
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The steps that README.md and docs/slices.md show to a newcomer work as they are written.
+//! Runs the steps for newcomers in README.md and docs/slices.md as they are written.
 
 use std::{
     fs::{self, DirEntry},
@@ -30,7 +30,7 @@ fn sample(folder: &str, function: &str, name: &str) -> Value {
 /// The stacks, each with the page that has the order of its samples.
 const SAMPLES: [(&str, &str); 2] = [(SHOP, "docs/slices.md"), (PROJECTS, "projects/README.md")];
 
-/// The functions whose samples are sent: first those that the page names, in its order.
+/// The functions whose samples are sent: first the functions in the page's list, in its order.
 fn order_of_samples(folder: &str, page: &str) -> Vec<String> {
     let page = text(page);
     let (_, rest) = page.split_once("<!-- order of samples").unwrap();
@@ -76,7 +76,7 @@ async fn samples_in_the_pages_order_then_the_walk_then_each_sample_then_a_client
     let output = walk.arg(stack.api()).env("no_proxy", "127.0.0.1").output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     let answers = String::from_utf8(output.stdout).unwrap();
-    // Each answer ends its line, so that a shell's prompt and the next answer begin one.
+    // Each answer ends with a line break, so a shell's prompt and the next answer begin a line.
     let answers: Vec<Value> =
         answers.lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     assert_eq!(answers.last().unwrap()["row"]["customerId"], "eve", "{answers:?}");

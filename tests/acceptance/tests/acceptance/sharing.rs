@@ -1,4 +1,4 @@
-//! Projects as their users meet them: agents that share work over HTTP, and a state machine that does.
+//! Projects as their users see them: agents and a state machine share work over HTTP.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,7 +22,7 @@ async fn the_walk_through_a_project_succeeds_leases_end_and_a_state_machine_shar
     each_project_is_exported_into_its_folder(&api).await;
 }
 
-/// The types of the events of an answer that accepts a command.
+/// The types of the events in an accepted command's answer.
 #[track_caller]
 fn types((status, answer): (u16, Value)) -> Vec<String> {
     assert_eq!(status, 200, "{answer}");
@@ -47,7 +47,7 @@ async fn begin(api: &Api, project: &str, lease_ms: u64, features: &[&str]) {
     }
 }
 
-/// The shortest lease: another agent takes the edge over, and the claim that nobody else wants ends by itself.
+/// The shortest lease: another agent takes over the edge, and an unwanted claim ends by itself.
 async fn leases_end(api: &Api) {
     begin(api, "lease", LEASE_MS_MIN, &["REQ-F-TAKEN-001", "REQ-F-LEFT-001"]).await;
     let edge = |name: &str| format!("lease/REQ-F-{name}-001/design_code");
@@ -68,7 +68,7 @@ async fn leases_end(api: &Api) {
     let renew = json!({ "edge": edge("TAKEN"), "agent": "ada", "claim": "ada-1" });
     let (status, answer) = api.project("renew-claim", &renew).await;
     assert_eq!((status, &answer["code"]), (422, &json!("StaleClaim")), "{answer}");
-    // The sweep looks each minute; here it need not wait for that.
+    // The sweep runs each minute, and the test does not wait for it.
     let row = format!("{}/project-claims/{}", api.stack.api(), edge("LEFT"));
     loop {
         api.stack.invoke("projects-fire-deadlines", &json!({})).await.unwrap();
@@ -81,7 +81,7 @@ async fn leases_end(api: &Api) {
     }
 }
 
-/// An agent claims an edge, spawns three children, others do their work, and it folds them back.
+/// An agent claims an edge and spawns three children. Others do their work, and the agent folds them back.
 async fn a_state_machine_shares_work(api: &Api) {
     let features = ["REQ-F-WHOLE-001", "REQ-F-WHOLE-002", "REQ-F-PART-004"];
     begin(api, "shared", 3_600_000, &features).await;
@@ -140,7 +140,7 @@ async fn a_state_machine_shares_work(api: &Api) {
     assert_eq!(types(api.project("create-release", &release).await), ["ReleaseCreated"]);
 }
 
-/// The bucket has a folder for each project, and a run goes on where the one before has ended.
+/// The bucket has a folder for each project, and each run continues after the previous one.
 async fn each_project_is_exported_into_its_folder(api: &Api) {
     let export = async || api.stack.invoke("export-projects", &json!({})).await.unwrap();
     let exported = export().await;
@@ -158,7 +158,7 @@ async fn each_project_is_exported_into_its_folder(api: &Api) {
         let of = format!("\"project\":\"{project}\"");
         assert!(segment.lines().all(|line| line.contains(&of)), "{name}");
     }
-    // The next run goes on after the cursor. The index may get an event after its command is answered.
+    // The next run continues after the cursor. The index may get an event after its command is answered.
     begin(api, "late", 3_600_000, &[]).await;
     let is_late = |key: &str| key.starts_with("late/");
     while !buckets.list(bucket).unwrap().iter().any(|it| is_late(&it.key)) {

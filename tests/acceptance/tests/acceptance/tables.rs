@@ -1,5 +1,5 @@
-//! The shop on tables that are there. Another stack has written the one of the DCB log, Castore that of the aggregate log,
-//! and Equinox that of the document log. The index and the views are tables of others too, as after a restore.
+//! The shop on existing tables. Another stack wrote the table of the DCB log, Castore that of the aggregate log, and
+//! Equinox that of the document log. The tables of the index and the views also exist, as after a restore.
 
 use std::fs;
 use std::process::Command;
@@ -34,12 +34,12 @@ static EQUINOX: NodeProgram = NodeProgram::new(
     concat!(env!("CARGO_TARGET_TMPDIR"), "/equinox"),
 );
 
-/// The name that others have given to the table of this logical id.
+/// The existing table's name for this logical id.
 fn name(id: &str) -> String {
     format!("their-{id}")
 }
 
-/// Makes the tables, and has each original write into its own. Returns which of them can run here.
+/// Makes the tables, and lets each original write into its table. Returns which of the originals can run here.
 async fn write(dynamo: &Embedded) -> (bool, bool) {
     let (sources, catalog) = stack::stack().logs();
     for table in tables_of(&sources, &catalog) {
@@ -76,7 +76,7 @@ async fn write(dynamo: &Embedded) -> (bool, bool) {
     (has_castore, has_equinox)
 }
 
-/// A command that is accepted; its events.
+/// Sends a command, which must be accepted. Returns its events.
 async fn send(stack: &RunningStack, client: &Client, path: &str, command: Value) -> Value {
     let request = client.post(format!("{}{path}", stack.api())).body(command.to_string());
     let mut answer: Value = request.send().await.unwrap().json().await.unwrap();
@@ -84,7 +84,7 @@ async fn send(stack: &RunningStack, client: &Client, path: &str, command: Value)
     answer["events"].take()
 }
 
-/// Each stack ends with its runtime, before the next one goes on with its data.
+/// Each stack ends with its runtime, before the next one continues with its data.
 #[test]
 fn a_stack_goes_on_with_tables_that_others_wrote() {
     let data = crate::folder();
@@ -120,7 +120,7 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
 
         let rename = json!({ "productId": "mug", "name": "Cup" });
         let renamed = send(&stack, &client, "/catalog/change-product-name", rename).await;
-        // Ordering writes into the same partition when it learns of the product over the bus, before this or after it.
+        // Ordering writes into the same partition when it learns of the product over the bus, before or after this.
         let slot = renamed[0]["slot"].as_u64().unwrap();
         assert!(slot == 2 || slot == 3, "{renamed}");
         assert_eq!(renamed, event("ProductNameChanged", "productId:mug", slot));
@@ -135,7 +135,7 @@ fn a_stack_goes_on_with_tables_that_others_wrote() {
             assert_eq!(checked_out, event("CheckedOut", "carts-basket", 1));
         }
 
-        // What the originals wrote is in their streams: it has come to the index, and from there to the views.
+        // The events of the originals are in their streams, so they reach the index, and then the views.
         let row =
             format!("{}/catalog-products/mug?partition=productId:mug&slot={slot}", stack.api());
         let row: Value = client.get(row).send().await.unwrap().json().await.unwrap();

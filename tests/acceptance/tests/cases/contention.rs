@@ -1,4 +1,4 @@
-//! The rules of slices when several commands run at once, which a single run of a case can't show.
+//! The rules of slices in concurrent commands, which a single run of a case can't show.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use ringfence_local::template::Template;
 use ringfence_testing::Dynamo;
 use serde_json::Value;
 
-/// Fewer than a command's attempts, so that the last of them still gets its turn.
+/// Fewer than a command's attempts, so the last of them still commits.
 const CALLERS: usize = 6;
 
-/// The table of events, empty, and the clients of one context.
+/// An empty table of events, and the clients of one context.
 struct World<C> {
     dynamo: Dynamo,
     context: PhantomData<C>,
@@ -47,7 +47,7 @@ impl<C: Context> World<C> {
         DcbLog::new(client, "EventTable", C::catalog().unwrap(), Clock::running(BEGIN_MS))
     }
 
-    /// Whether the command, run by a client of its own, was accepted.
+    /// Runs the command with a new client. Returns whether it was accepted.
     async fn accepts<S: Slice<Context = C>>(&self, command: S) -> bool {
         let (log, catalog) = (self.log(), C::catalog().unwrap());
         let (decisions, envelope) = (Decisions::new(0), Envelope::default());
@@ -55,7 +55,7 @@ impl<C: Context> World<C> {
         matches!(handled.outcome, Outcome::Accepted(_))
     }
 
-    /// Runs the commands at once, and says how many were accepted.
+    /// Runs the commands at once. Returns how many were accepted.
     async fn race<S: Slice<Context = C>>(&self, commands: impl Iterator<Item = S>) -> usize {
         let accepted = join_all(commands.map(|command| self.accepts(command))).await;
         accepted.into_iter().filter(|accepted| *accepted).count()
@@ -71,7 +71,7 @@ impl<C: Context> World<C> {
         self.log().scan().try_collect().await.unwrap()
     }
 
-    /// How many events of a type there are. Every fence has to agree with the events.
+    /// The number of events of a type. Every fence must agree with the events.
     async fn count(&self, event_type: &str) -> usize {
         let options = VerifyOptions { settle: Duration::ZERO, ..VerifyOptions::default() };
         let report = self.log().verify_fences(&options).await.unwrap();

@@ -1,4 +1,4 @@
-//! Deadlines on the tables of the template: what they cost, what becomes of a command that clears nothing, and looking ahead.
+//! Deadlines on the tables of the template: their costs, commands that clear nothing, and sweeps that look ahead.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -26,7 +26,7 @@ use signups::{EmailId, OTP_VALID_MS, Otp, SignUpInitiated, SignUpLapsed, Signups
 use stack::Shop;
 use tokio::time::Instant;
 
-/// Longer than anything here takes.
+/// Nothing here takes this long.
 const LONG: Duration = Duration::from_secs(600);
 const MINUTE: u64 = 60_000;
 
@@ -80,7 +80,7 @@ impl World {
         Projector::new(client, index, "ViewTable", catalogs, clock)
     }
 
-    /// Indexes and folds all that is new.
+    /// Indexes and folds all new events.
     async fn show(&self) -> Usage {
         let indexer = Indexer::new([self.log().into()], self.dynamo.client.clone(), "IndexTable");
         for (partition, outcome) in indexer.index(self.partitions.clone(), Retry::default()).await {
@@ -131,8 +131,8 @@ impl World {
     }
 }
 
-/// Units: written by the folding of a row that is set, and by that of a row that is cleared, without the checkpoint's
-/// two; and what a sweep reads that finds nothing.
+/// Write units of folding a row that is set, and of one that is cleared, without the checkpoint's two; and read units
+/// of a sweep that finds nothing.
 #[tokio::test(start_paused = true)]
 async fn a_deadline_costs_six_write_units_and_an_idle_minute_a_read_unit() {
     let mut world = World::start();
@@ -165,7 +165,7 @@ async fn a_command_that_clears_nothing_is_sent_after_growing_pauses_and_stops_no
     assert_eq!((swept.fired, swept.left, swept.paused), (1, 1, 0));
     assert_eq!(swept.causes, ["lapse-sign-up ada/1: it had nothing to change"]);
     assert_eq!(world.types("bob").await, ["SignUpInitiated", "SignUpLapsed"]);
-    // The process died before the rows changed. Bob's command finds its own event, and Ada's waits.
+    // The process died before the rows changed. Bob's command finds its event, and Ada's command waits.
     let swept = world.sweep(0).await;
     assert_eq!((swept.fired, swept.left, swept.paused), (0, 1, 1));
     assert_eq!(world.types("bob").await.len(), 2);
@@ -199,7 +199,7 @@ async fn a_time_that_was_moved_has_no_pause_and_is_waited_for_by_no_sweep() {
     assert_eq!((swept.fired, swept.left, swept.unfinished), (0, 0, false));
     assert!(world.dynamo.wire.is_spent());
 
-    // A command of the earlier time has cleared nothing, and its pause is not over.
+    // A command of the earlier time cleared nothing, and its pause is not over.
     let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
     let (cause, why) = ("emailId:ada/0".to_owned(), "it had nothing to change".to_owned());
     let note = DueNote { cause, tries: 7, next_ms: now_ms + 2 * OTP_VALID_MS, why };
@@ -211,7 +211,7 @@ async fn a_time_that_was_moved_has_no_pause_and_is_waited_for_by_no_sweep() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_arrives_late_changes_no_later_note() {
+async fn a_late_write_changes_no_later_note() {
     let world = World::start();
     let reader = DueReader::new(world.dynamo.client.clone(), "ViewTable");
     let note = |tries| {
@@ -231,7 +231,7 @@ async fn what_arrives_late_changes_no_later_note() {
     assert_eq!(notes, [("a".to_owned(), note(2)), ("b".to_owned(), note(3))].into());
 }
 
-/// The same as LapseSignUp, to the second, and over several keys of the index.
+/// The same as LapseSignUp, but to the second, and over several keys of the index.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct LapseInTime {
     #[tag(partition)]
@@ -277,7 +277,7 @@ impl Due for LapseInTime {
     }
 }
 
-/// A stack of that due alone.
+/// A stack with only that due.
 struct InTime;
 
 impl Members for InTime {
@@ -296,7 +296,7 @@ async fn a_sweep_that_looks_ahead_waits_for_each_time_in_every_shard() {
         world.wait(7_000);
     }
     world.show().await;
-    // The last time is 66 seconds later, which is for the next sweep.
+    // The last time is 66 seconds later, so it is for the next sweep.
     world.wait(OTP_VALID_MS - 5 * 7_000 - 38_000);
     for (fired, of) in [(4, &people[..4]), (1, &people[4..])] {
         let clock = Clock::running(world.now_ms());

@@ -1,4 +1,4 @@
-//! A dry run says what a command would do and cost, and writes nothing.
+//! A dry run shows the effect and the cost of a command, and writes nothing.
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -14,10 +14,10 @@ use projects_stack::SharedProjects;
 use ringfence_testing::{Dynamo, table_of, tips_of};
 use stack::Shop;
 
-/// How the text of a repeat's outcome ends.
+/// The end of the text for a repeat's outcome.
 const REPEATED: &str = " true";
 
-/// What a command costs and does, as a dry run says or as it turns out.
+/// Cost and effect of a command, in its dry run or in fact.
 #[derive(Debug, PartialEq)]
 struct Course {
     outcome: String,
@@ -29,14 +29,14 @@ struct Course {
 impl Course {
     fn dry_run_of(DryRun { handled, usage, looks, intent, .. }: DryRun) -> Self {
         Self {
-            outcome: told(handled),
+            outcome: outcome_text(handled),
             read_requests: usage.reads - looks.reads,
             read_units: usage.total().read - looks.total().read,
             write_units: intent.as_ref().map_or(0.0, Intent::units),
         }
     }
 
-    /// The writes of a repeat are refused. A dry run does not price these.
+    /// The store refuses the writes of a repeat. A dry run does not price them.
     fn real(outcome: String, usage: &Usage) -> Self {
         let units = usage.total();
         let write_units = if outcome.ends_with(REPEATED) { 0.0 } else { units.write };
@@ -54,8 +54,8 @@ async fn a_dry_run_of_projects_writes_nothing_and_has_outcome_reads_and_price() 
     dry_run::<SharedProjects>("projects/template.yaml").await;
 }
 
-/// Makes a dry run of the command of each case of every slice, and then carries it out, twice with an idempotency key and once
-/// without. In `cargo test` it takes every third case of a slice.
+/// Makes a dry run of the command of each case of every slice, and then carries it out, twice with an idempotency key
+/// and once without. In `cargo test` it takes every third case of a slice.
 async fn dry_run<M: Members>(template: &str) {
     let template = Template::load(&workspace_root().join(template)).unwrap();
     let mut checks = Checks { template: &template, all: Vec::new() };
@@ -76,7 +76,7 @@ impl Visitor for Checks<'_> {
     }
 }
 
-/// The surroundings of a case's command: without a key once, and with a key twice.
+/// The envelopes of a case's command: two with a key, and one without.
 fn envelopes<S: Slice>(case: &Case<S>) -> [Envelope; 3] {
     let context = case.context().clone();
     let [none, key] = [None, Some("once".to_owned())].map(|idempotency_key| Envelope {
@@ -84,7 +84,7 @@ fn envelopes<S: Slice>(case: &Case<S>) -> [Envelope; 3] {
         idempotency_key,
         ..Envelope::default()
     });
-    // The command without a key comes last, so that the key meets the state that the case is about.
+    // The command without a key is last, so the key meets the state of the case.
     [key.clone(), key, none]
 }
 
@@ -96,7 +96,7 @@ fn writes_nothing(dynamo: &Dynamo, slice: &str) {
     }
 }
 
-fn told(handled: Result<Handled, HandleError>) -> String {
+fn outcome_text(handled: Result<Handled, HandleError>) -> String {
     match handled {
         Ok(Handled { outcome, repeated, .. }) => format!("{outcome:?} {repeated}"),
         Err(error) => error.to_string(),
@@ -121,7 +121,7 @@ async fn on_log<S: Slice<Context: Context<Log: Log<S>>>>(template: &Template) {
 
             let before = meter.snapshot();
             let handled = real.handle(case.command(), &envelope).await;
-            let course = Course::real(told(handled), &meter.snapshot().since(&before));
+            let course = Course::real(outcome_text(handled), &meter.snapshot().since(&before));
             assert_eq!(dry_run, course, "{}, case {n}, {envelope:?}", S::NAME);
         }
     }

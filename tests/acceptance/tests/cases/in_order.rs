@@ -67,7 +67,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
         by_bus.react(event).await.unwrap();
     }
     assert_eq!(of_product(&dynamo).await, ["ProductDemandRecorded"]);
-    // The index has the events of an order in their order.
+    // The index has the events of an order in order.
     let dynamo = Dynamo::with(&template, &tables);
     let events = order(&dynamo).await;
     let client = || dynamo.client.clone();
@@ -87,7 +87,7 @@ async fn a_demand_is_revoked_after_it_was_recorded_whatever_comes_first() {
     let broken = SequencedEvent { data: Value::Null, ..events[0].clone() };
     let failed = handler.carry_out(0, Delivery::new(handler.name(), &broken, 0)).await;
     assert!(matches!(failed, Err(Failed::ForGood(_))), "{failed:?}");
-    // The last command has its time, and some is left for the answer.
+    // The last command has its time, and enough is left for the answer.
     assert!(ReactInOrder::ANSWER_TIME >= EFFECT_TIME_MAX + Duration::from_secs(2));
     for lanes in &all {
         lanes.run(Duration::from_secs(60)).await.unwrap();

@@ -1,8 +1,8 @@
-//! The cases of every slice on DynamoDB, and what the roles must allow for them and for the
-//! functions that read the logs and the index.
+//! The cases of every slice on DynamoDB, and the permissions of roles for them and for the functions that read the logs
+//! and the index.
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod contention;
 mod deadlines;
@@ -58,7 +58,7 @@ fn every_slice_names_the_field_and_its_limit() {
 }
 
 #[test]
-fn the_documents_of_the_api_are_those_of_the_stack() {
+fn the_documents_of_the_api_fit_the_stack() {
     check_api::<Shop>();
 }
 

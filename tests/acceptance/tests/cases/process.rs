@@ -1,4 +1,4 @@
-//! The process of docs/processes.md, with its messages in every order in which they can come.
+//! The process of docs/processes.md, with its messages in every possible order.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use ringfence_core::{
     SequencedEvent, Slice, TopicEvent, events, handle,
 };
 
-/// A slice that reacts: to what, and what it does.
+/// A slice that reacts: its causes, and its action.
 struct Automation {
     causes: &'static [Cause],
     react: fn(&World, &TopicEvent) -> World,
@@ -43,7 +43,7 @@ const AUTOMATIONS: [Automation; 5] = [
     Automation::of::<CancelOrder>(),
 ];
 
-/// What can happen from outside.
+/// An event from outside.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Outside {
     CustomerPays,
@@ -51,12 +51,12 @@ enum Outside {
     TimeIsOver,
 }
 
-/// The events of the log, in the order of their appends, and what is still to come.
+/// The events of the log, in the order of their appends, and the messages that are under way.
 #[derive(Clone)]
 struct World {
     events: Vec<SequencedEvent>,
     now_ms: u64,
-    /// Which automation has not had which event.
+    /// Which automation has not received which event.
     undelivered: Vec<(usize, usize)>,
     outside: Vec<Outside>,
 }
@@ -104,7 +104,7 @@ impl World {
         self.after(&log)
     }
 
-    /// The same with the new events of the log, which nobody has had.
+    /// Adds the new events of the log, which no automation has received.
     fn after(&self, log: &MemoryLog) -> Self {
         let mut next = self.clone();
         let known: BTreeSet<_> = self.events.iter().map(SequencedEvent::id).collect();
@@ -178,12 +178,12 @@ impl World {
         row.and_then(|row| ReleaseStock::due_ms(&row)).is_some()
     }
 
-    /// Whether nothing is on its way, and nothing will be due.
+    /// Whether nothing is under way, and nothing will be due.
     fn is_at_rest(&self) -> bool {
         self.undelivered.is_empty() && !self.is_due()
     }
 
-    /// What is so in the end.
+    /// A text of the final state.
     fn end(&self) -> String {
         let is = |holds: bool, word: &'static str| holds.then_some(word);
         let keeps = self.has("StockReserved") && !self.has("StockReleased");
@@ -202,7 +202,7 @@ impl World {
     }
 }
 
-/// All ends of the process, however its messages come.
+/// All ends of the process, over all orders of its messages.
 fn ends(begin: World) -> BTreeSet<String> {
     let (mut ends, mut seen, mut open) = (BTreeSet::new(), BTreeSet::new(), vec![begin]);
     while let Some(world) = open.pop() {

@@ -1,5 +1,4 @@
-//! Commands by the queue, on the tables and the queues of the template: their order, their answers, and what becomes of
-//! them when something fails.
+//! Queued commands, on the tables and the queues of the template: their order, their answers, and failures.
 
 mod machine;
 mod world;
@@ -24,17 +23,17 @@ async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
     world.dynamo.wire.forget();
     let before = world.function.meter().snapshot();
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
-    // What is taken costs one write of the answer's item.
+    // Queueing costs one write of the answer's item.
     let taken = world.function.meter().snapshot().since(&before);
     assert_eq!((taken.reads, taken.writes, taken.total().write), (0, 1, 1.0));
     world.give(CANCEL, "c", &cancel("o-1")).await;
     world.give(CANCEL, "unknown", &cancel("o-2")).await;
-    // Within five minutes SQS drops it, and afterwards its answer is known.
+    // Within five minutes SQS drops the repeat, and afterwards its answer is known.
     world.give(CANCEL, "c", &cancel("o-1")).await;
     assert_eq!(world.queues.messages()[COMMANDS].len(), 4);
     let before = world.function.meter().snapshot();
     assert_eq!(world.deliver(false).await, 4);
-    // What is carried out costs one strong read and one write of the item, besides what the slice costs.
+    // Carrying it out costs one strong read and one write of the item, besides the slice's cost.
     let run = world.function.meter().snapshot().since(&before);
     assert_eq!((run.reads, run.writes), (4, 4));
     assert_eq!((run.total().read, run.total().write), (4.0, 4.0));
@@ -50,7 +49,7 @@ async fn commands_of_a_group_are_carried_out_in_order_at_their_cost() {
     );
     assert_eq!(rejected["answer"]["type"], "urn:ringfence:problem:rejected");
     assert_eq!(world.deliver(false).await, 0);
-    // When SQS no longer knows its id, a repeat is answered at once, and nothing is in the queue.
+    // When SQS has forgotten its id, a repeat is answered at once, and nothing is in the queue.
     world.wait(600).await;
     let (status, repeat) = world.give_as(&caller("p"), PLACE, &place("o-1", "lamp")).await;
     assert_eq!((status, &repeat), (200, &answer));
@@ -75,7 +74,7 @@ async fn a_command_without_an_answer_holds_back_its_group_and_no_other_and_is_tr
     let waits = world.answer("p1").await;
     assert_eq!((&waits["tries"], &waits["problem"]["status"]), (&json!(1), &json!(503)));
     assert_eq!(world.deliver(false).await, 0, "the group waits");
-    // Of what was tried, a repeat adds no message, also when SQS has forgotten its id.
+    // A repeat of a tried command adds no message, also when SQS has forgotten its id.
     world.wait(600).await;
     world.give(PLACE, "p1", &place("o-1", "lamp")).await;
     world.busy.clear();
@@ -113,7 +112,7 @@ async fn a_command_without_an_answer_becomes_a_dead_letter_and_its_group_goes_on
     while world.deliver(false).await > 0 {}
     assert_eq!(world.answer("c1").await["answer"]["code"], "OrderNotFound");
 
-    // A redrive puts it into the queue again. It has all its tries again.
+    // A redrive puts it into the queue again, with all its tries.
     let again = dead_letter["queued"].clone();
     Local(world.queues.clone()).put(COMMANDS, again, "orderId:o-1", "redrive");
     world.busy.refuse("Query");
@@ -125,7 +124,7 @@ async fn a_command_without_an_answer_becomes_a_dead_letter_and_its_group_goes_on
     world.deliver(false).await;
     assert_eq!(world.states(&["p1"]).await, ["accepted"]);
 
-    // So does a repeat of its request. Its id is still its own.
+    // So does a repeat of its request. It keeps its id.
     let (status, _) = world.give_as(&caller("p2"), PLACE, &place("o-3", "lamp")).await;
     assert_eq!((status, world.queues.messages()[COMMANDS].len()), (422, 0));
     world.give(PLACE, "p2", &place("o-2", "lamp")).await;
@@ -161,7 +160,7 @@ async fn a_command_that_ends_its_process_is_given_up_and_a_repeat_is_carried_out
         dead_letter["cause"].as_str().unwrap().starts_with("internal: the try ended"),
         "{dead_letter}"
     );
-    // The one behind it was received as often, and is not given up for that.
+    // The command behind it was received as often, but is not given up.
     world.busy.clear();
     world.wait(600).await;
     world.deliver(false).await;
@@ -208,7 +207,7 @@ async fn a_note_that_arrives_late_changes_no_answer() {
         world.deliver(false).await;
         assert_eq!(world.states(&[id]).await, [state]);
     }
-    // A rejection that was not kept arrives late as well. By then the command is accepted.
+    // A rejection that was not stored arrives late as well. By then the command is accepted.
     world.give(PLACE, "other", &place("o-3", "chair")).await;
     world.dynamo.wire.inject("PutItem", 0, Fault::Stray(Duration::from_secs(5 * HOUR)));
     world.busy.refuse("\"answer\":{\"S\"");
@@ -227,7 +226,7 @@ async fn a_note_that_arrives_late_changes_no_answer() {
 
 #[tokio::test(start_paused = true)]
 async fn a_command_begins_only_with_two_seconds_left() {
-    // What takes so long is the command before it, or the read of its own answer.
+    // The slow part is the command before it, or the read of its own answer.
     for slow in ["orderId:o-1", "$Command-p2"] {
         for (left_ms, states) in [(2_000, ["accepted"; 2]), (1_999, ["accepted", "pending"])] {
             let world = World::start();
@@ -238,7 +237,7 @@ async fn a_command_begins_only_with_two_seconds_left() {
             world.busy.take(slow, TIME_MS - left_ms);
             assert_eq!(world.deliver(false).await, 2);
             assert_eq!(world.states(&["p1", "p2"]).await, states, "{slow}");
-            // It comes again at once.
+            // It is delivered again at once.
             world.deliver(false).await;
             assert_eq!(world.states(&["p2"]).await, ["accepted"]);
             assert_eq!(world.answer("p2").await.get("tries"), None);
@@ -279,18 +278,18 @@ async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() 
     world.deliver(false).await;
     world.give(PLACE, "p", &place("o-1", "lamp")).await;
     world.give(PLACE, "no", &place("o-2", "desk")).await;
-    // It takes effect, and its answer is not kept.
+    // It takes effect, and its answer is not stored.
     world.busy.refuse("\"answer\":{\"S\"");
     assert_eq!(world.deliver(false).await, 2);
     assert_eq!(world.states(&["p", "no"]).await, ["pending", "pending"]);
-    // Nothing notes how often that was, so the pauses go by how often the messages were received.
+    // No note has the number of tries, so the pauses follow from the number of receives.
     for (seconds, messages) in [(2, 2), (10, 2), (10, 0)] {
         world.wait(seconds).await;
         assert_eq!(world.deliver(false).await, messages);
     }
     world.busy.clear();
     world.wait(600).await;
-    // Its answer is kept, and the message is not deleted.
+    // Its answer is stored, and the message is not deleted.
     assert_eq!(world.deliver(true).await, 2);
     assert_eq!(world.states(&["p", "no"]).await, ["accepted", "rejected"]);
     let accepted = world.answer("p").await;
@@ -309,7 +308,7 @@ async fn whatever_breaks_off_a_command_takes_effect_once_and_its_answer_stays() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_answer() {
+async fn a_bad_request_is_refused_before_the_queue_and_only_the_caller_sees_the_answer() {
     let world = World::start();
     let ada = with_token("k", "ada", "ordering/write");
     let (status, given) = world.give_as(&ada, CANCEL, &cancel("o-1")).await;
@@ -353,17 +352,17 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
         let (status, problem) = world.ask("GET", json!({ "id": unknown }), &ada, "").await;
         assert_eq!((status, &problem["title"]), (404, &json!("There is no such command")));
     }
-    // The path of an id with reserved dead letters, and what API Gateway hands on of it.
+    // The path of an id with reserved characters, and the part of it that API Gateway passes on.
     let (parameters, key) = (json!({ "context": "ordering", "slice": "cancel-order" }), ".?b%");
     let given = world.request("POST", parameters, &caller(key), &cancel("o-9").to_string()).await;
     assert_eq!(given["headers"]["location"], "/commands/%252E%253Fb%2525");
     let (_, known) = world.ask("GET", json!({ "id": "%2E%3Fb%25" }), &Caller::default(), "").await;
     assert_eq!(known["commandId"], key);
-    // The events say who gave it.
+    // The events name the caller.
     let log = world.dynamo.client.scan().table_name("EventTable").send().await.unwrap();
     assert_eq!(log.count(), 0, "the order does not exist");
 
-    // What is no command of this stack becomes a dead letter at once.
+    // A message that is not a command of this stack becomes a dead letter at once.
     Local(world.queues.clone()).put(COMMANDS, json!({ "x": 1 }), "g", "1");
     world.deliver(false).await;
     let [dead_letter] = &world.dead_letters()[..] else { panic!("{:?}", world.dead_letters()) };
@@ -381,7 +380,7 @@ async fn what_is_wrong_is_said_before_the_queue_and_only_the_caller_sees_the_ans
     };
     assert_eq!(dead_letter["body"], unread.to_string());
 
-    // The dead letter about the largest command fits into a message. Its slice is not there, and the cause names it.
+    // The dead letter of the largest command fits into a message. Its slice does not exist, and the cause names it.
     let slice = format!("a/{}", "\u{ffff}\"".repeat(1_000));
     let queued =
         |text: &str| json!({ "slice": slice, "commandId": "i", "group": "g", "command": text });

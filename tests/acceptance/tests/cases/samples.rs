@@ -13,7 +13,7 @@ use ringfence_lambda::DeadLetters;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 
-/// Indexes one event of each partition that it is notified of.
+/// Indexes one event of each notified partition.
 struct One;
 
 impl Indexing for One {

@@ -20,10 +20,10 @@ use tokio::sync::Notify;
 
 use crate::{model, readers, start, table};
 
-/// Ends without an answer whenever a batch has the record `poison`.
+/// Ends without an answer if a batch has the record `poison`.
 struct Crashes {
     poison: String,
-    /// By record, how often it was in an invocation that succeeded.
+    /// By record, the number of successful invocations.
     done: Mutex<BTreeMap<String, u32>>,
     crashes: Mutex<u32>,
     progress: Notify,
@@ -48,7 +48,7 @@ impl Invoke for Crashes {
     }
 }
 
-/// A thousand events, one of which ends the process of each function that handles it.
+/// Puts a thousand events, one of which ends the process of each function that handles it.
 async fn put_events(client: &aws_sdk_dynamodb::Client, table: &str) {
     let ids: Vec<String> = (0..1_000).map(|n| format!("orderId:o{n}")).collect();
     for ids in ids.chunks(25) {
@@ -101,7 +101,7 @@ async fn a_crash_loop_on_one_record_ends_within_the_retries_and_keeps_the_record
         let function = &mapping.function;
         let done = crashes.done.lock().unwrap();
         assert!(done.values().all(|times| *times == 1), "{function}: one arrived twice");
-        // Halving the batch down to the record counts as no retry.
+        // Halving the batch down to the record does not count as a retry.
         let halvings = mapping.batch_size.next_power_of_two().ilog2();
         let most = mapping.retries.attempts_max.unwrap() + 1 + halvings;
         let found = *crashes.crashes.lock().unwrap();

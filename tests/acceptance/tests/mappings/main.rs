@@ -1,7 +1,7 @@
-//! The template's event source mappings, on the records that a table's stream really has.
+//! The template's event source mappings, on real records of a table's stream.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
-extern crate ringfence_core as ringfence; // the derive macros name it so
+extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod crashes;
 mod outages;
@@ -50,7 +50,7 @@ fn readers<'a>(model: &'a Model, table: &'a TableResource) -> impl Iterator<Item
     model.mappings.iter().filter(|mapping| mapping.table == table.name)
 }
 
-/// The records of this table that each function gets, by its name: there are two readers.
+/// The records of this table that each function gets, by its name. There are two readers.
 fn passed<'r>(
     model: &Model,
     table: &TableResource,
@@ -118,7 +118,7 @@ async fn the_filter_passes_every_event_and_nothing_else() {
     assert_eq!(dynamo.expire().unwrap(), 3, "two command items and a snapshot expire");
     let records = stream.read().unwrap();
 
-    // The records are of every kind that there can be.
+    // The records are of every possible kind.
     let mut kinds = BTreeSet::new();
     for record in &records {
         let id = record["dynamodb"]["Keys"]["id"]["S"].as_str().unwrap();
@@ -183,7 +183,7 @@ async fn every_event_of_an_aggregate_passes_when_it_is_new_and_never_again() {
     let group = vec![push("ada", PushPlace::End, 1), push("bob", PushPlace::End, 1)];
     log.push_event_group(group).await.unwrap();
     log.push_event_group(vec![push("ada", PushPlace::End, 2)]).await.unwrap();
-    // A migration writes over an event, and a person deletes one.
+    // A migration overwrites an event, and a person deletes one.
     log.push_event_group(vec![push("ada", PushPlace::Forced(2), 1)]).await.unwrap();
     let delete = client.delete_item().table_name(&table.name);
     let delete = delete.key("aggregateId", AttributeValue::S("customers#ada".to_owned()));
@@ -237,7 +237,7 @@ impl Context for Sum {
     }
 }
 
-/// Three streams: one of seven events, the same with snapshots, both with Tips that calve at the third event and
+/// Three streams: one of seven events, and the same with snapshots, both with Tips that calve at the third event and
 /// with the older events pruned; and one that has a state and no events.
 async fn write_documents(client: &aws_sdk_dynamodb::Client, table: &str) {
     let log = || {
@@ -272,7 +272,7 @@ async fn every_append_to_a_document_passes_and_no_calf_unfold_or_trim_does() {
 
     let number = |value: &Value| value["N"].as_str().map(|n| n.parse::<u64>().unwrap());
     let appended = |record: &Value| number(&record["dynamodb"]["NewImage"]["a"]);
-    // The records are of every kind that there can be: Tips that say how much is new, and calves.
+    // The records are of every possible kind: Tips that say how much is new, and calves.
     let kind = |record: &Value| {
         let new = appended(record).map(|appended| appended.min(1));
         (record["eventName"].as_str().unwrap().to_owned(), new)
@@ -311,7 +311,7 @@ async fn a_new_page_of_the_index_notifies_and_nothing_else_does() {
     let zero = || AttributeValue::N("0".to_owned());
     for n in 0..2 {
         for p in ["$AppendsEpoch-0_0", "$Progress-0#orderId:o1"] {
-            // A page is written once; its key moves on. A progress is written again.
+            // A page is written once, and its key moves on. A progress is overwritten.
             let i = if p.contains("Epoch") { AttributeValue::N(n.to_string()) } else { zero() };
             let put = client.put_item().table_name(&table.name).item("p", text(p)).item("i", i);
             put.item("n", AttributeValue::N(n.to_string())).send().await.unwrap();

@@ -1,5 +1,5 @@
-//! Outages of what a reader of the streams writes to. The functions' own code runs here, on the
-//! mappings of the template; only the process around it is missing.
+//! Outages of the destinations of the streams' readers. The functions' own code runs here, on the mappings of the
+//! template; only the process around it is missing.
 
 use std::{
     error::Error,
@@ -33,9 +33,9 @@ use crate::{LONG_AGO_MS, model, readers, start, table, write_everything};
 
 /// How long the outage takes.
 const OUTAGE: Duration = Duration::from_secs(300);
-/// Left of an invocation for its answer.
+/// The time that an invocation keeps for its answer.
 const REPORT_TIME: Duration = Duration::from_secs(2);
-/// What `write_everything` writes.
+/// The number of events from `write_everything`.
 const EVENTS: usize = 6;
 
 /// An outage of the index, the bus or the queue of dead letters that ends by itself.
@@ -57,7 +57,7 @@ impl Director for Outage {
     fn carried_out(&self, _: &str, _: &Value, _: u16) {}
 }
 
-/// A bus that throttles, and remembers what it has.
+/// A bus that throttles, and records its events.
 #[derive(Clone)]
 struct Topic(Outage, Arc<Mutex<Vec<String>>>);
 
@@ -78,7 +78,7 @@ impl Bus for Topic {
     }
 }
 
-/// A queue of dead letters in which none is expected.
+/// A queue of dead letters that must stay empty.
 struct NoDeadLetters;
 
 impl DeadLetters for NoDeadLetters {

@@ -1,4 +1,4 @@
-//! All ways to build share one build of the dependencies, and each program and test target has a name of its own.
+//! All ways to build share one build of the dependencies, and program and test targets have unique names.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 
-/// What cargo prints, asked in the workspace.
+/// The output of cargo, run in the workspace.
 fn cargo(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     let output = command.args(arguments).arg("--offline").current_dir(workspace_root()).output();
@@ -17,7 +17,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The features of each package, with dependencies of these kinds, where some packages are excluded.
+/// The features of each package, with dependencies of these kinds, without some packages.
 fn features(kinds: &str, without: &[&str]) -> BTreeMap<String, String> {
     // `--no-dedupe` would print each path to a package, which never ends here. So repeats end with ` (*)`.
     let form = ["--workspace", "--prefix=none", "--format={p}|{f}"];
@@ -43,7 +43,7 @@ fn dependencies_of_tests_add_no_features_to_other_builds() {
 }
 
 #[test]
-fn nothing_here_speaks_http_2() {
+fn no_program_has_http_2() {
     let lock = fs::read_to_string(workspace_root().join("Cargo.lock")).unwrap();
     assert!(lock.contains("name = \"hyper\"\n"));
     assert!(
@@ -88,7 +88,7 @@ fn a_library_that_is_not_built_for_tests_has_none() {
     let packages = metadata["packages"].as_array().unwrap();
     let targets = packages.iter().flat_map(|package| package["targets"].as_array().unwrap());
     let libraries = targets.filter(|it| it["kind"][0] == "lib" && it["test"] == false);
-    // Elsewhere than in `src`, test targets lie beside the library.
+    // Outside of `src`, test targets are beside the library.
     let folders = libraries.filter_map(|library| {
         let path = Path::new(library["src_path"].as_str().unwrap());
         path.parent().filter(|folder| folder.ends_with("src")).map(Path::to_owned)
@@ -115,7 +115,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_program_and_every_test_target_has_a_name_of_its_own() {
+fn programs_and_test_targets_have_unique_names() {
     let metadata = cargo(&["metadata", "--no-deps", "--format-version=1"]);
     let metadata: Value = serde_json::from_str(&metadata).unwrap();
     let mut found = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What the template must say of roles, mappings, alarms, tables and queues.
+//! Checks the template's roles, mappings, alarms, tables and queues.
 
 mod alarms;
 mod written;
@@ -31,13 +31,13 @@ fn templates() -> impl Iterator<Item = Value> {
 /// The function that notifies readers of lanes.
 const NOTIFIER: &str = "NotifyReaders";
 
-/// The tables of the logs that an application has contexts on.
+/// The tables of the application's logs.
 fn logs(application: &Application) -> BTreeSet<String> {
     application.stack.sources.iter().map(|log| log.facts().table.to_owned()).collect()
 }
 
-/// A mapping gives up in time for its stream to have the record still, and keeps what it gives up.
-/// Deliveries of an outage last as long as the function may run, so they end by age; crashes are counted.
+/// A mapping gives up while its stream still has the record, and keeps it in its destination. Deliveries of an outage
+/// last as long as the function may run, so they end by age; crashes are counted.
 #[track_caller]
 fn check_kept(id: &str, function: &Value, mapping: &Value) {
     let age = mapping["MaximumRecordAgeInSeconds"].as_u64().unwrap();
@@ -59,7 +59,7 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
         let mut readers = BTreeSet::new();
         for (id, function) in resources(&template, "AWS::Serverless::Function") {
             for (name, mapping) in mappings(&function) {
-                // Without it Lambda counts neither polls nor what is given up.
+                // Without it Lambda counts neither polls nor records that are given up.
                 assert_eq!(
                     mapping["MetricsConfig"]["Metrics"],
                     json!(["EventCount"]),
@@ -77,9 +77,9 @@ fn every_mapping_keeps_what_it_gives_up_and_is_counted() {
     }
 }
 
-/// An answer may wait for ten seconds, so readers could else take all functions that the account can run at once.
+/// An answer may wait for ten seconds. Without a limit, readers could take all concurrent functions of the account.
 #[test]
-fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_off() {
+fn functions_that_wait_for_readers_have_reserved_concurrency_that_a_parameter_switches_off() {
     for template in templates() {
         let functions = resources(&template, "AWS::Serverless::Function");
         let (name, condition) = ("QueryViewsConcurrency", "HasQueryViewsConcurrency");
@@ -92,7 +92,7 @@ fn what_waits_for_readers_has_concurrency_of_its_own_that_a_parameter_switches_o
     }
 }
 
-/// Its own lines have no `span_id`, so the subscription brings none of them, and it has a variable that it reads.
+/// Its own lines have no `span_id`, so the subscription does not send them, and it has a variable that it reads.
 #[test]
 fn the_spans_of_the_log_are_sent_if_a_parameter_says_where_to() {
     for template in templates() {
@@ -161,7 +161,7 @@ fn the_streams_of_all_logs_are_read_alike() {
     }
 }
 
-/// A parameter names a table in place of each, and its outputs are such parameters for another stack.
+/// A parameter can name an existing table in place of each, and the outputs are such parameters for another stack.
 #[test]
 fn a_table_that_is_there_can_take_the_place_of_each() {
     let account = "${AWS::Region}:${AWS::AccountId}";
@@ -217,7 +217,7 @@ fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
         let mut lines = Vec::new();
         for (id, function) in resources(&template, "AWS::Serverless::Function") {
             let events = function["Events"].as_object().into_iter().flatten();
-            // The next notification brings as much.
+            // The next notification does the same work.
             let is_rule = |(name, event): &(&String, &Value)| {
                 event["Type"] == "EventBridgeRule" && *name != "Notified"
             };
@@ -244,7 +244,7 @@ fn events_that_an_automation_fails_on_go_to_the_queue_of_automations() {
 }
 
 #[test]
-fn the_queue_of_automations_takes_dead_letters_from_rules_of_the_event_topic_alone() {
+fn the_queue_of_automations_takes_dead_letters_only_from_rules_of_the_event_topic() {
     for template in templates() {
         let policies = resources(&template, "AWS::SQS::QueuePolicy");
         let names: Vec<_> = policies.keys().collect();

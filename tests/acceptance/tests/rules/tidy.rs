@@ -16,21 +16,21 @@ use ringfence_acceptance::Application;
 use ringfence_local::{template::Model, workspace_root};
 use ringfence_testing::template::differences;
 
-/// Most lines of a source file, without the cases of a slice.
+/// A source file has at most this many lines, without the cases of a slice.
 const FILE_LINES_MAX: usize = 400;
 
 /// A binary of a stack.
 struct Function {
-    /// The folder below `functions/`: its context, or `stack`.
+    /// Its folder in `functions/`: a context, or `stack`.
     context: String,
     name: String,
-    /// The file that says what it does.
+    /// The file that describes it.
     source: PathBuf,
     is_slice: bool,
 }
 
 impl Function {
-    /// Of a slice: the path of its route, and its name for `ringfence send`.
+    /// For a slice: the path of its route, and its name for `ringfence send`.
     fn path(&self) -> String {
         format!("{}/{}", self.context, self.name)
     }
@@ -54,8 +54,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The slices of a stack, and its other functions: what serves all of it, reactors, and what else contexts list. What the
-/// template has and no context lists serves all of the stack.
+/// The slices of a stack, and its other functions: those that serve the whole stack, reactors, and other functions of
+/// contexts. A function in the template that no context lists serves the whole stack.
 fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Function> {
     let function = |context: &str, name: &str, is_slice| {
         let file = format!("functions/{context}/src/{}.rs", name.replace('-', "_"));
@@ -84,7 +84,7 @@ fn functions(Application { root, stack }: &Application, model: &Model) -> Vec<Fu
     listed
 }
 
-/// What the libraries' files are about, by their first lines: `//! <name>: <summary>`.
+/// The subjects of the libraries' files, by their first lines: `//! <name>: <summary>`.
 fn heads() -> Vec<(String, PathBuf)> {
     let head = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -94,7 +94,7 @@ fn heads() -> Vec<(String, PathBuf)> {
     files(&workspace_root().join("shared"), "rs").into_iter().filter_map(head).collect()
 }
 
-/// The folders with packages that are libraries: those that run on AWS, and the tools.
+/// The folders of libraries: those that run on AWS, and the tools.
 const LIBRARIES: [&str; 3] = ["shared", "shared/compat", "tools"];
 
 /// The packages in one of these folders.
@@ -103,7 +103,7 @@ fn packages(room: &str) -> impl Iterator<Item = PathBuf> {
     packages.filter(|package| package.join("Cargo.toml").exists())
 }
 
-/// Files below `folder` with this extension, without what is built or hidden.
+/// Files below `folder` with this extension, without built and hidden ones.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in entries(folder) {
@@ -131,17 +131,17 @@ fn production(source: &str) -> &str {
 #[test]
 fn only_the_differences_are_named() {
     let set = |names: &[&'static str]| BTreeSet::from_iter(names.iter().copied());
-    let told = |found: &[&'static str]| {
+    let named = |found: &[&'static str]| {
         let expected = set(&["add-product", "cancel-order", "place-order"]);
         let (add, drop) =
             (|name: &&str| format!("add {name}"), |name: &&str| format!("drop {name}"));
         differences(&set(found), &expected, add, drop)
     };
-    assert_eq!(told(&["add-product", "cancel-order", "place-order"]), [""; 0]);
-    assert_eq!(told(&["add-product", "place-order", "x"]), ["add cancel-order", "drop x"]);
+    assert_eq!(named(&["add-product", "cancel-order", "place-order"]), [""; 0]);
+    assert_eq!(named(&["add-product", "place-order", "x"]), ["add cancel-order", "drop x"]);
 }
 
-/// How many lines a file has, without the cases of its slice: they stay beside the slice, however many they are.
+/// The number of lines of a file without the cases of its slice. Cases stay beside the slice, however many they are.
 fn lines_without_cases(source: &str) -> usize {
     let mut is_case = false;
     let count = |line: &&str| {
@@ -168,7 +168,7 @@ fn one_module_reads_the_clock_and_makes_ids() {
     let sources = ["shared", "functions", "projects", "starter"]
         .into_iter()
         .flat_map(|folder| files(&root.join(folder), "rs"))
-        // Not in tests: the folders `tests`, the files `tests.rs`, and the module at a file's end.
+        // Tests are excluded: the folders `tests`, the files `tests.rs`, and the module at a file's end.
         .filter(|path| !path.components().any(|part| part.as_os_str() == "tests"))
         .filter(|path| name(path) != "tests.rs")
         // The tools run on a person's machine.
@@ -273,7 +273,7 @@ fn every_package_is_a_member_of_the_workspace_and_takes_its_lints() {
         }
         let text = fs::read_to_string(&manifest).unwrap();
         let package = text.lines().find_map(|line| line.strip_prefix("name = ")).unwrap();
-        // Cargo writes the members into the lock file, and nothing else without a source.
+        // Cargo writes the members into the lock file. Nothing else there has no source.
         let entry = format!("[[package]]\nname = {package}\nversion = ");
         assert!(lock.contains(&entry), "{}: not a member of the workspace", manifest.display());
         assert!(

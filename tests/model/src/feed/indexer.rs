@@ -1,14 +1,14 @@
-//! What an indexer knows, and what it makes of an answer.
+//! The knowledge of an indexer, and its use of answers.
 
 use super::{
     pages::{Page, Progress, Sets, dense, partitions, until},
     rules::{PARTITIONS, Rules},
 };
 
-/// Among partitions: the look whether the last page is settled.
+/// In a set of partitions: the check that the last page is settled.
 pub(super) const MARK: u8 = 1 << 7;
 
-/// What an indexer does next.
+/// The next action of an indexer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) enum Turn {
     /// Take images.
@@ -16,9 +16,9 @@ pub(super) enum Turn {
     Take,
     /// Find the end.
     Find,
-    /// Read what others have put in the place of a page that was refused, and after that.
+    /// Read the pages that others put in the place of a refused page and after it.
     Follow,
-    /// Read the progress of these partitions, and look whether the last page is settled ([`MARK`]).
+    /// Read the progress of these partitions, and check that the last page is settled ([`MARK`]).
     Progress { left: u8 },
     /// Move the progress of partitions.
     Settle,
@@ -26,13 +26,13 @@ pub(super) enum Turn {
     Read,
     /// Put a page.
     Put,
-    /// Acknowledge the images that the progress has reached.
+    /// Acknowledge the images up to the progress.
     Acknowledge,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Indexer {
-    /// An end of the index before which all pages are settled, as the process remembers it.
+    /// An end of the index before which all pages are settled, in the process's memory.
     pub(super) remembered: Option<u8>,
     pub(super) turn: Turn,
     /// The batch.
@@ -40,11 +40,11 @@ pub(super) struct Indexer {
     /// Its events, and those that were read.
     pub(super) known: Sets,
     pub(super) has_read: bool,
-    /// Where the next page begins.
+    /// The beginning of the next page.
     pub(super) end: Option<u8>,
-    /// As it was read, or as its own pages have brought it.
+    /// As read, or moved by its own pages.
     pub(super) progress: [Progress; PARTITIONS],
-    /// What is to be moved.
+    /// The moves to be made.
     pub(super) moves: [Progress; PARTITIONS],
 }
 
@@ -64,7 +64,7 @@ impl Indexer {
         taken & !until(slot)
     }
 
-    /// Whether known events have to be completed by a read.
+    /// Whether a read must complete the known events.
     pub(super) fn reads(&self, p: usize, rules: Rules) -> bool {
         let slot = self.progress[p].slot;
         let over = self.known[p] & !until(dense(self.known[p], slot)) & !until(slot);
@@ -80,7 +80,7 @@ impl Indexer {
         };
     }
 
-    /// Takes over the moves, which are still to be made.
+    /// Adds the moves to what it knows, before they are made.
     pub(super) fn know(&mut self) {
         for (progress, to) in self.progress.iter_mut().zip(self.moves) {
             *progress = to.max(*progress);
@@ -116,7 +116,7 @@ impl Indexer {
         }
     }
 
-    /// Takes over the pages after a refused one, in their order.
+    /// Takes over the pages from a refused one on, in order.
     pub(super) fn follow(&mut self, pages: &[Page], rules: Rules) {
         let taken = if rules.takes_all { pages } else { &pages[pages.len().saturating_sub(1)..] };
         for page in taken {
@@ -132,8 +132,8 @@ impl Indexer {
         (0..PARTITIONS).rev().find(|p| self.moves[*p] != Progress::default())
     }
 
-    /// Whether the last page is settled, as the progress of its last entry says. If it is not, that of all its
-    /// partitions is read, to settle it.
+    /// Checks whether the last page is settled, by the progress of its last entry. If it is not, reads the progress of
+    /// all its partitions, to settle it.
     pub(super) fn look(&mut self, found: &[Progress; PARTITIONS], left: u8, rules: Rules) {
         let is_settled = |p: usize| self.moves[p].checkpoint <= found[p].checkpoint;
         let mut left = left & !MARK;
@@ -162,7 +162,7 @@ impl Indexer {
         }
     }
 
-    /// Knows the end and the progress.
+    /// The end and the progress are known.
     pub(super) fn has_found(&mut self, rules: Rules) {
         self.know();
         if !rules.settles_found {
@@ -215,7 +215,7 @@ impl Indexer {
         };
     }
 
-    /// The images of the batch that the progress has reached.
+    /// The images of the batch up to the progress.
     pub(super) fn done(&self) -> Sets {
         std::array::from_fn(|p| self.images[p] & until(self.progress[p].slot))
     }

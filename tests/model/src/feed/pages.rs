@@ -1,18 +1,18 @@
-//! What the index holds: pages, and how far each partition is in them; and what is sent to it.
+//! The content of the index: pages, and the progress of each partition; and the requests to it.
 
 use super::rules::PARTITIONS;
 
-/// Sets of slots of each partition, a bit each: slot 1 is bit 0.
+/// Sets of slots of each partition, one bit each: slot 1 is bit 0.
 pub(super) type Sets = [u8; PARTITIONS];
 
-/// How far a partition is indexed, or is to be moved; without a checkpoint, not at all.
+/// The progress of a partition, or its move; not indexed at all without a checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Progress {
     pub(super) checkpoint: u8,
     pub(super) slot: u8,
 }
 
-/// A page: where it begins, and the events that it holds.
+/// A page: its place and its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Page {
     pub(super) place: u8,
@@ -24,7 +24,7 @@ impl Page {
         self.place + u8::try_from(size(self.events)).unwrap_or(u8::MAX)
     }
 
-    /// How far its partitions are indexed with it.
+    /// The progress of its partitions after it.
     pub(super) fn reached(self) -> [Progress; PARTITIONS] {
         self.events.map(|events| match events {
             0 => Progress::default(),
@@ -33,7 +33,7 @@ impl Page {
     }
 }
 
-/// What is sent to the index.
+/// A request to the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Request {
     Page(Page),
@@ -65,7 +65,7 @@ pub(super) fn size(sets: Sets) -> usize {
     sets.into_iter().flat_map(slots).count()
 }
 
-/// The partitions that have something in `sets`, a bit each.
+/// The partitions with slots in `sets`, one bit each.
 pub(super) fn partitions(sets: Sets) -> u8 {
     (0..PARTITIONS).filter(|p| sets[*p] != 0).map(|p| 1 << p).sum()
 }

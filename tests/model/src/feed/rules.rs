@@ -1,6 +1,6 @@
-//! The rules of an indexer, and what it meets.
+//! The rules of an indexer, and its surroundings.
 
-/// What an indexer does.
+/// The rules of an indexer.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// A page is settled before the next one is put.
@@ -15,15 +15,15 @@ pub struct Rules {
     pub grows: bool,
     /// A page is put on condition that there is no page in its place.
     pub place_condition: bool,
-    /// An indexer that can't put a page looks for what others have put.
+    /// An indexer that can't put a page looks for the pages of others.
     pub finds_anew: bool,
-    /// Of the pages that others have put, it takes over all, and not only the last one.
+    /// It takes over all pages of others, and not only the last one.
     pub takes_all: bool,
     /// The progress of a page's last entry moves last.
     pub mark_last: bool,
     /// Images are taken without a read only if they continue the progress without a gap.
     pub images_continue: bool,
-    /// Of what a read returns, the dense prefix after the progress is taken.
+    /// Of the events that a read returns, the dense prefix after the progress is taken.
     pub dense_prefix: bool,
     /// An image is acknowledged when the progress has reached it.
     pub waits: bool,
@@ -72,23 +72,23 @@ pub const MUTANTS: [(&str, Rules); 12] = [
     ("an image acknowledged on sight", Rules { waits: false, ..Rules::FEED }),
 ];
 
-/// How many partitions there are.
+/// The number of partitions.
 pub(super) const PARTITIONS: usize = 2;
 /// The most indexers.
 pub(super) const INDEXERS: usize = 3;
 
-/// What is appended, and what else may happen.
+/// The appends, and what else may happen.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
-    /// Of each append, how many events it puts into each partition; a partition's come in this order.
+    /// For each append, the number of its events in each partition. The events of a partition are in this order.
     pub appends: &'static [[u8; PARTITIONS]],
-    /// How many indexers there are, up to three.
+    /// The number of indexers, up to three.
     pub indexers: usize,
-    /// How many requests can be late at once.
+    /// How many requests can be late at the same time.
     pub late: usize,
     /// Whether reads show the events of an append one by one.
     pub torn: bool,
-    /// Whether the pages that others have put can be too many to be read, so that the progress is read again.
+    /// Whether there can be too many pages of others to read, so the progress is read again.
     pub far: bool,
 }
 
@@ -104,18 +104,18 @@ impl Scenario {
         Self { far: true, ..self }
     }
 
-    /// Some in which every mutant is caught.
+    /// Scenarios in which every mutant is caught.
     pub const SMALL: [Self; 2] =
         [Self::new(&[[1, 1]], (2, 0, false)), Self::new(&[[2, 0]], (2, 0, true))];
 
-    /// Some with late requests.
+    /// Scenarios with late requests.
     pub const FEW: [Self; 3] = [
         Self::new(&[[1, 1]], (2, 1, false)),
         Self::new(&[[2, 0]], (2, 1, true)).far(),
         Self::new(&[[1, 0], [1, 0]], (2, 1, false)),
     ];
 
-    /// Larger ones.
+    /// Larger scenarios.
     pub const MORE: [Self; 4] = [
         Self::new(&[[1, 1]], (2, 2, false)).far(),
         Self::new(&[[1, 1], [1, 0]], (2, 0, false)).far(),

@@ -1,4 +1,4 @@
-//! What there is at a moment: the log, the index, and what is under way to it.
+//! The state at a moment: the log, the index, and the requests under way.
 
 use super::{
     indexer::Indexer,
@@ -8,7 +8,7 @@ use super::{
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct State {
-    /// How many appends are committed, of all in their order.
+    /// How many of all appends are committed, in their order.
     pub(super) appended: u8,
     pub(super) committed: [u8; PARTITIONS],
     pub(super) visible: Sets,
@@ -18,12 +18,12 @@ pub(super) struct State {
     pub(super) progress: [Progress; PARTITIONS],
     /// In the order of their places.
     pub(super) pages: Vec<Page>,
-    /// Requests that have not arrived, in an order of their own.
+    /// Requests that have not arrived, in a canonical order.
     pub(super) late: Vec<Request>,
 }
 
 impl State {
-    /// Applies a request; false if its condition fails.
+    /// Applies a request. Returns false if its condition fails.
     pub(super) fn apply(&mut self, request: Request, rules: Rules) -> bool {
         match request {
             Request::Page(page) => {
@@ -47,8 +47,8 @@ impl State {
         }
     }
 
-    /// The last slot of each partition in the index, read from its beginning, page after page; `None`
-    /// unless each partition has slots 1, 2, 3, … in it, and all that its progress says.
+    /// The last slot of each partition in the index, read from its beginning, page after page; `None` unless each
+    /// partition has slots 1, 2, 3, … in it, up to its progress.
     pub(super) fn indexed(&self) -> Option<[u8; PARTITIONS]> {
         let mut slots = [0; PARTITIONS];
         let mut at = 0;

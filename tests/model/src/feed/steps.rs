@@ -1,4 +1,4 @@
-//! What an indexer can do next, and what must hold afterwards.
+//! The next steps of an indexer, and the checks after them.
 
 use std::cmp::Reverse;
 
@@ -11,10 +11,10 @@ use super::{
 
 /// Most images of a batch.
 const BATCH_MAX: usize = 2;
-/// More steps than an indexer needs that is alone.
+/// More steps than a single indexer needs.
 const LONE_STEPS: u32 = 64;
 
-/// One thing that happens.
+/// One event of the system.
 pub(super) enum Step {
     Append,
     Show(usize, u8),
@@ -38,7 +38,7 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Everything that the indexer can do next; requests arrive at once. The most comes first.
+    /// Everything that the indexer can do next. Requests arrive at once. The largest choice comes first.
     pub(super) fn acts(&self, state: &State, i: usize) -> Vec<(Step, State)> {
         let (rules, it) = (self.rules, state.indexers[i]);
         let with = |act: &dyn Fn(&mut Indexer)| {
@@ -132,7 +132,7 @@ impl Model {
         }
     }
 
-    /// The index has not each event once and in order, or an acknowledged image is not in it.
+    /// Whether the index lacks an event, has one twice or out of order, or lacks an acknowledged image.
     pub(super) fn is_wrong(state: &State) -> bool {
         let fine = state.indexed().is_some_and(|slots| {
             let missing =
@@ -142,8 +142,8 @@ impl Model {
         !fine
     }
 
-    /// Whether an indexer that goes on alone comes to an end, right or wrong. To ask this after puts and
-    /// acknowledgements is enough: without them no run is endless. At the end all is acknowledged.
+    /// Whether an indexer that goes on alone comes to an end, right or wrong. It is enough to check this after puts and
+    /// acknowledgements, because without them no run is endless. At the end everything is acknowledged.
     pub(super) fn finishes(&self, state: &State, i: usize) -> bool {
         let mut state = State { visible: state.committed.map(until), ..state.clone() };
         for _ in 0..LONE_STEPS {

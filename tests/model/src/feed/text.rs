@@ -1,4 +1,4 @@
-//! What happens, in words.
+//! Steps in words.
 
 use super::{
     pages::{Request, Sets, slots, until},

@@ -1,6 +1,6 @@
-//! `cargo proof [part] [schedules] [first seed]`: everything that shows that no update is lost, in
-//! full. More schedules are a longer run: of queries, names and the import in proportion, of the model with a
-//! writer more. Fewer are a shorter one: of the model half of the states, of contention three curves of seven.
+//! `cargo proof [part] [schedules] [first seed]`: all checks that no update is lost, in full. More schedules make a
+//! longer run: queries, names and the import in proportion, the model with one more writer. Fewer make a shorter one:
+//! half of the model's states, three of the seven curves of contention.
 
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::io::{IsTerminal as _, Write as _, stderr};
@@ -18,7 +18,7 @@ use ringfence_proof::protocol::Protocol;
 use ringfence_proof::repair::{Rules, Scenario, explore_all};
 use ringfence_proof::runs::{self, full_runs};
 
-/// Schedules without an argument.
+/// The number of schedules without an argument.
 const SCHEDULES: u64 = 10_000;
 /// Sets of tags for each schedule.
 const SETS: u64 = 100;
@@ -26,11 +26,11 @@ const SETS: u64 = 100;
 const IMPORTED: u64 = 10;
 /// The shortest trace of each mutant.
 const TRACES: &str = include_str!("../../../../docs/no-lost-update-traces.txt");
-/// What the model explores.
+/// The runs of the model.
 const RUNS: &str = include_str!("../../../../docs/no-lost-update-runs.txt");
 /// The picture of contention in docs/limits.md.
 const PICTURE: &str = "docs/pictures/contention.svg";
-/// Tests that go further in a proof: what cargo selects them by, and a part of their names.
+/// Tests that go further in a proof: how cargo selects them, and a part of their names.
 const TESTS: [(&[&str], &str); 13] = [
     (&["--test", "feed"], ""),
     (&["--test", "views"], ""),
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
     let extent = Extent { schedules: number(0, SCHEDULES), seed: number(1, 0) };
     let mut fine = true;
     for (name, check) in PARTS {
-        // A picture for the documentation shows nothing that a test does not assert.
+        // Tests assert everything in a picture for the documentation.
         if part.as_ref().map_or(name == "contention", |part| part != name) {
             continue;
         }
@@ -99,7 +99,7 @@ fn main() -> ExitCode {
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Makes a check and prints how it ended.
+/// Runs a check and prints its end.
 fn report(name: &str, check: impl FnOnce() -> Result<String, String>) -> bool {
     let begun = Instant::now();
     let ended = check();
@@ -116,10 +116,10 @@ fn imports(extent: &Extent) -> Result<String, String> {
     import::check(extent.schedules * IMPORTED)
 }
 
-/// Products at which commands meet, one after the other.
+/// Products for the meetings of commands, one after the other.
 const MEETINGS: u64 = 20;
 
-/// Few commands give up where many meet.
+/// Few commands give up if many meet.
 fn meet(_extent: &Extent) -> Result<String, String> {
     contention::check(MEETINGS, contention::TURN_SECONDS)
 }
@@ -164,7 +164,7 @@ fn contend(extent: &Extent) -> Result<String, String> {
     }
 }
 
-/// One line that is written over, on a terminal; nothing elsewhere.
+/// Overwrites one line of a terminal. Without a terminal it does nothing.
 fn progress(every: u64, of: &str, done: u64, all: u64) {
     if done.is_multiple_of(every) && stderr().is_terminal() {
         eprint!("\r\x1b[K{done} of {all} {of}");
@@ -178,7 +178,8 @@ fn progress_ends() {
     }
 }
 
-/// Every mutant of the protocol is caught, as the file of traces shows it. Mutants of order and progress break no safety.
+/// Every mutant of the protocol is caught, with the trace in the file of traces. Mutants of order and progress break no
+/// safety.
 fn rules(_extent: &Extent) -> Result<String, String> {
     let mut wrong = Vec::new();
     for mutant in &MUTANTS {
@@ -295,7 +296,7 @@ fn claims(extent: &Extent) -> Result<String, String> {
     check_schedules(extent, "claims", Schedule::of_claims)
 }
 
-/// Schedules of commands for each of what reacts, which takes ten times as long.
+/// Schedules of commands for each of the others, which take ten times as long.
 const LONGER: u64 = 10;
 
 fn check_reacting(extent: &Extent, part: &str, of: fn(u64) -> Schedule) -> Result<String, String> {
@@ -308,7 +309,7 @@ fn check_schedules(extent: &Extent, part: &str, of: fn(u64) -> Schedule) -> Resu
     match run(schedules, seed, of, None, &|done| progress(100, part, done, schedules)) {
         Ok(tally) => Ok(format!("from {seed}: {tally:?}")),
         Err(difference) => {
-            // A schedule of claims is not named by its seed.
+            // The seed alone does not name a schedule of claims.
             let again = if part == "claims" { "schedules" } else { part };
             let seed = difference.schedule.seed;
             Err(format!("{difference}\nagain: cargo proof {again} 1 {seed}"))

@@ -1,4 +1,4 @@
-//! Dues: times that are set, moved and cleared; rows that are behind; sweeps beside each other, whose clocks differ.
+//! Dues: times that are set, moved and cleared; rows that lag behind; concurrent sweeps with different clocks.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -31,16 +31,16 @@ use crate::{Mutant, Schedule, Tally};
 /// The steps of a schedule.
 pub(crate) const STEPS: usize = 28;
 const BELLS: [&str; 3] = ["b0", "b1", "b2"];
-/// Longer than any run takes.
+/// No run takes this long.
 const LONG: Duration = Duration::from_secs(50);
-/// How long after it is set a bell is to ring at most, in milliseconds.
+/// A bell shall ring at most this long after it is set, in milliseconds.
 const WAIT_MAX_MS: u64 = 20_000;
-/// After a command that cleared nothing, the next one is sent after an hour at most.
+/// After a command that cleared nothing, the next one is sent within an hour.
 const PAUSE_MAX: Duration = Duration::from_secs(3_660);
 
 id_type!(BellId, "names a bell");
 
-/// A bell is to ring at a time, and at no other one.
+/// A bell shall ring at a time, and at no other one.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct BellSet {
     #[tag(partition)]
@@ -48,7 +48,7 @@ struct BellSet {
     ring_ms: u64,
 }
 
-/// It is not to ring.
+/// It shall not ring.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct BellStopped {
     #[tag(partition)]
@@ -225,7 +225,7 @@ impl World {
         Projector::new(client.clone(), index, "views", catalogs, clock)
     }
 
-    /// Indexes and folds what is new.
+    /// Indexes and folds new events.
     async fn show(&self, client: &Client, clock: &Clock) {
         let indexed: BTreeSet<_> =
             BELLS.map(|bell| ringfence_feed::Partition::from(partition(bell))).into();
@@ -255,7 +255,8 @@ impl World {
         of_bell
     }
 
-    /// A bell that is set once more rings with the next sweep, whatever became of its earlier times. In the end none is left.
+    /// A bell that is set again rings with the next sweep, independent of its earlier times. In the end no time is
+    /// left.
     async fn rest(&self) -> Result<(), String> {
         let (random, clock) = (&mut self.storm.random(STEPS), Clock::running(self.storm.now_ms()));
         for bell in BELLS {
@@ -310,7 +311,7 @@ pub(crate) async fn run(
     let world = World::new(schedule, mutant);
     world.show(&world.calm, &Clock::running(world.storm.now_ms())).await;
     join_all(schedule.jobs.iter().map(|step| world.step(*step))).await;
-    // Whatever is still on its way arrives.
+    // Everything that is still on its way arrives.
     sleep(Duration::from_millis(LATE_MAX_MS)).await;
     world.storm.ends();
     let ended = world.rest().await.and(world.check().await);

@@ -1,4 +1,4 @@
-//! The receiver of effects: what has arrived there, and whether it is what a serial run would have sent.
+//! The receiver of effects. It compares the arrived effects with a serial run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,39 +17,39 @@ use crate::Kind;
 pub(crate) struct Expected {
     pub(crate) id: String,
     pub(crate) lane: String,
-    /// How many effects it has.
+    /// The number of its effects.
     pub(crate) letters: usize,
-    /// The receiver never takes them.
+    /// Whether the receiver never takes them.
     pub(crate) is_refused: bool,
-    /// When, in milliseconds since 1970.
+    /// The time of the event, in milliseconds since 1970.
     pub(crate) published: u64,
 }
 
 /// An effect that has happened.
 #[derive(Clone, Debug)]
 struct Arrival {
-    /// The run that has sent it.
+    /// The run that sent it.
     run: usize,
     event: String,
     n: usize,
-    /// How often the reactor had been sent back to do all again.
+    /// How often the reactor had been moved back to repeat all effects.
     again: u32,
     /// Whether the run knows it.
     is_answered: bool,
     at: u64,
 }
 
-/// What a person has asked for.
+/// A request of a person.
 #[derive(Clone, Debug)]
 struct Ask {
     event: String,
     is_skip: bool,
     began: u64,
-    /// `None` if nobody knows whether it is noted.
+    /// `None` if nobody knows whether it is recorded.
     ended: Option<(u64, bool)>,
 }
 
-/// What an operator has asked for: to send the reactor back to where so many events are before.
+/// A request of an operator: to move the reactor back to the place after so many events.
 #[derive(Clone, Debug)]
 struct SentBack {
     to: usize,
@@ -64,7 +64,7 @@ struct State {
     arrivals: Vec<Arrival>,
     /// How often each effect was tried.
     tries: BTreeMap<(String, usize), u64>,
-    /// Each run: when it began, and whether it ended by itself and without an error.
+    /// For each run its beginning, and whether it ended by itself without an error.
     runs: Vec<(u64, bool)>,
     asks: Vec<Ask>,
     sent_back: Vec<SentBack>,
@@ -78,18 +78,18 @@ impl State {
     }
 }
 
-/// The receiver, and what everybody has asked for.
+/// The receiver, and the requests of persons and operators.
 #[derive(Clone)]
 pub(crate) struct Far(Arc<Mutex<State>>, Arc<Storm>);
 
-/// What the reactor promises.
+/// The promises of the reactor.
 #[derive(Clone, Copy)]
 pub(crate) struct Promise {
-    /// It asks a person when an effect is in doubt.
+    /// It asks a person if an effect is in doubt.
     pub(crate) parks: bool,
     /// It keeps receipts.
     pub(crate) receipts: bool,
-    /// It begins with what was there so many milliseconds before its first run; `None`: with the first event.
+    /// It begins with the events of so many milliseconds before its first run; `None`: with the first event.
     pub(crate) overlap_ms: Option<u64>,
 }
 
@@ -117,7 +117,7 @@ impl Far {
         state.runs.len() - 1
     }
 
-    /// A run has ended by itself and without an error.
+    /// A run has ended by itself without an error.
     pub(crate) fn end(&self, run: usize) {
         self.state().runs[run].1 = true;
     }
@@ -135,7 +135,7 @@ impl Far {
         (arrived.len() == expected.letters, expected.is_refused)
     }
 
-    /// A person asks; returns what to tell when there is an answer.
+    /// A person asks. Returns the number for the answer.
     pub(crate) fn ask(&self, event: &str, is_skip: bool) -> usize {
         let mut state = self.state();
         let began = state.moment();
@@ -143,14 +143,14 @@ impl Far {
         state.asks.len() - 1
     }
 
-    /// The person knows now whether it is noted, or has given up.
+    /// The person knows now whether the request is recorded, or has given up.
     pub(crate) fn asked(&self, ask: usize, is_noted: bool) {
         let mut state = self.state();
         let ended = state.moment();
         state.asks[ask].ended = Some((ended, is_noted));
     }
 
-    /// An operator sends the reactor back.
+    /// An operator moves the reactor back.
     pub(crate) fn send_back(&self, to: usize, is_again: bool) -> usize {
         let mut state = self.state();
         let began = state.moment();
@@ -243,7 +243,7 @@ impl Far {
         }
     }
 
-    /// Compares what has arrived with a serial run.
+    /// Compares the arrived effects with a serial run.
     pub(crate) fn check(&self, promise: Promise) -> Result<(), String> {
         let state = self.state();
         let check = Check { state: &state, promise, first_write: self.1.first_write() };
@@ -253,7 +253,7 @@ impl Far {
     }
 }
 
-/// The number of an effect, and how often the reactor was sent back to do all again, from the effect's key.
+/// The number of an effect, and how often the reactor was moved back to repeat all effects, from the effect's key.
 fn number_and_again(key: &str) -> (usize, u32) {
     let mut parts = key.split('/').skip(2);
     let n = parts.next().and_then(|n| n.parse().ok()).unwrap_or(usize::MAX);
@@ -268,7 +268,7 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// Nothing is sent again that is known to be done.
+    /// An effect that is known to be done is never sent again.
     fn repeats(&self) -> Result<(), String> {
         let State { arrivals, runs, asks, sent_back, .. } = self.state;
         let mut of_effect: BTreeMap<_, Vec<&Arrival>> = BTreeMap::new();
@@ -293,7 +293,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// In a lane, an event's effects begin when those of the event before have happened, or it was skipped.
+    /// In a lane, the effects of an event begin when those of the previous event have happened, or it was skipped.
     fn order(&self) -> Result<(), String> {
         let State { expected, arrivals, asks, .. } = self.state;
         let generations: BTreeSet<_> = arrivals.iter().map(|of| of.again).collect();
@@ -324,7 +324,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether an event is surely handled under this number of `again`.
+    /// Whether an event is certainly handled under this number of `again`.
     fn must(&self, of: &Expected, again: u32) -> bool {
         again == 0
             && match (self.promise.overlap_ms, self.first_write) {
@@ -336,7 +336,7 @@ impl Check<'_> {
             }
     }
 
-    /// In the end all is done, or a person has skipped it.
+    /// In the end everything is done, or a person has skipped it.
     fn all(&self) -> Result<(), String> {
         let State { expected, arrivals, runs, sent_back, .. } = self.state;
         let last = sent_back.iter().rfind(|of| of.is_again);
@@ -367,7 +367,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether a person may have skipped an event since a moment: no retry was noted after that.
+    /// Whether a person may have skipped an event since a moment: no retry was recorded after that.
     fn may_be_skipped(&self, event: &str, since: u64) -> bool {
         let asks = self.state.asks.iter().filter(|ask| ask.event == event && ask.began > since);
         let replaced = |skip: &Ask| {

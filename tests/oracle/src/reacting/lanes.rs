@@ -1,4 +1,4 @@
-//! Lanes: runs of a reactor, or of an ordered automation, beside each other; persons and operators; a receiver that fails.
+//! Lanes: concurrent runs of a reactor, or of an ordered automation; persons and operators; a receiver that fails.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +31,19 @@ use crate::{Kind, Mutant, Schedule, Tally};
 /// The steps of a schedule.
 pub(crate) const STEPS: usize = 24;
 const NAME: &str = "post";
-/// Longer than all events of a schedule take.
+/// All events of a schedule take less than this.
 const LONG: Duration = Duration::from_secs(60);
-/// What is there this long before the first run of an ordered automation is handled.
+/// An ordered automation handles events from this long before its first run.
 const OVERLAP: Duration = Duration::from_secs(3_600);
 /// The same without the minutes by which clocks differ.
 const SURELY_HANDLED_MS: u64 = (3_600 - 660) * 1_000;
-/// All is at rest after this many runs, or it never will be.
+/// Everything is at rest after this many runs, or it never will be.
 const RUNS_MAX: usize = 80;
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
 
-/// Letters are to be sent for an order.
+/// Letters shall be sent for an order.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct Asked {
     #[tag(partition)]
@@ -53,20 +53,20 @@ struct Asked {
     letters: u32,
 }
 
-/// Nobody handles it.
+/// Nothing handles it.
 #[derive(Clone, Debug, PartialEq, Event)]
 struct Noted {
     #[tag(partition)]
     order_id: OrderId,
 }
 
-/// What handles the events in a schedule.
+/// The handler of the events in a schedule.
 #[derive(Clone, Copy)]
 struct Shape {
     by_customer: bool,
     parks: bool,
     starts: Starts,
-    /// It is an ordered automation: it keeps no receipts, and what it does knows its key.
+    /// It is an ordered automation: it keeps no receipts, and recognizes repeats by their keys.
     is_automation: bool,
 }
 
@@ -144,7 +144,7 @@ impl Handler for Post {
     }
 }
 
-/// The tables of a schedule, and all that takes part.
+/// The tables of a schedule, and all participants.
 struct World {
     storm: Arc<Storm>,
     shape: Shape,
@@ -153,7 +153,7 @@ struct World {
     log: DcbLog,
     indexer: Indexer,
     index: Index,
-    /// One event is published at a time, so that their order is known. The same holds for operators.
+    /// One event is published at a time, so the order is known. The same holds for operators.
     publishing: Mutex<()>,
     operating: Mutex<()>,
 }
@@ -267,7 +267,7 @@ impl World {
         }
     }
 
-    /// A person asks for one of the lanes of a page, which may be old by then; perhaps also for the contrary.
+    /// A person asks for one of the lanes of a page, which may be old by then; perhaps also for the opposite.
     async fn ask(&self, random: &mut Random) {
         let table = self.table(self.storm.clock(random));
         let Ok(page) = table.parked(NAME).await else { return };
@@ -291,7 +291,7 @@ impl World {
         self.storm.note(|| format!("a person asks for {ask:?} of {event}: {asked:?}"));
     }
 
-    /// An operator sends the reactor back to where it was. After one that has no answer, there is none.
+    /// An operator moves the reactor back to where it was. After a request without an answer there is no other.
     async fn send_back(&self, random: &mut Random) {
         let _alone = self.operating.lock().await;
         let table = self.table(self.storm.clock(random));
@@ -317,7 +317,7 @@ impl World {
         );
     }
 
-    /// Runs until all is done; persons look at what waits for them.
+    /// Runs until everything is done. Persons handle the lanes that wait for them.
     async fn rest(&self) -> Result<(), String> {
         for _ in 0..RUNS_MAX {
             sleep(PAUSES[3] + Duration::from_secs(1)).await;
@@ -349,7 +349,7 @@ pub(crate) async fn run(
 ) -> (Result<Tally, String>, Vec<String>) {
     let world = World::new(schedule, mutant);
     join_all(schedule.jobs.iter().map(|step| world.step(*step))).await;
-    // Whatever is still on its way arrives.
+    // Everything that is still on its way arrives.
     sleep(Duration::from_millis(2 * LATE_MAX_MS) + LONG).await;
     world.storm.ends();
     let ended = match world.rest().await {

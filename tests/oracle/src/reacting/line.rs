@@ -1,4 +1,4 @@
-//! A FIFO queue as SQS promises it: in a group one message after another, at least once.
+//! A FIFO queue with the promises of SQS: within a group one message after another, at least once.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,9 +14,9 @@ use tokio::time::{Instant, sleep};
 use super::storm::Storm;
 use crate::Kind;
 
-/// How long the id of a message is known.
+/// The id of a message is known for this long.
 const DEDUPLICATION: Duration = Duration::from_secs(300);
-/// How long a message that was received is hidden: longer than a function runs.
+/// A received message is hidden for this long, which is longer than a function runs.
 const VISIBILITY: Duration = Duration::from_secs(60);
 /// The most messages of a batch.
 const BATCH_MAX: usize = 10;
@@ -30,7 +30,7 @@ struct Message {
     sent: Instant,
     received: u32,
     receipt: usize,
-    /// Not shown before then.
+    /// It is visible from this time on.
     shown: Instant,
     is_deleted: bool,
 }
@@ -38,13 +38,13 @@ struct Message {
 #[derive(Default)]
 struct State {
     messages: Vec<Message>,
-    /// The commands that letters are about.
+    /// The commands of dead letters.
     dead_letters: Vec<String>,
     receipts: usize,
     requests: u64,
 }
 
-/// The queue of commands and the queue of letters.
+/// The queue of commands and the queue of dead letters.
 #[derive(Clone)]
 pub(crate) struct Line(Arc<Mutex<State>>, Arc<Storm>);
 
@@ -99,7 +99,7 @@ impl Line {
         self.state().messages.iter().all(|of| of.is_deleted)
     }
 
-    /// The commands of a group, in the order in which the queue has taken them, also again.
+    /// The commands of a group, in the order in which the queue has taken them, with repeats.
     pub(crate) fn taken(&self, group: &str) -> Vec<String> {
         let state = self.state();
         let of_group = state.messages.iter().filter(|of| of.group == group);

@@ -1,8 +1,8 @@
-//! What reacts: lanes of reactors and of ordered automations, the queue of commands, and dues.
+//! Lanes of reactors and of ordered automations, the queue of commands, and dues.
 //!
-//! A schedule has steps, which begin at any time and go on beside each other: events, runs, commands, sweeps, persons. What
-//! happens to their requests follows from the seed, and any of them may crash between two requests. Then the faults
-//! stop, everything runs to rest, and what was done outside, the log and the answers are compared with a serial run.
+//! A schedule has concurrent steps, which begin at any time: events, runs, commands, sweeps, persons. The faults of
+//! their requests follow from the seed, and any step may crash between two requests. Then the faults stop, everything
+//! runs to rest, and the effects outside, the log and the answers are compared with a serial run.
 
 mod dues;
 mod far;

@@ -1,4 +1,5 @@
-//! The queue of commands: callers who repeat themselves and who look, batches that are delivered again, processes that crash.
+//! The queue of commands: callers who repeat their requests and look for answers, batches that are delivered again,
+//! processes that crash.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,13 +25,13 @@ use crate::{Kind, Mutant, Schedule, Tally};
 
 /// The steps of a schedule.
 pub(crate) const STEPS: usize = 24;
-/// The commands that its steps give, some of them more than once.
+/// The commands of its steps, some of them given more than once.
 const COMMANDS: u64 = 8;
-/// Lambda ends a batch after this time. A message that was received is shown again later.
+/// Lambda ends a batch after this time. A received message becomes visible later.
 const FUNCTION_TIME: Duration = Duration::from_secs(30);
-/// The time that a batch has, at most.
+/// A batch has at most this time.
 const BATCH_MS_MAX: u64 = 25_000;
-/// All is at rest after this many rounds, or it never will be.
+/// Everything is at rest after this many rounds, or it never will be.
 const ROUNDS_MAX: usize = 60;
 
 /// A command of a schedule.
@@ -52,7 +53,7 @@ impl Given {
         if self.empties { "empty-till" } else { "take-coin" }
     }
 
-    /// What comes of it, with so many coins in the till; `None` if it is rejected.
+    /// The number of coins afterwards, with so many coins in the till; `None` if it is rejected.
     fn after(&self, coins: usize) -> Option<usize> {
         match self.empties {
             true => (coins > 0).then_some(0),
@@ -67,9 +68,9 @@ struct World {
     client: Client,
     calm: Client,
     given: Vec<Given>,
-    /// What callers were answered first, by the ids of the commands.
+    /// The first answers to callers, by the ids of the commands.
     read: Mutex<BTreeMap<String, Value>>,
-    /// The first answer that has changed.
+    /// The first answer that changed.
     changed: Mutex<Option<String>>,
 }
 
@@ -84,7 +85,7 @@ impl World {
         Self { storm, line, client, calm, given, read: Mutex::default(), changed: Mutex::default() }
     }
 
-    /// A process that has just started.
+    /// A new process.
     fn function(&self, random: &mut Random) -> RunCommands {
         let logs = ["EVENT_TABLE", "AGGREGATE_TABLE", "DOCUMENT_TABLE"];
         let logs = logs.map(|name| (name, TABLE.to_owned()));
@@ -131,7 +132,7 @@ impl World {
         status
     }
 
-    /// A caller asks what became of a command.
+    /// A caller asks for the answer of a command.
     async fn look(&self, given: &Given, random: &mut Random) {
         let known = self.known(given);
         let (status, answer) = self.ask("GET", &json!({ "id": given.id }), given, "", random).await;
@@ -146,7 +147,7 @@ impl World {
         self.read.lock().unwrap_or_else(PoisonError::into_inner).get(&given.id).cloned()
     }
 
-    /// A caller reads what became of a command, and knew this when it asked.
+    /// A caller reads the answer of a command, and knew `known` when it asked.
     fn note_answer(&self, given: &Given, known: Option<Value>, answer: Value) {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match answer.get("answer") {
@@ -184,7 +185,7 @@ impl World {
         (answer["statusCode"].as_u64().unwrap_or(500), body)
     }
 
-    /// Lambda delivers a batch, and deletes what is done unless it crashes before.
+    /// Lambda delivers a batch, and deletes the done messages unless it crashes before.
     async fn deliver(&self, random: &mut Random) {
         let crash = self.storm.crash(random);
         let (is_short, ms) = (random.chance(40), random.below(6_000));
@@ -212,7 +213,7 @@ impl World {
         }
     }
 
-    /// Callers repeat what has no answer, and the queue is delivered until it is empty.
+    /// Callers repeat commands without an answer, and the queue is delivered until it is empty.
     async fn rest(&self) -> Result<(), String> {
         let was_given: Vec<_> = self.given.iter().filter(|of| of.is_given.get()).collect();
         let random = &mut self.storm.random(STEPS);
@@ -252,7 +253,7 @@ impl World {
         effects.into_iter().map(|(till, of_till)| (till, sorted(of_till))).collect()
     }
 
-    /// Each command took effect once or was rejected, in the order of its till, and was answered so for ever.
+    /// Each command took effect once or was rejected, in the order of its till, and its answer never changed.
     async fn check(&self) -> Result<(), String> {
         if let Some(changed) = self.changed.lock().unwrap_or_else(PoisonError::into_inner).take() {
             return Err(changed);
@@ -279,7 +280,7 @@ impl World {
                     return Err(format!("{answer} of the event in slot {slot:?}"));
                 }
             }
-            // What was given up came later, so there is no order to compare with.
+            // A command that was given up took effect later, so there is no order to compare with.
             if taken.iter().any(|of| dead_letters.contains(of)) {
                 continue;
             }
@@ -320,7 +321,7 @@ pub(crate) async fn run(
 ) -> (Result<Tally, String>, Vec<String>) {
     let world = World::new(schedule, mutant);
     join_all(schedule.jobs.iter().map(|step| world.step(*step))).await;
-    // Whatever is still on its way arrives.
+    // Everything that is still on its way arrives.
     sleep(Duration::from_millis(2 * LATE_MAX_MS) + FUNCTION_TIME).await;
     world.storm.ends();
     let ended = match world.rest().await {

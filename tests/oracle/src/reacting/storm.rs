@@ -1,4 +1,4 @@
-//! What happens to the requests of whatever reacts, until the storm is over.
+//! The faults of requests in schedules of lanes, queue and dues, until the storm is over.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use crate::table::NOW_MS;
 use crate::weather::{CALLER, LATENCY_MAX_MS, STRAY_MAX_MS, fault};
 use crate::{Kind, Mutant, Schedule, Tally};
 
-/// Stands for a step where a request has none: a task that reads ahead for a run has sent it.
+/// Stands for a step if a request has none: a task that reads ahead for a run has sent it.
 const AHEAD: (usize, usize) = (usize::MAX, 0);
 /// Clocks differ by at most this, either way.
 const SKEW_MAX_MS: u64 = 300_000;
@@ -31,13 +31,13 @@ pub(crate) struct Storm {
     pub(crate) seed: u64,
     kinds: BTreeSet<Kind>,
     mutant: Option<Mutant>,
-    /// How many requests out of a hundred meet a fault.
+    /// This many requests out of a hundred have a fault.
     percent: u64,
-    /// Most of them are of this kind.
+    /// Most faults are of this kind.
     favored: u64,
     /// The steps begin within so many milliseconds.
     span_ms: u64,
-    /// A table that is down, and from when until when, in milliseconds since 1970.
+    /// A table that is down, with its beginning and end, in milliseconds since 1970.
     outage: Option<(&'static str, u64, u64)>,
     clock: Clock,
     is_over: AtomicBool,
@@ -88,7 +88,7 @@ impl Storm {
         (wire.client_of(store.clone()), calm.client_of(store))
     }
 
-    /// The storm, and whatever is outside of the code under test, is fine from now on.
+    /// Ends the storm: from now on the store and everything else outside of the tested code work.
     pub(crate) fn ends(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
@@ -105,17 +105,17 @@ impl Storm {
         self.mutant == Some(mutant)
     }
 
-    /// What a step draws, whatever the others do.
+    /// The random numbers of a step, independent of other steps.
     pub(crate) fn random(&self, step: usize) -> Random {
         Random::new(&[self.seed, 21, step as u64])
     }
 
-    /// After what time a step begins.
+    /// A step begins after this time.
     pub(crate) fn delay(&self, random: &mut Random) -> Duration {
         Duration::from_millis(random.below(self.span_ms))
     }
 
-    /// When what takes part in a step crashes, if it does.
+    /// The time at which the process of a step crashes, if it does.
     pub(crate) fn crash(&self, random: &mut Random) -> Option<Duration> {
         let (crashes, ms) = (random.chance(30), random.below(400));
         (crashes && self.has(Kind::Crash)).then(|| Duration::from_millis(ms))
@@ -143,7 +143,7 @@ impl Storm {
         count(&mut self.state().tally);
     }
 
-    /// When the first write of anything that meets the storm took effect, in milliseconds since 1970.
+    /// When the first write that met the storm took effect, in milliseconds since 1970.
     pub(crate) fn first_write(&self) -> Option<u64> {
         self.state().first_write
     }
@@ -153,8 +153,8 @@ impl Storm {
         (state.tally, std::mem::take(&mut state.trace))
     }
 
-    /// What goes wrong with one request; each number is drawn whether or not it is used, so that leaving out one kind
-    /// changes nothing about the others.
+    /// The fault of one request. Each number is drawn whether it is used or not, so leaving out one kind does not
+    /// change the others.
     fn wrong(&self, operation: &str, request: &Value, random: &mut Random) -> Vec<(Kind, Fault)> {
         let mut wrong = Vec::new();
         let is_weak = operation == "Query" && request["ConsistentRead"] != true;
@@ -230,7 +230,7 @@ impl Director for Storm {
     }
 }
 
-/// Which item a request is about, and what it changes, for the report of a difference.
+/// The item of a request, and its change, for the report of a difference.
 fn key(request: &Value) -> String {
     let is_there = |name: &&str| request.get(name).is_some();
     let parts = ["Key", "UpdateExpression", "Item", "TransactItems"].into_iter().filter(is_there);

@@ -1,4 +1,4 @@
-//! What the oracle asks of claims.
+//! The oracle's rules for claims.
 
 use futures::executor::block_on;
 use projects::Projects;
@@ -22,13 +22,13 @@ fn claims_that_overlap_or_work_after_their_end_are_noticed() {
     let fine = events![one(), iterated("c1", 1, 1), claim_expired("ada", "c1", 1), two()];
     assert_eq!(check(fine), Ok(()));
     for wrong in [
-        // Two hold the edge.
+        // Two claims hold the edge.
         events![one(), two()],
         // The number begins again.
         events![one(), released("ada", "c1"), started("bob", "c2", 1)],
         events![two()],
         events![one(), claim_expired("ada", "c1", 1), released("ada", "c1")],
-        // Work of a claim that is over, or of another one.
+        // Work under a claim that is over, or under another one.
         events![one(), released("ada", "c1"), iterated("c1", 1, 1)],
         events![one(), claim_expired("ada", "c1", 1), two(), iterated("c1", 1, 1)],
         events![one(), iterated("c2", 1, 1)],

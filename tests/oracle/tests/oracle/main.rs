@@ -1,4 +1,4 @@
-//! The oracle agrees with the log, and with no log that is wrong.
+//! The oracle agrees with the log, and with no broken log.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod claims;
@@ -8,22 +8,22 @@ use ringfence_oracle::{
     Difference, Kind, Mutant, Schedule, Subject, contention, each, import, names, queries, run,
 };
 
-/// As many as `cargo test` has time for; the proof runs more.
+/// `cargo test` has time for this many. The proof runs more.
 const SCHEDULES: u64 = 60;
-/// Of lanes, of the queue and of dues.
+/// For lanes, the queue and dues.
 const LANES: u64 = 14;
 const QUEUES: u64 = 16;
 const DUES: u64 = 8;
 const QUERIES: u64 = 200;
 const NAMES: u64 = 20_000;
 const IMPORTED: u64 = 300;
-/// Products at which commands meet, and for how many seconds.
+/// Products for the meetings of commands, and the seconds for each.
 const PRODUCTS: u64 = 1;
 const SECONDS: u64 = 3;
-/// Within so many schedules each mistake shows.
+/// Each mistake shows within this many schedules.
 const MUTANT_SCHEDULES: u64 = 1_000;
-/// The smallest part of the first schedule that notices each mistake: its seed, commands and faults. If it notices the
-/// mistake no longer, the test looks for another one, which takes a minute; write that one here.
+/// The smallest part of the first schedule that notices each mistake: its seed, commands and faults. If it no longer
+/// notices the mistake, the test searches for another one, which takes a minute; write that one here.
 const NOTICED: [(u64, &[usize], &[Kind]); Mutant::ALL.len()] = [
     (1, &[11], &[Kind::Stale]),
     (30, &[11, 12], &[Kind::Stale]),
@@ -55,9 +55,9 @@ fn every_answer_is_the_one_of_a_serial_run() {
     let tried = [tally.accepted, tally.without_events, tally.repeated, tally.unanswered];
     assert!(tried.iter().all(|number| *number > SCHEDULES / 5), "{tally:?}");
     assert!(tally.faults > SCHEDULES && tally.decided_again > SCHEDULES / 5, "{tally:?}");
-    // Of most schedules of the gates, a fifth of all, the commands keep snapshots.
+    // In most schedules of the gates, a fifth of all, the commands store snapshots.
     assert!(tally.recalled > SCHEDULES / 10, "{tally:?}");
-    // Order between boundaries is by the writers' clocks, and is tried.
+    // The order between boundaries follows from the writers' clocks. The schedules must try that.
     assert!(tally.reordered > SCHEDULES / 5, "{tally:?}");
 }
 
@@ -91,7 +91,7 @@ fn a_due_takes_effect_once_and_in_time_and_none_is_lost() {
     assert!(tally.faults > 10 * schedules, "{tally:?}");
 }
 
-/// A run that was overtaken went on with the receipt of a run that does all again, and so left an effect out of that.
+/// An overtaken run went on with the receipt of a run that repeats all effects, and so left one of those effects out.
 #[test]
 fn a_schedule_that_has_found_a_mistake_finds_none() {
     let kinds = [Kind::Latency, Kind::Slow, Kind::Deadline].into();
@@ -113,7 +113,7 @@ fn a_schedule_runs_again_as_it_was() {
     }
 }
 
-/// The first schedule that notices the mistake, as small as it was found.
+/// The first schedule that notices the mistake, shrunk.
 fn noticed(schedules: u64, first: u64, mutant: Mutant) -> Difference {
     let of = match mutant.subject() {
         Subject::Commands => Schedule::new,
@@ -152,7 +152,7 @@ fn a_schedule_that_differs_is_shrunk() {
 }
 
 #[test]
-fn reads_and_conditions_are_those_of_the_specification() {
+fn reads_and_conditions_fit_the_specification() {
     let checked = each(QUERIES / queries::SEED_QUERIES, 1, queries::check, &|_| ());
     checked.unwrap_or_else(|(seed, difference)| panic!("seed {seed}: {difference}"));
 }

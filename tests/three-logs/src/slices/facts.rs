@@ -1,4 +1,4 @@
-//! What cases begin with.
+//! The facts of cases.
 
 use ringfence_core::NewEvent;
 use ringfence_core::kit::id;

@@ -21,7 +21,7 @@ pub struct Transfer {
     pub amount: u32,
 }
 
-/// What it writes.
+/// Its events.
 #[derive(Clone, Debug, PartialEq, Writes)]
 pub enum Written {
     /// The payer's event.

@@ -1,7 +1,7 @@
 //! Requests and units of the same commands on each log, as the tables' meters count them.
 //!
-//! Events are as small as the domain makes them, without metadata, and no idempotency key is given.
-//! An existing account has a hundred events.
+//! Events are as small as the domain makes them, without metadata, and there is no idempotency key. An existing account
+//! has a hundred events.
 
 use ringfence_aggregate_log::{self as aggregates, AggregateKey, Push, PushPlace, Version};
 use ringfence_aws::Meter;
@@ -49,7 +49,7 @@ pub(crate) const ROWS: [Row; 6] = [
     ),
 ];
 
-/// What the meter counts while `operation` runs.
+/// The meter's counts while `operation` runs.
 async fn metered(meter: &Meter, operation: impl Future<Output = ()>) -> Option<Cost> {
     let before = meter.snapshot();
     operation.await;
@@ -67,7 +67,8 @@ async fn on<S: Slice<Context: Context<Log: Log<S>>>>(
 ) -> Option<Cost> {
     let (stack, envelope, log) = (Stack::start().await, Envelope::default(), LogOf::<S>::KIND);
     let (on, meter) = LogOf::<S>::open(stack.table(log), usize::from(warm)).expect(S::NAME);
-    // An append has at most a hundred actions. In a document, it decides which events are in the Tip.
+    // An append has at most a hundred actions. In a document, the number of appends decides which events are in the
+    // Tip.
     let at_once = if log == LogKind::Documents { 1 } else { 50 };
     for account in accounts {
         for events in dcb::facts::history_of(account, &DEPOSITS).chunks(at_once) {
@@ -118,8 +119,8 @@ async fn transfer() -> [Option<Cost>; 3] {
     ]
 }
 
-/// One transaction on the first two logs, for which the DCB log looks up the last slots; five appends on the
-/// document log.
+/// One transaction on the first two logs, for which the DCB log looks up the last slots; five appends on the document
+/// log.
 async fn open_five() -> [Option<Cost>; 3] {
     let (stack, envelope) = (Stack::start().await, Envelope::default());
     let names = ["a", "b", "c", "d", "e"];

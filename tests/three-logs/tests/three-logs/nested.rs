@@ -1,4 +1,4 @@
-//! A program awaits commands on all logs inside futures of its own.
+//! A program awaits commands on all logs inside its own futures.
 
 use ringfence_core::kit::id;
 use ringfence_core::{Context, Decisions, Envelope, Outcome, handle};
@@ -34,8 +34,8 @@ async fn open_on_each(stack: &Stack) {
     assert!(matches!(&on_documents, Outcome::Accepted(events) if events.len() == 1));
 }
 
-/// The compiler proves layer by layer that a spawned future can be sent, and stops at 128 layers. An application
-/// whose own futures stay below that must not need a `recursion_limit` because of the logs' futures.
+/// The compiler proves layer by layer that a spawned future can be sent, and stops at 128 layers. An application whose
+/// own futures have fewer layers must not need a `recursion_limit` because of the logs' futures.
 #[allow(clippy::redundant_async_block, reason = "the nesting is what is tested")]
 #[tokio::test]
 async fn a_spawned_task_awaits_commands_on_all_logs_in_nested_blocks() {

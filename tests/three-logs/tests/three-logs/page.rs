@@ -1,4 +1,4 @@
-//! docs/which-log.md shows how many lines a move changes, and the figures, as they are.
+//! docs/which-log.md shows how many lines a move between logs changes, and the costs.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ fn moved(from: &str, to: &str) -> (usize, usize) {
     (count(ChangeTag::Delete), count(ChangeTag::Insert))
 }
 
-/// The contexts on the other two logs, by the names that the page has for them.
+/// The contexts on the other two logs, by their names on the page.
 const MOVED: [(&str, &str); 2] =
     [("aggregate log", "aggregate.rs"), ("document log", "document.rs")];
 

@@ -6,7 +6,7 @@ use ringfence_three_logs::{aggregate, dcb, document};
 
 use crate::stack::Stack;
 
-/// Runs each case in memory, and on a table of its own.
+/// Runs each case in memory, and on a new table.
 async fn check<S: Slice<Context: Context<Log: Log<S>>>>() {
     LogOf::<S>::check_in_memory();
     for case in S::cases() {

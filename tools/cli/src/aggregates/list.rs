@@ -19,9 +19,9 @@ use crate::stack::name;
 
 #[derive(Args)]
 #[command(after_help = "\
-Lists the aggregates of a context by the times of their first events, from the index `initialEvents`: half a read unit for
-about 40 of them. An aggregate that is new may be missing for a moment. The table may also have Castore's older layout,
-which has one event store a table.
+Lists the aggregates of a context by the times of their first events, from the index `initialEvents`. About 40 of them
+cost half a read unit. A new aggregate may be missing for a moment. The table may also have Castore's older layout, which
+has one event store a table.
 
 Examples:
   ringfence aggregates list --context customers --limit 20 --reverse
@@ -30,13 +30,13 @@ pub(crate) struct Arguments {
     /// The context, which is the id of the event store.
     #[arg(long, value_name = "NAME")]
     context: String,
-    /// Only aggregates whose first event is not older: a time as events have it, such as 2026-01-01T00:00:00.000Z.
+    /// Only aggregates whose first event is at this time or later, such as 2026-01-01T00:00:00.000Z.
     #[arg(long, value_name = "TIME", value_parser = time)]
     after: Option<String>,
-    /// Only aggregates whose first event is not newer.
+    /// Only aggregates whose first event is at this time or earlier.
     #[arg(long, value_name = "TIME", value_parser = time)]
     before: Option<String>,
-    /// The youngest first.
+    /// Lists the youngest first.
     #[arg(long)]
     reverse: bool,
     /// At most this many.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     output: Output,
 }
 
-/// A time in the form in which events have it, because lists compare texts.
+/// A time in the form that events have, because lists compare texts.
 fn time(text: &str) -> Result<String, &'static str> {
     ms_of_rfc3339(text).map(rfc3339).ok_or(TIME_WANTED)
 }
@@ -83,7 +83,7 @@ pub(crate) async fn list(arguments: &Arguments, lists: &Lists) -> Result<ExitCod
         });
         if page.next_page_token.is_none() || left == Some(None) {
             if listed.0.is_empty() {
-                // A table of another system may have stores of other names.
+                // A table of another system may have event stores that no context here has.
                 lists.context_on(context, LogKind::Aggregates)?;
             }
             return Ok(arguments.output.end(&listed, true));

@@ -1,4 +1,4 @@
-//! The dead letters that stacks have written.
+//! Dead letters as stacks have written them.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn events_are_repeated_as_they_were_with_their_history() {
 }
 
 #[test]
-fn a_dead_letter_of_an_automation_says_which_function_and_which_rule() {
+fn a_dead_letter_of_an_automation_names_function_and_rule() {
     let function = "arn:aws:lambda:eu-west-1:1:function:shop-PlaceOrder-1A";
     let failed = json!({
         "requestContext": { "functionArn": format!("{function}:$LATEST") },
@@ -117,7 +117,7 @@ fn a_message_that_is_not_a_dead_letter_is_refused_with_the_reason() {
     let no_command = r#"{"cause":"it is not a command","body":"{}"}"#;
     check_refused(
         no_command,
-        "it is not a command. The message can't be done again: look at its body",
+        "it is not a command. The message can't be redriven: look at its body",
     );
     let foreign = r#"{"source":"aws.s3","detail-type":"x","detail":{}}"#;
     check_refused(foreign, "not an event of the bus: /detail/id is missing");

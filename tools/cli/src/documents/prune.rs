@@ -28,10 +28,10 @@ use crate::tables::IndexTable;
 #[derive(Args)]
 #[command(after_help = "\
 Deletes the events of a context's documents that are older than the time, the oldest first. An event that is not in the
-index stays, so that the index and all that reads it get each event. A document without a snapshot from which its
-decisions can begin stays whole. Events are deleted for good: the table has no other copy, the index has one.
+index stays, so the index and its readers get every event. A document also stays whole if it has no snapshot from which
+its decisions can begin. The table has no other copy of a deleted event, but the index has one.
 
-An idempotency key is known by its events, so give a time that is longer than any repeat.
+A repeated command is found by its events, so give a time that is longer than callers repeat commands.
 
 Examples:
   ringfence documents prune --context carts --older-than 90d --dry-run
@@ -40,13 +40,13 @@ pub(crate) struct Arguments {
     /// The context, which is the category of the documents.
     #[arg(long, value_name = "NAME")]
     context: String,
-    /// How old the events are that go, such as 12h or 90d.
+    /// Deletes events that are older than this, such as 12h or 90d.
     #[arg(long, value_name = "TIME", value_parser = since)]
     older_than: Duration,
-    /// Prunes the document of this id alone.
+    /// Prunes only the document with this id.
     #[arg(long)]
     id: Option<String>,
-    /// Says what would go, and deletes nothing.
+    /// Says what would be deleted, and deletes nothing.
     #[arg(long)]
     dry_run: bool,
     /// The table of the document log.
@@ -90,38 +90,38 @@ fn context<'l>(name: &str, lists: &'l Lists) -> Result<&'l ContextInfo> {
     Ok(context)
 }
 
-/// What a prune works with.
+/// All that a prune needs.
 struct Pruning<'a> {
     log: DocumentLog<DynamoStore>,
     index: Index,
-    /// The types of unfolds with which a read of a document begins.
+    /// Reads of a document begin with unfolds of these types.
     origins: &'a [&'static str],
-    /// Events before this time go, in milliseconds since 1970.
+    /// Events before this time are deleted, in milliseconds since 1970.
     before_ms: u64,
     is_dry_run: bool,
 }
 
-/// What became of one stream.
+/// The result for one stream.
 enum Done {
-    /// Nothing of it is old enough.
+    /// No event is old enough.
     Young,
-    /// So many of its events are gone, or would go. So many old ones stay: because the index does not have them, or
-    /// because they are in an item with later ones.
+    /// This many events are deleted, or would be. Other old events stay: because the index lacks them, or because they
+    /// are in an item with later ones.
     Pruned { deleted: u64, unindexed: u64, deferred: u64 },
-    /// All of it stays: why.
+    /// The whole stream stays, for this reason.
     Kept(String),
 }
 
-/// What became of the streams.
+/// The results for all streams.
 #[derive(Default)]
 struct Report {
     is_dry_run: bool,
     streams: u64,
-    /// The streams that have lost events, and how many each has lost.
+    /// The streams that lost events, each with the number.
     pruned: Vec<(StreamName, u64)>,
     unindexed: u64,
     deferred: u64,
-    /// Streams that stay whole although they have old events, with the cause.
+    /// Streams that stay whole although they have old events, each with the cause.
     kept: Vec<(StreamName, String)>,
 }
 
@@ -142,7 +142,7 @@ impl Pruning<'_> {
     async fn all(&self, category: &str) -> Result<Report> {
         let envelope = Envelope::default();
         let heads = self.log.streams(&envelope).map_err(Error::from);
-        // `verify` names the items that are of no stream.
+        // `verify` names the items that belong to no stream.
         let heads = heads.try_filter_map(|head| {
             ready(Ok(head.ok().filter(|head| head.stream.category() == category)))
         });
@@ -197,7 +197,7 @@ impl Pruning<'_> {
         Ok(Done::Pruned { deleted, unindexed, deferred })
     }
 
-    /// The index of the first event that is young enough to stay. A time that can't be read is young.
+    /// The index of the first event that stays because it is young. An event whose time can't be read counts as young.
     async fn old(&self, Head { stream, first, version }: &Head) -> Result<u64> {
         let (envelope, forward) = (Envelope::default(), Direction::Forward);
         let strong = Consistency::Strong;

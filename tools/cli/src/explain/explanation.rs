@@ -17,25 +17,25 @@ pub struct Explanation {
     pub log: &'static str,
     /// The command.
     pub command: Value,
-    /// Who gives it, or has caused the event that the slice reacts to, if known.
+    /// The caller of the command, or the one who caused the event that the slice reacts to, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The slice, if its reaction gives the command.
+    /// The slice whose reaction gives the command, if one does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The boundaries on which the decision rests.
+    /// The boundaries that the decision depends on.
     pub reads: Vec<ReadBoundary>,
-    /// The events that were read for it, in fold order.
+    /// The events that were read, in fold order.
     pub events: Vec<ReadEvent>,
-    /// What it would be answered.
+    /// The answer that the command would get.
     pub answer: Answer,
-    /// What would be written: one request.
+    /// The actions of the one request that would write.
     pub writes: Vec<Writing>,
     /// The write units of each index, by its name.
     pub indexes: BTreeMap<String, f64>,
-    /// What it would cost a function that has just started.
+    /// The cost for a function that has just started.
     pub cost: Cost,
-    /// What was added while it was decided. After each, the command was decided again.
+    /// The conflicts with other commands during the dry run. After each, the command was decided again.
     pub conflicts: Vec<String>,
     /// How often it was decided.
     pub attempts: u32,
@@ -81,13 +81,13 @@ pub struct Written {
 pub struct Writing {
     /// The item: its keys.
     pub item: String,
-    /// What is done; absent if only the condition is checked.
+    /// The update; absent if the action only checks its condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub does: Option<String>,
     /// The condition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requires: Option<String>,
-    /// The size of the item in bytes; 0 if it is only known to be small.
+    /// The size of the item in bytes; 0 if the item is small and its size is not computed.
     pub bytes: usize,
     /// Write units.
     pub units: f64,
@@ -103,13 +103,12 @@ pub struct Cost {
     pub read_units: f64,
     /// Requests that write.
     pub write_requests: u32,
-    /// Write units, those of indexes included.
+    /// Write units, with those of indexes.
     pub write_units: f64,
 }
 
 impl Explanation {
-    /// The same with the request that would be sent, and with what all of it would cost: `usage` without the
-    /// `looks` that only the dry run needed.
+    /// Adds the request that would be sent, and the cost: `usage` without the `looks` that only the dry run needed.
     pub(super) fn costs(mut self, intent: Option<Intent>, usage: &Usage, looks: &Usage) -> Self {
         self.cost.read_requests = usage.reads - looks.reads;
         self.cost.read_units = usage.total().read - looks.total().read;

@@ -1,4 +1,4 @@
-//! `ringfence explain`: what a command would do now. Nothing is written.
+//! `ringfence explain`: a dry run of a command. It writes nothing.
 
 mod explanation;
 mod print;
@@ -23,9 +23,9 @@ pub use slices::{OfSlice, Slices};
 
 #[derive(Args)]
 #[command(after_help = "\
-It reads what the command's function would read, decides, and compares the condition of the append with the log. It
-sends no request that writes, so it may run on a stack in production. The costs are those of a function that has just
-started; one that has read the same boundaries before reads only what is new.
+It reads the same events as the command's function, decides, and compares the condition of the append with the log. It
+sends no request that writes, so it may run on a stack in production. It shows the cost for a function that has just
+started. A function that read the same boundaries before reads only new events.
 
 Examples:
   ringfence explain catalog/add-product --data @events/add-product/direct.json
@@ -33,11 +33,12 @@ Examples:
 pub(crate) struct Arguments {
     /// The slice, as `<context>/<slice>`.
     slice: String,
-    /// The command in JSON, or another payload of the slice's function, such as an event that it reacts to; `@<file>`
+    /// The command in JSON, or another payload of the slice's function, such as an event that it reacts to. `@<file>`
     /// reads it from a file, `@-` from standard input.
     #[arg(long, value_name = "JSON")]
     data: String,
-    /// The issuers of tokens that have aliases, as the functions know them. A request over HTTP may come with a token.
+    /// The issuers of tokens with their aliases, as in the variable of the functions, for a payload that is a request
+    /// with a token.
     #[arg(long, env = "JWT_ISSUERS", value_name = "ALIAS=ISSUER,…", default_value = "")]
     jwt_issuers: Issuers,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use ringfence_log::ReadBoundary;
 
 use super::explanation::{Explanation, Writing, Written};
 
-/// Most events that a text names.
+/// A text names at most this many events.
 const EVENTS_MAX: usize = 20;
 
 impl fmt::Display for Explanation {
@@ -98,11 +98,11 @@ impl Explanation {
         for conflict in &self.conflicts {
             writeln!(f, "While it was decided: {conflict}. So it was decided again.")?;
         }
-        writeln!(f, "Nothing was added since to what it has read.")
+        writeln!(f, "Nothing was added to these boundaries since.")
     }
 }
 
-/// A number of things.
+/// A number with its noun.
 pub fn counted(count: f64, what: &str) -> String {
     if count == 1.0 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -28,9 +28,10 @@ pub struct OfSlice {
     /// `<context>/<slice>`.
     pub name: String,
     explain: Explain,
-    /// What its command's JSON is.
+    /// The shape of its command's JSON.
     pub command: fn() -> Shape,
-    /// The kinds of boundaries on which its decisions can depend, and how each is read. Few commands ask for it.
+    /// The kinds of boundaries that its decisions can depend on, and how each is read. It is computed only when a
+    /// command asks for it.
     pub depends_on: LazyLock<BTreeMap<BoundaryShape, String>>,
 }
 
@@ -42,11 +43,11 @@ impl Slices {
         slices
     }
 
-    /// What the commands of a payload would do now. A payload is what the slice's function takes: a command alone
-    /// or with its surroundings, a request over HTTP, or an event that the slice reacts to.
+    /// Dry runs of the commands of a payload. A payload is anything that the slice's function takes: a command alone or
+    /// with its context, a request over HTTP, or an event that the slice reacts to.
     ///
     /// # Errors
-    /// There is no such slice, its table is not named, the payload is refused before anything is read, or the log
+    /// There is no such slice, no flag names its table, the payload is refused before anything is read, or the log
     /// fails.
     pub async fn explain(
         &self,
@@ -98,7 +99,7 @@ fn commands<S: Slice>(
     Ok(commands)
 }
 
-/// What the commands of a payload would do.
+/// Makes a dry run of each command of a payload.
 async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
     logs: &StackLogs,
     payload: &str,
@@ -132,7 +133,7 @@ async fn explain<S: Slice<Context: Context<Log: Log<S>>>>(
     Ok(explanations)
 }
 
-/// The answer to a command, with the payloads of what would be written.
+/// The answer to a command, with the payloads that would be written.
 fn answer(handled: Handled) -> Answer {
     let (rejected, events) = match handled.outcome {
         Outcome::Accepted(events) => (None, events),

@@ -1,8 +1,8 @@
 //! The folder of an export: its segments, and the list that names them.
 //!
 //! A segment is written under another name, synced and renamed. Then its line is added to the list. So the list names
-//! whole segments alone, each entry of the index is in one of them, and what an export that was broken off has left is
-//! written again. A last line of the list that is cut off is dropped with its segment.
+//! only whole segments, and each entry of the index is in one of them. After an interruption the next run writes the
+//! rest again. If the last line of the list is cut off, the line and its segment are dropped.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -15,23 +15,23 @@ use ringfence_feed::Checkpoint;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The list, one JSON a line: what the export is of, then each segment.
+/// The list, one JSON a line: the subject of the export, then each segment.
 const LIST: &str = "export.list";
 /// The version of this layout.
 const LAYOUT: u32 = 1;
 
-/// What a segment is written as.
+/// The format of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Form {
     /// One JSON a line for each event. `ringfence import` reads it.
     Jsonl,
-    /// A table of columns, for programs that analyse.
+    /// A table with columns, for analysis.
     Parquet,
 }
 
 impl Form {
-    /// How the names of its files end.
+    /// The file extension.
     pub(crate) fn ending(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -40,7 +40,7 @@ impl Form {
     }
 }
 
-/// What an export is of.
+/// The subject of an export.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Subject {
@@ -50,7 +50,7 @@ pub(crate) struct Subject {
     index: String,
     /// The checkpoint after which it begins.
     pub(crate) from: Checkpoint,
-    /// The contexts whose events it has; all, if none is named.
+    /// The contexts whose events it has; empty for all.
     pub(crate) contexts: BTreeSet<String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Subject {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Segment {
     pub(crate) file: String,
-    /// The checkpoint up to which it has the entries of the index.
+    /// It has the entries of the index up to this checkpoint.
     pub(crate) until: Checkpoint,
     pub(crate) events: u64,
     pub(crate) bytes: u64,
@@ -74,7 +74,7 @@ pub(crate) struct Folder {
     pub(crate) segments: Vec<Segment>,
 }
 
-/// An export that is written. No other program writes to its folder meanwhile.
+/// An export that is being written. No other program may write to its folder meanwhile.
 pub(crate) struct Written {
     pub(crate) folder: Folder,
     list: File,
@@ -106,7 +106,7 @@ impl Folder {
         }
     }
 
-    /// What a list says, and the length of its whole lines in bytes; `None` if it has none.
+    /// The content of a list, and the length of its whole lines in bytes; `None` if it has none.
     fn of_list(path: &Path, text: &str) -> Result<Option<(Self, usize)>> {
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let mut lines = text[..whole].lines();
@@ -131,7 +131,7 @@ impl Folder {
         self.path.join(&segment.file)
     }
 
-    /// The files of segments that are gone, or have another length than the list says.
+    /// The files of segments that are missing, or have another length than the list says.
     pub(crate) fn damaged(&self) -> Vec<PathBuf> {
         let is_whole =
             |it: &Segment| fs::metadata(self.file(it)).is_ok_and(|found| found.len() == it.bytes);
@@ -151,7 +151,7 @@ impl Folder {
         Ok(())
     }
 
-    /// The checkpoint up to which it has everything.
+    /// It has every entry up to this checkpoint.
     pub(crate) fn until(&self) -> Checkpoint {
         self.segments.last().map_or(self.subject.from, |segment| segment.until)
     }
@@ -162,7 +162,7 @@ impl Segment {
     pub(crate) fn ensure_is(&self, hash: Sha256, path: &Path) -> Result<()> {
         ensure!(
             self.sha256 == hex(hash),
-            "{} is not as the export wrote it: its SHA-256 is another one than `export.list` has. Take the file from another \
+            "{} is not as the export wrote it: its SHA-256 is not the one in `export.list`. Take the file from another \
              copy, or export again into another folder",
             path.display()
         );
@@ -171,7 +171,7 @@ impl Segment {
 }
 
 impl Written {
-    /// The export in a folder, to go on with it, or a new one. A subject without `from` goes on with whatever is there.
+    /// Continues the export in a folder, or begins a new one. A subject without `from` continues whatever is there.
     pub(crate) fn open(path: &Path, subject: Subject, has_from: bool) -> Result<Self> {
         let opening = || format!("opening {}", path.join(LIST).display());
         fs::create_dir_all(path).with_context(|| format!("making {}", path.display()))?;
@@ -223,7 +223,7 @@ impl Written {
         Ok(Hashed { file: io::BufWriter::new(file), hash: Sha256::new(), bytes: 0 })
     }
 
-    /// Ends the segment that was begun, with so many events up to a checkpoint.
+    /// Ends the open segment, with the number of its events and its last checkpoint.
     pub(crate) fn end(&mut self, written: Hashed, until: Checkpoint, events: u64) -> Result<()> {
         let path = self.next();
         let writing = || format!("writing {}", path.display());
@@ -255,7 +255,7 @@ impl Written {
 }
 
 impl Subject {
-    /// Fails if the export in the folder is of something else than what is asked for.
+    /// Fails if the export in the folder has another subject.
     fn ensure_same(&self, wanted: &Self, has_from: bool, path: &Path) -> Result<()> {
         let wanted =
             Self { from: if has_from { wanted.from } else { self.from }, ..wanted.clone() };
@@ -321,20 +321,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_off_is_written_again_and_nothing_twice() {
+    fn an_interrupted_export_is_completed_and_writes_nothing_twice() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("made");
         assert!(Folder::read(&path).expect("it can be read").is_none());
         write(&path, "one\n", 3);
         let list = fs::read_to_string(path.join(LIST)).expect("a list");
         write(&path, "two\n", 5);
-        // The line of the second segment is cut off, and a third one has just begun.
+        // The second line of the list is cut off, and a third segment was just begun.
         let cut = format!("{list}{{\"file\":\"000002.jso");
         fs::write(path.join(LIST), &cut).expect("a disk");
         fs::write(path.join("000002.part"), "tw").expect("a disk");
         let read = Folder::read(&path).expect("it can be read").expect("an export");
         assert_eq!((read.segments.len(), read.until()), (1, until(3)));
-        // Without its list, nothing says what the files are of, so they stay.
+        // Without the list nothing says what the files belong to, so they stay.
         let renamed = path.join("list");
         fs::rename(path.join(LIST), &renamed).expect("a disk");
         let said =

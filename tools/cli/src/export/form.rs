@@ -1,4 +1,4 @@
-//! A segment that is being written, in either form.
+//! The open segment of an export, in either format.
 
 use std::io::Write;
 
@@ -10,18 +10,18 @@ use super::folder::{Form, Hashed, Written};
 use super::table::Rows;
 use crate::line::of_entry;
 
-/// A segment that is being written.
+/// The segment that is being written.
 pub(super) struct OpenSegment {
     file: Hashed,
     #[cfg(feature = "parquet")]
     rows: Option<Rows>,
     pub(super) events: u64,
-    /// The entries of the index that it has or passes over.
+    /// How many entries of the index it has read, with those that it leaves out.
     pub(super) entries: u64,
 }
 
 impl OpenSegment {
-    /// Fails if this build can't write the form.
+    /// Fails if this build can't write the format.
     pub(super) fn ensure_built(form: Form) -> Result<()> {
         if form == Form::Parquet && !cfg!(feature = "parquet") {
             bail!(

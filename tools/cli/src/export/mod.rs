@@ -26,34 +26,34 @@ use crate::tables::IndexTable;
 use folder::{Form, Segment, Subject, Written};
 use form::OpenSegment;
 
-/// Most events of a segment. An export that is broken off reads at most so many again.
+/// A segment has at most this many events. An export that is broken off reads at most so many again.
 const SEGMENT_EVENTS: u64 = 10_000;
-/// Most entries of the index that a segment passes over or has.
+/// A segment reads at most this many entries of the index.
 const SEGMENT_ENTRIES: u64 = 100_000;
-/// Progress is shown each time this many entries are read.
+/// Progress is shown after each this many entries.
 const PROGRESS_ENTRIES: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
 The folder gets a file for every 10,000 events, and `export.list`, which has the checkpoint, the number of events and the
-SHA-256 of each file. The same command goes on where the export is: after an interruption, and when there are new events.
-Each event is in the export once. docs/data.md says what a line has.
+SHA-256 of each file. The same command continues the export: after an interruption, and when there are new events. Each event
+is in the export once. docs/data.md describes the lines.
 
 Examples:
   ringfence export --to jsonl shop-events
   ringfence export --to jsonl --context ordering --from 120000 orders")]
 pub(crate) struct Arguments {
-    /// What the files are. Parquet needs a build with the feature `ringfence-cli/parquet`.
+    /// The format of the files. Parquet needs a build with the feature `ringfence-cli/parquet`.
     #[arg(long)]
     to: Form,
     /// The folder.
     folder: PathBuf,
     #[command(flatten)]
     index: IndexTable,
-    /// A new export begins after this checkpoint: a number, `start` or `end`. Without it, at the start.
+    /// Begins a new export after this checkpoint: a number, `start` or `end`. The default is the start.
     #[arg(long, value_name = "CHECKPOINT")]
     from: Option<CheckpointName>,
-    /// Only events of this context; given several times, of any of them.
+    /// Only events of this context. Repeat the flag for several contexts.
     #[arg(long = "context", value_name = "CONTEXT")]
     contexts: Vec<String>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ struct Done {
     segments: usize,
     /// The events of the folder.
     all: u64,
-    /// The events that it lacks because they can't be decoded, by their ids, and why.
+    /// The events that it leaves out because they can't be decoded: each id, and why.
     unreadable: Vec<(String, String)>,
     until: Checkpoint,
     read_units: f64,
@@ -83,7 +83,7 @@ pub(crate) async fn export(arguments: &Arguments, lists: &Lists) -> Result<ExitC
     let index = index.index(dynamo_client().await?).await?;
     let begin = from.unwrap_or(CheckpointName::Start).checkpoint(&index).await?;
     let subject = Subject::new(*to, table, begin, contexts);
-    // If the index can't be read, no folder is left behind.
+    // If the index can't be read, no folder stays.
     let end = index.end().await?;
     let mut written = Written::open(folder, subject, from.is_some())?;
     let before = written.folder.segments.len();

@@ -1,5 +1,5 @@
-//! A segment as a Parquet file. Payload, tags and metadata are columns of JSON: the types of events have nothing in
-//! common, and `ringfence sql` makes a view with typed columns for each.
+//! A segment as a Parquet file. Payload, tags and metadata are columns of JSON, because the types of events have
+//! nothing in common. `ringfence sql` makes a view with typed columns for each type.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::folder::Hashed;
 
-/// The columns of texts.
+/// The text columns, and whether each may be empty.
 const TEXTS: [(&str, bool); 8] = [
     ("id", false),
     ("type", false),
@@ -31,7 +31,7 @@ const TEXTS: [(&str, bool); 8] = [
 #[derive(Default)]
 pub(super) struct Rows {
     texts: [Vec<ByteArray>; TEXTS.len()],
-    /// Of the optional text, whether each row has one.
+    /// For the optional text: whether each row has one.
     has_stream: Vec<i16>,
     checkpoints: Vec<i64>,
     slots: Vec<i64>,
@@ -111,7 +111,7 @@ fn schema() -> Result<TypePtr> {
         let column = column.with_repetition(repetition).with_logical_type(logical).build();
         column.map(Arc::new)
     };
-    // In UTC. With the mark of a time zone, programs would show it in their own.
+    // In UTC. With a time zone, programs would show it in their own.
     let at = LogicalType::timestamp(false, TimeUnit::MILLIS);
     let mut columns = vec![
         column("checkpoint", Physical::INT64, None, false)?,

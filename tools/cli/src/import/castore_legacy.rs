@@ -1,5 +1,5 @@
-//! `ringfence import --from castore-legacy`: a table of Castore's older layout, which has the events of one store, into the
-//! aggregate log.
+//! `ringfence import --from castore-legacy`: a table of Castore's older layout, which has the events of one store, into
+//! the aggregate log.
 
 use std::pin::pin;
 
@@ -19,7 +19,7 @@ use crate::machine::dynamo_client;
 use crate::progress;
 use crate::recorded::Imports;
 
-/// Progress is shown each time this many events are done.
+/// Progress is shown after each this many events.
 const PROGRESS_EVENTS: u64 = 100;
 
 /// Copies the events as they are: version, timestamp, payload and metadata.
@@ -59,7 +59,7 @@ fn show(done: &str, events: u64) {
     }
 }
 
-/// Fails if the context does not have the event, or if a slice or view of this stack could not read it.
+/// Fails if the context does not have the event, or if a slice or view of this stack can't read it.
 fn check(item: Item, context: &ContextInfo, lists: &Lists) -> Result<()> {
     let event = SequencedEvent::from(event_of_image(item)?);
     check_slot("version", event.slot)?;

@@ -1,4 +1,4 @@
-//! What is checked of a line by itself.
+//! Checks of a single line.
 
 use anyhow::{Context, Result, bail, ensure};
 use ringfence_aws::Clock;
@@ -11,7 +11,7 @@ use crate::Lists;
 use crate::line::event_of;
 use crate::tables::log_name;
 
-/// The event of a line, if its log can take it and this stack can read it.
+/// The event of a line, if its log can store it and this stack can read it.
 pub(super) fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Result<SequencedEvent> {
     let line = bytes.strip_suffix(b"\n").context("the line is cut off")?;
     let event = event_of(std::str::from_utf8(line)?)?;
@@ -43,7 +43,7 @@ pub(super) fn checked(bytes: &[u8], logs: &Writable<'_>, lists: &Lists) -> Resul
     Ok(event)
 }
 
-/// Fails if the payload says other tags than the line has, or another stream than the event is in.
+/// Fails if the payload contradicts the tags of the line or the stream of the event.
 fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
     let current = lists.stack.catalogs.current(event)?;
     if let Some(id) = event.stream_id() {
@@ -52,7 +52,7 @@ fn check_payload(event: &SequencedEvent, lists: &Lists) -> Result<()> {
         let schema = catalog.and_then(|catalog| catalog.schema(&event.event_type));
         let fields = schema.into_iter().flat_map(EventSchema::of_stream);
         for (key, value) in fields.filter_map(|key| Some((key, current.data.get(key)?))) {
-            // A log leaves the field out, unless it is not a text.
+            // The log leaves the field out of the payload if it is a string.
             let is_other = value.as_str().is_some_and(|value| value != id);
             ensure!(!is_other, "data.{key}: must be {id:?}, the id of the stream, is {value}");
         }

@@ -1,8 +1,8 @@
 //! `ringfence import --from jsonl`: puts the events of an export into the logs, each in its place.
 //!
-//! First every line is read and checked, and each partition is compared with what its log has. Only if all of that is in
-//! order is anything written. The lines are then read again, in the order of their times. That is the order in which
-//! events were appended to each boundary, so every event can keep its time. Of a line only its place stays in memory.
+//! First it reads and checks every line, and compares each partition with its log. It writes only if all of that is in
+//! order. Then it reads the lines again, in the order of their times. Each boundary got its events in that order, so
+//! every event can keep its time. Only the place of each line stays in memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,32 +25,32 @@ use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;
 use crate::progress;
 
-/// Progress is shown each time this many lines are read.
+/// Progress is shown after each this many lines.
 const PROGRESS_LINES: u64 = 1_000;
-/// How many partitions are compared at once.
+/// This many partitions are compared at once.
 const PARTITIONS: usize = 32;
 /// The longest line, in bytes: an event has at most 400 KB in its table, and the body of a document unpacks to at most 16 MB.
 const LINE_BYTES_MAX: u64 = 64 * 1_024 * 1_024;
 /// Editors of some systems write it at the beginning of a file.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// How many events are loaded at once. Those of them that share no boundary are written side by side.
+/// This many events are loaded at once. Those that share no boundary are written in parallel.
 const EVENTS: usize = 64;
 
 /// A file of lines.
 struct Source {
     path: PathBuf,
-    /// What the list of the export says of it.
+    /// Its entry in the list of the export.
     segment: Option<Segment>,
 }
 
 /// Where a line is, and when its event comes.
 struct Line {
-    /// The event's time, or that of the event before it in its partition, if that is later.
+    /// The time of the event, or of the event before it in its partition if that is later.
     order: u64,
     source: usize,
     offset: u64,
     bytes: usize,
-    /// Its partition, and its place among the events of that.
+    /// The index of its partition, and of the event in the partition.
     partition: usize,
     nth: usize,
 }
@@ -60,16 +60,16 @@ struct Lane {
     partition: Partition,
     /// The slot of its first event.
     first: u64,
-    /// Its events, one after another.
+    /// Its events, in order.
     events: Vec<There>,
     order: u64,
-    /// How many of them its log has or had.
+    /// How many of them are in its log or were pruned from it.
     before: usize,
     /// How many of these were pruned.
     gone: usize,
-    /// The time of the last event that its log has.
+    /// The time of the last event in its log.
     last_at: u64,
-    /// Whether it is of an export, and not of lines that anybody may have written.
+    /// Whether an export wrote it. Otherwise anybody may have written the lines.
     is_exported: bool,
 }
 
@@ -175,7 +175,7 @@ impl Lines {
             let place = (n, offset + mark as u64, line.len());
             offset += bytes.len() as u64;
             if line.trim_ascii().is_empty() && file.fill_buf().with_context(reading)?.is_empty() {
-                // An editor's empty line at the end.
+                // An editor has added an empty line at the end.
                 break;
             }
             report.read += 1;
@@ -222,7 +222,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Finds which events the logs have. Another event in the place of one, or none before the first one, can't be.
+    /// Finds which events the logs have. Fails if a log has another event in the place of one, or has the later events
+    /// and lacks an earlier one.
     async fn compare(&mut self, logs: &Writable<'_>, report: &mut Report) -> Result<()> {
         let all = self.lanes.len();
         let compared = stream::iter(&self.lanes).map(|lane| async move {
@@ -243,7 +244,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Writes what the logs lack, in the order of the times.
+    /// Writes the events that the logs lack, in the order of the times.
     async fn write(
         &mut self,
         sources: &[Source],
@@ -286,8 +287,8 @@ impl Lane {
         Self { partition, first, events, order, before, gone, last_at, is_exported }
     }
 
-    /// Fails if an event would go back in time, where its log keeps the time and `aggregates verify` would call it wrong.
-    /// Other programs may have written such events into a log, so its export is copied as it is.
+    /// Fails if an event would go back in time in a log that keeps times as they are: `aggregates verify` would call it
+    /// wrong. Other programs may have written such events into a log, so an export of it is copied as it is.
     fn check_time(&self, at: u64, after: u64) -> Result<()> {
         let is_kept = self.partition.log == LogKind::Aggregates && !self.is_exported;
         ensure!(
@@ -300,7 +301,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Takes in what the log has from the event before the first one on.
+    /// Compares with the events of the log, from the one before the first line on.
     fn meet(&mut self, Found { began, events: found }: Found, report: &mut Report) {
         let (first, log) = (self.first, self.partition.log);
         let name = |slot| format!("{}/{slot}", self.partition);
@@ -312,7 +313,7 @@ impl Lane {
             match found.next_if(|(slot, _)| slot + 1 == first) {
                 Some((_, before)) => self.last_at = before.at,
                 None => {
-                    let cause = "the log lacks the event before it: export from an earlier place, or import what comes \
+                    let cause = "the log lacks the event before it: export from an earlier place, or import the events \
                                  before it first";
                     return report.refuse(&Error::msg(cause), name(first));
                 }
@@ -320,12 +321,12 @@ impl Lane {
         }
         for (slot, there) in found {
             let Some(event) = self.events.get(self.before) else { return };
-            // An event that was imported may have got a later time.
+            // An imported event may have got a later time.
             if slot != first + self.before as u64
                 || there.content != event.content
                 || there.at < event.at
             {
-                let cause = "the log has another event in its place, so the import can't be ended here: begin with empty tables";
+                let cause = "the log has another event in its place, so the import can't be completed here: begin with empty tables";
                 return report.refuse(&Error::msg(cause), name(slot));
             }
             self.last_at = there.at;

@@ -1,4 +1,4 @@
-//! The logs of a stack as an import writes to them: each event goes into its own place.
+//! The logs of a stack, as an import writes to them: each event goes into its place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,37 +25,37 @@ use crate::Lists;
 use crate::machine::dynamo_client;
 use crate::tables::unnamed;
 
-/// What a partition has.
+/// The content of a partition.
 pub(super) struct Found {
-    /// The slot of its first event. Those before it were pruned, or it is the first of the log.
+    /// The slot of its first event. Events before it were pruned, or there were none.
     pub(super) began: u64,
     /// Events, each with its slot.
     pub(super) events: Vec<(u64, There)>,
 }
 
-/// An event that is to be put.
+/// An event to be written.
 pub(super) struct Put {
-    /// The number of its partition.
+    /// The index of its partition.
     pub(super) partition: usize,
-    /// In its log it is later than this, in milliseconds since 1970.
+    /// In its log its time is later than this, in milliseconds since 1970.
     pub(super) after: u64,
     pub(super) event: SequencedEvent,
 }
 
-/// What became of it: the number of its partition, its time in the export, and that in its log.
+/// The result for an event: the index of its partition, its time in the export, and its time in the log.
 pub(super) type Outcome = (usize, u64, Result<u64>);
 
 /// The logs of a stack whose tables are named.
 pub(super) struct Writable<'a> {
     catalog: &'a Catalog,
-    /// The slices whose commands have items as their records.
+    /// The slices whose commands have an item as their record.
     with_items: BTreeSet<&'static str>,
     dcb: Option<DcbLog>,
     aggregates: Option<AggregateTable>,
     documents: Option<DynamoStore>,
 }
 
-/// Fails if a log of single streams would not keep the event as it is. Its context is that of the stream, and it has no
+/// Fails if a log of single streams would change the event: if its context is not that of the stream, or if it has
 /// tags.
 fn check_stream(event: &SequencedEvent, context: &str) -> Result<()> {
     ensure!(
@@ -68,7 +68,7 @@ fn check_stream(event: &SequencedEvent, context: &str) -> Result<()> {
     Ok(())
 }
 
-/// An event as the aggregate log takes it.
+/// An event in the form of the aggregate log.
 fn of_aggregate(event: SequencedEvent) -> NewAggregateEvent {
     let SequencedEvent { at, event_type, version, data, metadata, .. } = event;
     let mut metadata: Map<_, _> =
@@ -83,15 +83,15 @@ fn of_aggregate(event: SequencedEvent) -> NewAggregateEvent {
     }
 }
 
-/// An event as the document log takes it.
+/// An event in the form of the document log.
 fn of_document(event: SequencedEvent) -> (Envelope, Payload) {
     let SequencedEvent { event_type, version, data, metadata, .. } = event;
     let payload = Payload { event_type, version, data: (!data.is_null()).then_some(data) };
     (Envelope { metadata, ..Envelope::default() }, payload)
 }
 
-/// The limits of the Tip to which an event is appended. A repeat looks for the events of its command in one item, so they
-/// stay together as they were appended.
+/// The limits of the Tip to which an event is appended. A repeat looks for the events of its command in one item, so
+/// they stay in one item.
 fn limits(tip: Option<&Batch>, metadata: &Metadata) -> TipLimits {
     let before = tip.and_then(|tip| tip.events.last()).and_then(|last| last.meta.json().ok()?);
     let is_of_both = |mark| {
@@ -128,7 +128,7 @@ impl<'a> Writable<'a> {
         Ok(logs)
     }
 
-    /// Fails if the event can't be put, as far as that follows from the event alone.
+    /// Fails if the event can't be written, as far as the event alone shows it.
     pub(super) fn check(&self, event: &SequencedEvent) -> Result<()> {
         let log = Partition::of(event).log;
         ensure!(event.slot >= log.first_slot(), "the slots of its log begin with 1");
@@ -163,8 +163,8 @@ impl<'a> Writable<'a> {
         Ok(())
     }
 
-    /// The record of the command that wrote an event, if it is an item. An event of an older version does not say so, but its
-    /// slice does.
+    /// The record of the command that wrote an event, if the record is an item. An event of an older version does not
+    /// say so, but its slice does.
     fn record(&self, metadata: &Metadata) -> Option<CommandRecord> {
         let record = CommandRecord::of_item(metadata);
         record.filter(|it| !it.sha256.is_empty() || self.with_items.contains(&*it.slice))
@@ -200,7 +200,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// What the partition has of `events` events from slot `first` on, and the event before it. The read is strong.
+    /// At most `events` events of the partition from slot `first` on, and the event before them. The read is strong.
     pub(super) async fn found(
         &self,
         partition: &Partition,
@@ -234,7 +234,7 @@ impl<'a> Writable<'a> {
                 let tip = log.tip(&stream, strong, &envelope).await?;
                 let version = tip.map_or(0, |tip| tip.version);
                 let range = begin.min(version)..version.min(begin + most as u64);
-                // Backwards, a read brings those that are left.
+                // A backward read returns the events that are left after a prune.
                 let mut read = log.read(&stream, range, back, strong, &envelope);
                 let mut events = Vec::new();
                 loop {
@@ -255,8 +255,8 @@ impl<'a> Writable<'a> {
         Ok(Found { began, events })
     }
 
-    /// Puts events: those that share no boundary side by side, the others in their order. After an error the rest of
-    /// those is left.
+    /// Writes events: those that share no boundary in parallel, the others in their order. After an error it leaves the
+    /// rest.
     pub(super) async fn put(&self, events: Vec<Put>) -> Vec<Outcome> {
         let groups = self.groups(events).into_iter().map(|group| async move {
             let mut outcomes = Vec::with_capacity(group.len());
@@ -281,7 +281,7 @@ impl<'a> Writable<'a> {
         join_all(groups).await.into_iter().flatten().collect()
     }
 
-    /// Events by the boundaries that they share, directly or through others.
+    /// Groups events that share boundaries, directly or through others.
     fn groups(&self, events: Vec<Put>) -> Vec<Vec<Put>> {
         let mut groups: Vec<(BTreeSet<BoundaryId>, Vec<Put>)> = Vec::new();
         for put in events {

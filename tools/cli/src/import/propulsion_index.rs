@@ -1,10 +1,10 @@
-//! `ringfence import --from propulsion-index`: the order in which Propulsion has indexed the events of a document log, into
-//! the index.
+//! `ringfence import --from propulsion-index`: copies Propulsion's order of the events of a document log into the
+//! index.
 //!
-//! Propulsion keeps its index as streams of Equinox. `$AppendsIndex-0` says which partitions there are. A stream
-//! `$AppendsEpoch-<partition>_<epoch>` has an event `Ingested` for each batch that was indexed, with spans of streams: the
-//! name, the index of the first event, and the types. Streams that are new in the epoch are under `add`, others under
-//! `app`. The events themselves are in the table of the document log alone.
+//! Propulsion keeps its index as streams of Equinox. `$AppendsIndex-0` lists the partitions. A stream
+//! `$AppendsEpoch-<partition>_<epoch>` has an event `Ingested` for each batch that was indexed, with spans of streams:
+//! the name, the index of the first event, and the types. Streams that are new in the epoch are under `add`, others
+//! under `app`. The events themselves are only in the table of the document log.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -30,10 +30,10 @@ use crate::progress;
 
 /// The partition that every index has.
 const FIRST_PARTITION: &str = "0";
-/// Progress is shown each time this many batches are done.
+/// Progress is shown after each this many batches.
 const PROGRESS_BATCHES: u64 = 100;
 
-/// Events of one stream that were indexed at once.
+/// Events of one stream that were indexed in one batch.
 #[derive(Deserialize)]
 struct Span {
     /// The stream.
@@ -51,7 +51,7 @@ impl Span {
     }
 }
 
-/// What one batch has added.
+/// The content of one batch.
 #[derive(Deserialize)]
 struct Ingested {
     #[serde(default)]
@@ -60,7 +60,7 @@ struct Ingested {
     app: Vec<Span>,
 }
 
-/// Puts the events into the index in the order of Propulsion's.
+/// Adds the events to the index in Propulsion's order.
 pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Report> {
     let (tables, source) = (&arguments.tables, &arguments.source);
     let (events, documents) = (tables.events()?, tables.streams.documents_table()?);
@@ -90,11 +90,11 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     Ok(report)
 }
 
-/// What is done with each batch.
+/// The work of a pass.
 enum Pass {
-    /// Its events are read and checked.
+    /// Reads and checks the events of each batch.
     Check,
-    /// Those of its events that are new go into the index, which has the events of these streams up to these.
+    /// Indexes the new events of each batch. The map has the number of indexed events of each stream.
     Index(HashMap<StreamName, u64>),
 }
 
@@ -140,7 +140,7 @@ impl Moving<'_> {
         Ok(())
     }
 
-    /// The partitions of the index. The first one is not named before its second epoch begins.
+    /// The partitions of the index. The list does not name the first one before its second epoch begins.
     async fn partitions(&self) -> Result<Vec<String>> {
         let (stream, envelope) = (StreamName::new("$AppendsIndex", "0")?, Envelope::default());
         let tip = self.epochs.tip(&stream, Consistency::Strong, &envelope).await?;
@@ -187,10 +187,10 @@ impl Moving<'_> {
         check_readers(&event, self.lists)
     }
 
-    /// The events of a span that the stream has: those before a place may be pruned.
+    /// The events of a span that the stream has. Earlier ones may be pruned.
     async fn events(&self, stream: &StreamName, span: &Span) -> Result<Vec<TimelineEvent>> {
         let (mut found, envelope) = (Vec::new(), Envelope::default());
-        // Backwards, a read brings those that are left.
+        // A backward read returns the events that are left after a prune.
         let (back, strong) = (Direction::Backward, Consistency::Strong);
         let mut read = self.documents.read(stream, span.i..span.end(), back, strong, &envelope);
         loop {
@@ -202,7 +202,7 @@ impl Moving<'_> {
         }
     }
 
-    /// Puts the new events of a batch into the index.
+    /// Indexes the new events of a batch.
     async fn add(
         &self,
         batch: Vec<(StreamName, Span)>,
@@ -238,7 +238,7 @@ impl Moving<'_> {
     }
 }
 
-/// The spans of an event of an epoch. That an epoch is closed says nothing of events.
+/// The spans of an event of an epoch. The event that closes an epoch has none.
 fn spans(recorded: &TimelineEvent) -> Result<Vec<(StreamName, Span)>> {
     if recorded.event.event_type != "Ingested" {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! What an import found, and what became of it.
+//! The report of an import: what it found and what it did.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -14,19 +14,19 @@ use crate::Lists;
 use crate::out::{serialize_as, write_line};
 use crate::recorded::Imports;
 
-/// What a source has, and what became of it.
+/// What the source has, and what the import did with it.
 #[derive(Default)]
 pub(super) struct Report {
-    /// How many events it has, without those of `gone`.
+    /// How many events it has, without `gone`.
     pub(super) read: u64,
-    /// Tags that their types do not declare, by type and key: how many.
+    /// By type and key: how many tags were left out because the type does not declare them.
     pub(super) left_out: BTreeMap<(String, String), u64>,
-    /// Events that the source names, and whose stream has lost them by a prune.
+    /// How many events the source names that a prune has deleted.
     pub(super) gone: u64,
-    /// The items that can't be imported, by the cause. If there are any, nothing is written.
+    /// The items that can't be imported, by cause. If there are any, nothing is written.
     pub(super) broken: BTreeMap<String, Vec<String>>,
     pub(super) imports: Imports,
-    /// What the requests to the logs consumed, if that was counted.
+    /// Units that the requests to the logs consumed, if they were counted.
     pub(super) units: Option<Units>,
 }
 
@@ -48,10 +48,10 @@ pub(super) fn check_readers(event: &SequencedEvent, lists: &Lists) -> Result<()>
     }
 }
 
-/// Why a payload can't be read: the field, and what it takes.
+/// Why a payload can't be read: the field, and the values that it takes.
 pub(super) fn unreadable(what: &str, field: Option<&str>, why: &serde_json::Error) -> Error {
     let why = why.to_string();
-    // The text names a field that is missing itself.
+    // The text itself names a field that is missing.
     let field = field.filter(|_| !why.starts_with("missing field `"));
     match plain("", field.unwrap_or_default(), &why) {
         (field, message) if field.is_empty() => anyhow!("{what}: {message}"),

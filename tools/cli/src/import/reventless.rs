@@ -1,5 +1,5 @@
 //! `ringfence import --from reventless`: events as Reventless' DCB log stores them. The key is `id` and `position`, two
-//! texts. The items of fences have no attribute `event`.
+//! strings. The items of fences have no attribute `event`.
 
 use anyhow::{Context, Error, Result, bail};
 use aws_sdk_dynamodb::operation::scan::builders::ScanInputBuilder;
@@ -24,14 +24,14 @@ const EVENT: &str = "event";
 const DATA: &str = "data";
 /// A list of maps of `key` and `value`.
 const TAGS: &str = "tags";
-/// The time of the position, once more.
+/// The time of the position, repeated.
 const RECORDED_AT: &str = "recordedAt";
-/// What the attributes begin with that repeat tags for the indexes.
+/// Attributes with this prefix repeat tags for the indexes.
 const TAG: &str = "tag_";
-/// Digits of the milliseconds since 1970 that a position begins with, so that positions sort by time.
+/// A position begins with this many digits of milliseconds since 1970, so positions sort by time.
 const MS_DIGITS: usize = 13;
 
-/// Only the items of events.
+/// Reads only the items of events.
 fn events(scan: ScanInputBuilder) -> ScanInputBuilder {
     scan.filter_expression("attribute_exists(#event)").expression_attribute_names("#event", EVENT)
 }
@@ -54,7 +54,7 @@ fn recorded(mut item: Item) -> Result<ForeignEvent> {
     let data = value(&mut item, DATA)?;
     let tags = value(&mut item, TAGS)?;
     let tags = serde_json::from_value(tags).context("attribute tags must be a list of tags")?;
-    // The attributes that belong to no part of the layout.
+    // Attributes that the layout does not define become metadata.
     let is_kept = |name: &str| ![ID, RECORDED_AT].contains(&name) && !name.starts_with(TAG);
     item.retain(|name, _| is_kept(name));
     let metadata = item.into_iter().map(|(name, value)| {
@@ -64,7 +64,7 @@ fn recorded(mut item: Item) -> Result<ForeignEvent> {
     let metadata: Map<_, _> = metadata.collect::<Result<_, CodecError>>()?;
     if metadata.contains_key(Metadata::SCHEMA) {
         bail!(
-            "it has the metadata {:?}, which says in this log which version the payload has: give it another name in \
+            "its metadata {:?} would be the version of the payload in this log: give it another name in \
              the source",
             Metadata::SCHEMA
         );
@@ -77,7 +77,7 @@ fn recorded(mut item: Item) -> Result<ForeignEvent> {
 fn text(item: &mut Item, name: &str) -> Result<String> {
     match item.remove(name) {
         Some(AttributeValue::S(text)) => Ok(text),
-        _ => bail!("attribute {name} is missing or no text"),
+        _ => bail!("attribute {name} is missing or not a string"),
     }
 }
 
@@ -107,10 +107,10 @@ pub(super) async fn import(arguments: &Arguments, lists: &Lists) -> Result<Repor
     Ok(report)
 }
 
-/// What the source has.
+/// The content of the source.
 #[derive(Default)]
 struct Found {
-    /// The events that can be imported, in the order in which they are imported.
+    /// The events that can be imported, in the order of the import.
     events: Vec<ForeignEvent>,
     report: Report,
 }
@@ -164,7 +164,7 @@ impl Found {
         }
     }
 
-    /// An event of this stack has the tags that its type declares.
+    /// Leaves out the tags that the event's type does not declare.
     fn leave_out(&mut self, ForeignEvent { event, .. }: &mut ForeignEvent, lists: &Lists) {
         let Some(schema) = lists.stack.catalog.schema(&event.event_type) else { return };
         let is_declared = |tag: &Tag| schema.tags.iter().any(|declared| declared.key == tag.key);
@@ -175,7 +175,7 @@ impl Found {
     }
 }
 
-/// Fails if the event can't be imported, or if a slice or view of this stack could not read it then.
+/// Fails if the event can't be imported, or if a slice or view of this stack can't read it.
 fn check(recorded: &ForeignEvent, lists: &Lists, log: &DcbLog, clock: &Clock) -> Result<()> {
     let ForeignEvent { id, ms, event, metadata } = recorded;
     recorded.check_time(Clock::system().now_ms())?;

@@ -1,4 +1,4 @@
-//! What an import compares of the events that are there.
+//! What an import compares with events that exist already.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -6,7 +6,7 @@ use ringfence_core::SequencedEvent;
 use ringfence_core::json::{Digits, kept_number};
 use serde_json::Value;
 
-/// What tells an event from another one in its place.
+/// Distinguishes an event from another one in its place.
 pub(super) struct There {
     /// When it was recorded, in milliseconds since 1970.
     pub(super) at: u64,
@@ -24,7 +24,7 @@ impl There {
     }
 }
 
-/// DynamoDB gives the number 1.0 back as 1, and writes out an exponent.
+/// DynamoDB returns the number 1.0 as 1, and writes out an exponent.
 fn shorten_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {

@@ -1,4 +1,4 @@
-//! What a read of many events costs.
+//! The cost of a read of many events.
 
 use anyhow::Result;
 use aws_sdk_dynamodb::Client;
@@ -8,7 +8,7 @@ use crate::layout::described;
 /// A read unit of an eventually consistent read, in bytes.
 const UNIT_BYTES: u64 = 8_192;
 
-/// What a table holds, as DynamoDB says.
+/// The size of a table, as DynamoDB reports it.
 pub(super) struct Whole {
     items: u64,
     bytes: u64,
@@ -21,11 +21,11 @@ impl Whole {
         Ok(Self { items: number(described.item_count), bytes: number(described.table_size_bytes) })
     }
 
-    /// What it costs to read the events of some types, if the log counts these; otherwise the whole table. So many
-    /// units were spent already, on the counts.
+    /// The cost of reading the events of some types, if the log counts these; otherwise of reading the whole table.
+    /// `spent` read units already went into the counts.
     pub(super) fn cost(&self, events: Option<u64>, limit: Option<usize>, spent: f64) -> String {
         let Self { items, bytes } = self;
-        // A request takes half a unit at least.
+        // A request takes at least half a unit.
         let halves = |bytes: u64| bytes.div_ceil(UNIT_BYTES / 2).max(1);
         let units = |bytes| spent + u32::try_from(halves(bytes)).map_or(f64::MAX, f64::from) / 2.0;
         let Some(events) = events else {
@@ -35,7 +35,7 @@ impl Whole {
                 units(*bytes)
             );
         };
-        // The read knows by the one after it that an event is the next.
+        // The read finds its end by one event more.
         let read = limit.map_or(events, |limit| events.min(limit as u64 + 1));
         let each = bytes.checked_div(*items).unwrap_or(0);
         format!(

@@ -1,4 +1,4 @@
-//! What this build would break beside the build of another commit, by the locks of both.
+//! Compares this build with the build of another commit, by their locks.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::Lists;
 use crate::out::{Output, serialize_as, write_line};
 
-/// What was found.
+/// The comparison.
 struct Compared<'a> {
     base: &'a str,
     contexts: usize,
@@ -21,7 +21,7 @@ struct Compared<'a> {
     findings: Vec<Finding>,
 }
 
-/// Compares this build with the locks of a commit, in the stack of the working directory.
+/// Compares this build with a commit's locks of the stack in the working directory.
 pub(super) fn check(base: &str, lists: &Lists, output: Output) -> Result<ExitCode> {
     let root = ringfence_new::root()?;
     let (locks, mut now) = (locks(&root, base)?, (lists.locks)());
@@ -49,7 +49,8 @@ impl<'a> Compared<'a> {
                 gone.push(context.clone());
                 continue;
             };
-            // What it breaks of what was released, and what it writes that the functions of then can't read.
+            // A finding counts if this build breaks a released promise, or writes what the functions of that commit
+            // can't read.
             let breaks = |finding: &Finding| !finding.breaks.is_empty();
             findings.extend(compare(context, lock, now).findings.into_iter().filter(breaks));
             findings.extend(forward(context, lock, now));
@@ -64,7 +65,7 @@ impl<'a> Compared<'a> {
     }
 }
 
-/// Adds the versions of the folder's lock that are older than the code's. The code alone knows only the newest one.
+/// Adds the older versions from the folder's lock. The code knows only the newest one.
 fn add_versions(now: &mut Lock, of_folder: Lock) {
     for (name, of) in of_folder.events {
         if let Some(now) = now.events.get_mut(&name) {
@@ -74,13 +75,13 @@ fn add_versions(now: &mut Lock, of_folder: Lock) {
     }
 }
 
-/// The locks that a commit has of the stack in a folder, by the names of their contexts.
+/// A commit's locks of the stack in a folder, by the names of their contexts.
 fn locks(root: &Path, base: &str) -> Result<BTreeMap<String, Lock>> {
     let commit = format!("{base}^{{commit}}");
     let commit = git(root, &["rev-parse", "--verify", "--end-of-options", &commit]);
     let commit = commit.with_context(|| {
         format!(
-            "--base {base}: name a branch, a tag or a commit that this clone has; `git fetch origin` brings those of the \
+            "--base {base}: name a branch, a tag or a commit that this clone has; `git fetch origin` brings the \
              others"
         )
     })?;
@@ -101,7 +102,7 @@ fn locks(root: &Path, base: &str) -> Result<BTreeMap<String, Lock>> {
     Ok(locks)
 }
 
-/// What git prints.
+/// The output of git.
 fn git(root: &Path, arguments: &[&str]) -> Result<String> {
     let mut git = Command::new("git");
     let output = git.args(arguments).current_dir(root).stdin(Stdio::null()).output();
@@ -160,7 +161,7 @@ mod tests {
         serde_json::from_value(lock).expect("a lock")
     }
 
-    /// A context with an event of one field, which is one of these texts, and a command with these codes.
+    /// A context with an event whose one field is one of these texts, and a command with these codes.
     fn rooms(choices: &[&str], samples: &[&str], codes: &[&str]) -> Value {
         let shape = json!({
             "type": "object", "properties": { "kind": { "type": "string", "enum": choices } },

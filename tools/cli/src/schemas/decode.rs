@@ -1,4 +1,4 @@
-//! Whether this build can read what is in the index.
+//! Checks that this build can read the events of the index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
@@ -15,28 +15,28 @@ use crate::Lists;
 use crate::out::{serialize_as, write_line};
 use crate::progress;
 
-/// Progress is shown each time this many events are read.
+/// Progress is shown after each this many events.
 const PROGRESS_EVENTS: u64 = 1_000;
 
-/// How many kinds of failures a report names.
+/// A report names at most this many kinds of failures.
 const FAILURES_MAX: usize = 100;
 
-/// How many events of each kind it names.
+/// A report names this many events of each kind.
 const FIRST_MAX: usize = 3;
 
-/// What this build makes of the events of the index.
+/// The result for the events of the index.
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
     /// How many were decoded.
     events: u64,
-    /// How many were read. Without a limit for each type all of them are decoded.
+    /// How many were read. All of them are decoded, unless there is a limit for each type.
     read: u64,
     read_units: f64,
     failed: BTreeMap<Failure, Failed>,
     newer: BTreeMap<Newer, Events>,
 }
 
-/// In which way events fail.
+/// A way in which events fail.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Failure {
     event_type: String,
@@ -46,7 +46,7 @@ struct Failure {
     why: String,
 }
 
-/// Which events fail in one way.
+/// The events that fail in one way.
 #[derive(Debug, Default)]
 struct Failed {
     events: Events,
@@ -59,11 +59,11 @@ struct Newer {
     event_type: String,
     context: String,
     version: u32,
-    /// The newest that it knows.
+    /// The newest version that it knows.
     known: u32,
 }
 
-/// Events that have something in common.
+/// Events of one kind.
 #[derive(Debug, Default)]
 struct Events {
     count: u64,
@@ -106,11 +106,11 @@ pub(crate) async fn decode(index: &Index, lists: &Lists, newest: Option<u64>) ->
 /// A type, with the context that declares it.
 type TypeOf = (String, String);
 
-/// Which events are the newest of their types, while the latest come first.
+/// Selects the newest events of each type, while the index is read backwards.
 struct Newest {
     each: u64,
     taken: BTreeMap<TypeOf, u64>,
-    /// The types of the stack that were met fewer times.
+    /// The types of the stack that were seen fewer times.
     fewer: BTreeSet<TypeOf>,
 }
 
@@ -195,7 +195,7 @@ impl Decoded {
         }
     }
 
-    /// Notes an event of which only the place and the type are known.
+    /// Notes an event of which only the place and the type can be read.
     fn unread(&mut self, event: &SequencedEvent, why: String) {
         let (event_type, context) = (event.event_type.clone(), event.context.clone());
         let failure = Failure { event_type, context, version: event.version, field: None, why };
@@ -238,7 +238,7 @@ impl Display for Decoded {
         }
         let end = match (self.failed.is_empty(), self.newer.is_empty()) {
             (true, true) => "all can be read",
-            (true, false) => "all can be read but those of a newer version",
+            (true, false) => "all can be read except newer versions",
             (false, _) => "not all can be read",
         };
         let Self { events, read, read_units, .. } = self;

@@ -16,14 +16,14 @@ use crate::tables::index_of;
 
 #[derive(Args)]
 #[command(after_help = "\
-Run it with the next build before a deploy. It decodes each event of the index, of all logs, with each slice, view and
-automation of this build that reads it, and names those that can't be read. A whole index costs half a read unit for
-each 4 KB. `--newest` ends earlier, as soon as each type of this build has that many events; a type that has fewer
-makes it read on to the beginning.
+Run it with the next build before a deploy. It decodes each event of the index, from all logs, with each slice, view and
+automation of this build that reads it, and names the events that can't be read. A whole index costs half a read unit for
+each 4 KB. `--newest` ends earlier, as soon as it has that many events of each type of this build. If a type has fewer, it
+reads to the beginning.
 
-With `--base` it reads no stack on AWS or on this machine. It compares this build with the locks that a commit has in
-the stack of the working directory: what it takes away from callers, readers and what is stored, and which of its events
-the functions of that commit can't read, as they have to in the middle of a deploy.
+With `--base` it reads no stack on AWS or on this machine. It compares this build with a commit's locks of the stack in
+the working directory. It names changes that break callers, readers or stored data, and events of this build that the
+functions of that commit can't read. Those functions get such events in the middle of a deploy.
 
 Examples:
   ringfence schemas check --stack ringfence-prod

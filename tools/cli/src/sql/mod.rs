@@ -1,4 +1,4 @@
-//! `ringfence sql`: an export, asked in SQL. DuckDB reads the files; nothing is copied.
+//! `ringfence sql`: queries an export in SQL. DuckDB reads the files; nothing is copied.
 
 mod views;
 
@@ -15,16 +15,16 @@ use crate::export::folder::Folder;
 use crate::out;
 use crate::remark;
 
-/// The program that answers.
+/// The program of DuckDB.
 const PROGRAM: &str = "duckdb";
 
 #[derive(Args)]
 #[command(after_help = "\
-The view `events` has all events of the export. Each type of events of this build has a view of its name, with a column
+The view `events` has all events of the export. Each type of events of this build has a view with its name, with a column
 for each field of the payload, and the columns _id, _at, _partition, _slot, _version, _principal, _data and _meta.
-docs/data.md has them.
+docs/data.md explains them.
 
-DuckDB answers, the program `duckdb`: https://duckdb.org/install, or `pip install duckdb-cli`. Without it, the command
+The program `duckdb` runs the query: https://duckdb.org/install, or `pip install duckdb-cli`. Without it, the command
 prints the SQL of the views, and ends with status 2.
 
 Examples:
@@ -33,7 +33,7 @@ Examples:
 pub(crate) struct Arguments {
     /// The folder of the export.
     folder: PathBuf,
-    /// The question, such as `SELECT count(*) FROM OrderPlaced`.
+    /// The query, such as `SELECT count(*) FROM OrderPlaced`.
     select: String,
     /// Prints rows as JSON.
     #[arg(long)]
@@ -53,7 +53,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     folder.check()?;
     let views = views::of(&folder, lists)?;
     let form = if arguments.json { "-json" } else { "-box" };
-    // The file of the person's own settings could change what is printed.
+    // A person's own settings could change the output.
     let duckdb = Command::new(PROGRAM)
         .args(["-bail", "-init", "", form])
         .stdin(Stdio::piped())
@@ -73,7 +73,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     };
     let mut input = duckdb.stdin.take().context("it has no input")?;
     let text = format!("{views}{}\n", ended(&arguments.select));
-    // It may end before it has read everything, and then says why.
+    // DuckDB may end before it has read everything, and then its error says why.
     let writer = thread::spawn(move || drop(input.write_all(text.as_bytes())));
     let answer = duckdb.wait_with_output().with_context(|| format!("running {PROGRAM}"))?;
     drop(writer.join());
@@ -86,7 +86,7 @@ pub(crate) fn sql(arguments: &Arguments, lists: &Lists) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A statement with the end that the program waits for. It has a line of its own, because the last one may be a comment.
+/// A statement with its end. The end has its own line, because the last line may be a comment.
 fn ended(select: &str) -> String {
     format!("{}\n;", select.trim().trim_end_matches(';'))
 }

@@ -1,4 +1,4 @@
-//! The views: one of all events, and one for each type, whose columns follow from the shape of its payload.
+//! The views: one of all events, and one for each type, with columns that follow from the shape of its payload.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::Lists;
 use crate::export::folder::{Folder, Form};
 
-/// The columns of a file.
+/// The columns of a file, with their types.
 const COLUMNS: [(&str, &str); 12] = [
     ("checkpoint", "BIGINT"),
     ("id", "VARCHAR"),
@@ -46,7 +46,7 @@ pub(super) fn of(folder: &Folder, lists: &Lists) -> Result<String> {
     Ok(sql)
 }
 
-/// The view of all events, of the files that are whole.
+/// The view of all events, in the files that are whole.
 fn all(folder: &Folder) -> Result<String> {
     let files = folder.segments.iter().map(|segment| {
         let path = std::path::absolute(folder.file(segment))?;
@@ -74,7 +74,8 @@ fn path_text(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is not UTF-8: move the folder", path.display()))
 }
 
-/// The view of a type, as its newest version is. Of older payloads it has what they have in common; `_data` is all.
+/// The view of a type, in its newest version. Of an older payload it has the columns that still exist; `_data` has
+/// everything.
 fn of_type(
     view: &str,
     context: &str,
@@ -127,7 +128,7 @@ fn of_type(
     )
 }
 
-/// What DuckDB makes of a value of this shape: the name of a type, a list of one, or the types of members.
+/// The type in DuckDB's notation for a value of this shape: a name, a list, or the types of members.
 fn structure_of(shape: &Shape) -> Value {
     match shape {
         Shape::Truth => json!("BOOLEAN"),

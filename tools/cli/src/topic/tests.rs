@@ -13,7 +13,7 @@ struct Script {
     answers: Mutex<Vec<Result<Vec<Verdict>, Unreachable>>>,
     /// How long each call takes.
     takes: Duration,
-    /// The details of each call, and when it was made.
+    /// The details of each call, and its time.
     calls: Mutex<Vec<(Instant, Vec<String>)>>,
 }
 
@@ -63,7 +63,7 @@ fn unreachable(refused: bool) -> Unreachable {
     Unreachable { operation: "PutEvents", refused, source: "gone".into() }
 }
 
-/// The most events that began within any second.
+/// The most events within any second.
 fn busiest_second(bus: &Script) -> usize {
     let calls = bus.calls.lock().unwrap();
     let within = |start: Instant| {
@@ -92,7 +92,7 @@ async fn no_second_has_more_events_than_the_rate() {
     check_rate(20, Duration::ZERO, Duration::from_millis(4_750)).await;
     check_rate(1, Duration::ZERO, 95 * SECOND).await;
     check_rate(1_000, Duration::ZERO, Duration::from_millis(95)).await;
-    // A slow bus sets the pace, and no burst follows.
+    // A slow bus limits the rate, and no burst follows.
     check_rate(20, 2 * SECOND, 20 * SECOND).await;
 }
 

@@ -1,4 +1,4 @@
-//! Events of three builds in one log: what a newer build makes of older events, and an older one of newer events.
+//! Events of three builds in one log: a newer build reads older events, and an older build meets newer ones.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -19,10 +19,10 @@ use tokio::runtime::Runtime;
 use crate::console::Console;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_of-three-builds");
-/// Between two looks at what comes some time.
+/// The pause between two looks at a result that takes time.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The stack of the starter with other slices. Each function is of this build, or of its own.
+/// The stack of the starter with other slices. The functions in `of` are of other builds.
 fn template(build: u32, of: &[(&str, u32)]) -> Template {
     let text = workspace_root().join("starter/template.yaml");
     let mut text = std::fs::read_to_string(text).unwrap();
@@ -56,7 +56,7 @@ struct Deployed {
 }
 
 impl Deployed {
-    /// On the data of the stack before it.
+    /// Starts on the data of the stack before it.
     async fn new(data: &Path, build: u32, of: &[(&str, u32)]) -> Self {
         let template = template(build, of);
         let functions = template.model("").unwrap().functions;
@@ -78,7 +78,7 @@ impl Deployed {
         let url = format!("{}/shelf/{slice}", self.stack.api());
         let answer = self.client.post(url).body(command.to_string()).send().await.unwrap();
         let status = answer.status().as_u16();
-        // An older build says when to come again.
+        // An older build says when to retry.
         assert_eq!(answer.headers().contains_key("retry-after"), status == 503);
         (status, answer.json().await.unwrap())
     }
@@ -92,7 +92,7 @@ impl Deployed {
         self.change(json!({ "type": "Add", "itemId": item, "title": title, "euros": euros })).await;
     }
 
-    /// What a decision knows of the item.
+    /// The decision's state of the item.
     async fn known(&self, item: &str) -> Value {
         let (status, answer) = self.post("show-item", json!({ "itemId": item })).await;
         assert_eq!(status, 422, "{answer}");
@@ -107,7 +107,7 @@ impl Deployed {
         answer.get("row").unwrap_or(&answer).clone()
     }
 
-    /// The row once the view has the event.
+    /// The row, once the view has the event.
     async fn row_with(&self, item: &str, slot: u64) -> Value {
         loop {
             match self.row(item, slot).await {
@@ -132,7 +132,7 @@ impl Deployed {
         command
     }
 
-    /// What the command prints, which ends with this status.
+    /// The output of the command, which must end with this status.
     async fn run(&self, status: i32, arguments: &[&str]) -> String {
         let output = tokio::process::Command::from(self.command(arguments)).output().await.unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -141,7 +141,7 @@ impl Deployed {
         printed
     }
 
-    /// The payloads that `tail` prints of events of this type once there are so many, each with its version.
+    /// The payloads of this type's events with their versions, once `tail` prints so many.
     async fn tail(&self, event_type: &str, count: usize) -> Vec<(Value, u64)> {
         let all = ["tail", "--from", "start", "--until-present", "--json", "--type", event_type];
         loop {
@@ -170,12 +170,12 @@ impl Deployed {
     }
 }
 
-/// The payload of an event that is printed or on the bus, and its version.
+/// The payload of a printed event or an event on the bus, and its version.
 fn payload(event: &Value) -> (Value, u64) {
     (event["data"].clone(), event["schema"].as_u64().unwrap_or(1))
 }
 
-/// A stack from its start to its end. All of it has ended with the runtime, before the next one goes on with its data.
+/// Runs a stack in a runtime. All of it has ended with the runtime, before the next stack continues with its data.
 fn stack<T>(stack: impl Future<Output = T>) -> T {
     Runtime::new().unwrap().block_on(stack)
 }
@@ -212,7 +212,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         two.tail("ItemLabelled", 1).await;
     });
 
-    // One function is of the third build, and those beside it are not yet.
+    // One function is of the third build, the others are not yet.
     stack(async {
         let some = deploy(2, &[("change-item", 3)]).await;
         some.add("c", jug, 7).await;
@@ -253,7 +253,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         let of_third = json!(["mug for 400 cents", "gone"]);
         assert_eq!(three.known("a").await, of_third);
         assert_eq!(three.known("c").await, json!(["jug for 700 cents", "gone"]));
-        // The view goes on where it stopped. Rows of before stay as they are until a rebuild.
+        // The view continues where it stopped. Older rows stay until a rebuild.
         assert_eq!(three.row_with("c", 2).await, json!(["jug for 700 cents", "gone"]));
         assert_eq!(three.row_with("d", 1).await, json!(["pan for 500 cents"]));
         assert_eq!(three.row("a", 2).await, of_first);
@@ -289,7 +289,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
         let of_a = json!({ "itemId": "a" }).to_string();
         let explained = three.run(1, &["explain", "shelf/show-item", "--data", &of_a]).await;
         assert!(explained.contains("mug for 400 cents"), "{explained}");
-        // The bus has events as they are stored, with their versions.
+        // The bus has events as they are stored, in their versions.
         let mut bus = three.stack.watch();
         three.run(0, &["replay", "bus", "--name", "again", "--rate", "10000"]).await;
         let notices = iter::from_fn(|| bus.try_recv().ok());
@@ -298,7 +298,7 @@ fn a_newer_build_reads_all_events_and_a_roll_back_loses_nothing() {
                 Notice::Event(event) if event["detail-type"] == "ItemAdded" => {
                     Some(payload(&event["detail"]))
                 }
-                // A function that was slow once is no reason to look at less.
+                // Such as a notice about a slow function.
                 Notice::Event(_) | Notice::Mail(_) | Notice::Trouble(_) => None,
             })
             .collect();

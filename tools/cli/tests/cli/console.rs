@@ -9,7 +9,7 @@ use ringfence_programs::shop::{ProductAdded, ProductNameChanged};
 
 use crate::world::{World, demand};
 
-/// The command's console, and a browser that has its cookie.
+/// The command's console, and a browser with its cookie.
 pub(crate) struct Console {
     process: Child,
     client: Client,
@@ -29,7 +29,7 @@ impl Console {
         Self::start_with(world, more, |_| {}).await
     }
 
-    /// With an environment that is changed first.
+    /// Starts it with a changed environment.
     pub(crate) async fn start_with(
         world: &World,
         more: &[&str],
@@ -67,7 +67,7 @@ impl Console {
         page
     }
 
-    /// The answer to a form with these fields.
+    /// Posts a form with these fields, and returns the answer.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
         let request = self.client.post(format!("{}{path}", self.origin));
         let request = request.header(COOKIE, &self.cookie).header("origin", &self.origin);
@@ -77,14 +77,14 @@ impl Console {
         request.body(form).send().await.unwrap()
     }
 
-    /// The page that refuses this path, and its status.
+    /// The status and the error page of this path.
     pub(crate) async fn refused(&self, path: &str) -> (u16, String) {
         let answer = self.get(path).await;
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 }
 
-/// The checkpoints of the events that a page lists, in its order.
+/// The checkpoints of the events on a page, in order.
 fn listed(page: &str) -> Vec<u64> {
     let links = page.split("href=\"/events/").skip(1);
     links.filter_map(|rest| rest.split('"').next()?.parse().ok()).collect()
@@ -98,7 +98,7 @@ pub(crate) fn link(page: &str, text: &str) -> Option<String> {
     Some(rest.split('"').next()?.replace("&amp;", "&"))
 }
 
-/// The icon that a page names.
+/// The icon of a page.
 fn link_of_icon(page: &str) -> String {
     let (_, rest) = page.split_once("rel=\"icon\" href=\"").unwrap();
     rest.split('"').next().unwrap().to_owned()
@@ -157,7 +157,7 @@ async fn the_console_pages_back_from_the_newest_event_to_the_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_events_ends_at_a_megabyte_and_the_next_one_goes_on() {
     let world = World::start().await;
-    // A row has 240 characters of it, each as the four bytes `&lt;`.
+    // A row holds 240 of these characters, each as the four bytes `&lt;`.
     let renamed = || ProductNameChanged { product_id: id("p1"), name: "<".repeat(240) }.into();
     for _ in 0..9 {
         world.append((0..100).map(|_| renamed()).collect()).await;
@@ -265,7 +265,7 @@ fn metadata(command: &str, cause: &str) -> Metadata {
     metadata
 }
 
-/// A command from outside, and one that its event led to; something else happens between them.
+/// A command from outside, and the command that its event led to, with another event between them.
 async fn with_flow() -> (World, SequencedEvent) {
     let world = World::start().await;
     let root = world.append_with(demand("p1", "o1"), metadata("c1", "c1")).await.remove(0);

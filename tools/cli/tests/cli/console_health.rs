@@ -138,7 +138,7 @@ async fn one_dead_letter_is_redriven_and_then_all() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failed_batches_go_where_those_of_their_function_go() {
+async fn failed_batches_go_to_the_destination_of_their_function() {
     let mut world = World::start().await;
     world.demand("p1", "o1").await;
     let payload = json!({ "Records": world.records() }).to_string();
@@ -150,7 +150,7 @@ async fn failed_batches_go_where_those_of_their_function_go() {
     assert!(page.contains("the next event brings what it holds: delete it"), "{page}");
     let refused = console.post("/health/buckets/ProjectViews/redrive", &[]).await;
     assert_eq!(refused.status(), 400);
-    assert!(refused.text().await.unwrap().contains("asks for no work: delete it."));
+    assert!(refused.text().await.unwrap().contains("need no redrive: delete them."));
     let page = console.carried_out("/health/buckets/PublishEvents/redrive", &[]).await;
     assert!(page.contains("1 done, 0 left."), "{page}");
     assert_eq!(world.on_the_bus().len(), 1);

@@ -13,7 +13,7 @@ const PAGE: &str = "/slices/catalog/pack-parcel";
 const FIELDS: [(&str, &str); 3] =
     [("f.orderId", "o1"), ("f.parcelId", "p1"), ("f.sealIds", "s1\ns2")];
 
-/// The URL of an API that answers commands of the page's slice.
+/// Serves an API that answers commands of the page's slice. Returns its URL.
 async fn serve(answer: MethodRouter) -> String {
     let router = Router::new().route("/catalog/pack-parcel", answer);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -19,7 +19,7 @@ fn renamed(product: &str, name: &str) -> Vec<NewEvent> {
     events![ProductNameChanged { product_id: id(product), name: name.to_owned() }]
 }
 
-/// These events, each appended by itself and in the index.
+/// Appends and indexes these events, each by itself.
 async fn with(appends: impl IntoIterator<Item = Vec<NewEvent>>) -> World {
     let world = World::start().await;
     for events in appends {
@@ -34,7 +34,7 @@ async fn append(world: &World, events: Vec<NewEvent>) {
 }
 
 impl Console {
-    /// The page of a job at its end. It comes again by itself until then.
+    /// The last page of a job. Until then, the page reloads itself.
     pub(crate) async fn ended(&self, job: &str) -> String {
         loop {
             let answer = self.get(job).await;
@@ -48,7 +48,7 @@ impl Console {
         }
     }
 
-    /// Sends a form that starts a job; the page of its end.
+    /// Sends a form that starts a job, and returns the job's last page.
     pub(crate) async fn carried_out(&self, path: &str, fields: &[(&str, &str)]) -> String {
         let answer = self.post(path, fields).await;
         assert_eq!(answer.status(), 303, "{path}: {}", answer.text().await.unwrap());

@@ -29,7 +29,7 @@ fn packed(order: &str, seals: &[&str]) -> Vec<NewEvent> {
     events![ParcelPacked { order_id, parcel_id, seal_ids }]
 }
 
-/// Appends that a cart with so many items was checked out.
+/// Appends the checkout of a cart with so many items.
 async fn checked_out(world: &World, cart: &str, items: u32) {
     let (log, stream) = (world.documents(), StreamName::new("carts", cart).unwrap());
     let envelope = Envelope::default();
@@ -45,7 +45,7 @@ async fn checked_out(world: &World, cart: &str, items: u32) {
     assert!(matches!(log.append(append).await.unwrap(), StreamAppended::Written(_)));
 }
 
-/// Events on each log, in the index.
+/// A stack with events on each log, indexed.
 pub(crate) async fn of_all_logs() -> World {
     let world = World::start().await;
     let by = [("principal".to_owned(), json!("eve")), ("commandId".to_owned(), json!("k"))];
@@ -61,7 +61,7 @@ pub(crate) async fn of_all_logs() -> World {
     world
 }
 
-/// Appends twelve events of a command whose record they are, to a cart.
+/// Appends twelve events of a command to a cart. The events are the command's record.
 async fn checked_out_often(world: &World, cart: &StreamName) {
     let log = world.documents();
     let envelope = &Envelope::default().marked(&CommandRecord::new("check-out", "once", &1));
@@ -77,7 +77,7 @@ async fn checked_out_often(world: &World, cart: &StreamName) {
     assert!(matches!(log.append(append).await.unwrap(), StreamAppended::Written(_)));
 }
 
-/// Appends the events of a command whose record is an item; its record, and the events that the item names.
+/// Appends the events of a command whose record is an item. Returns the record, and the events that the item names.
 async fn with_item(world: &World) -> (CommandRecord, Vec<EventRef>) {
     let record = CommandRecord::new("pack-all", "once", &1);
     let envelope = &Envelope::default().itemized(&record);
@@ -94,14 +94,14 @@ pub(crate) async fn index(world: &World) {
     let cart = StreamName::new("carts", "c-1").unwrap();
     let of_streams =
         [Partition::from(BoundaryId::stored("customers#ada#1")), Partition::from(cart.partition())];
-    // The events of an append come in any order of their partitions.
+    // An append returns its events in any order of their partitions.
     let mut partitions: Vec<_> = stored.iter().map(Partition::of).chain(of_streams).collect();
     partitions.sort();
     partitions.dedup();
     world.index_all(partitions.into_iter().rev()).await;
 }
 
-/// The events of the index, in the order of their ids, without how many follow of their append.
+/// The events of the index, ordered by their ids, without the number of further events in their append.
 pub(crate) async fn indexed(world: &World) -> Vec<SequencedEvent> {
     let index = Index::new(world.client.clone(), INDEX, ringfence_cli::tables::sources());
     let entries: Vec<Entry> =
@@ -122,7 +122,7 @@ pub(crate) fn import(folder: &Path) -> [&str; 4] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_exported_is_imported_with_its_ids_and_times() {
+async fn an_export_is_imported_with_its_ids_and_times() {
     let world = of_all_logs().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events");
@@ -131,10 +131,10 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
         (&first["events"], &first["files"], &first["checkpoint"]),
         (&json!(9), &json!(1), &json!(9))
     );
-    // Nothing is new, and then one event.
+    // First nothing is new, then one event.
     assert_eq!(export(&world, &path, &[])["files"], json!(0));
     world.append(vec![added("p2")]).await;
-    // The index has the later one of two events with one seal before the earlier one.
+    // The index has the later of two events with one seal before the earlier one.
     world.append(packed("o3", &["s8"])).await;
     let later = world.append(packed("o4", &["s8"])).await.remove(0);
     world.index(&[&later.partition]).await;
@@ -162,10 +162,10 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     assert!(before > 0, "{said}");
     index(&other).await;
     assert_eq!(indexed(&other).await, indexed(&world).await);
-    // A repeat of the command is known by its item.
+    // The item makes a repeat of the command known.
     let found = other.log.recorded(&record, &Envelope::default()).await.unwrap();
     assert_eq!(found, Some(recorded));
-    // Where the events are the record, a repeat finds all of them in one item.
+    // The events are the record here, and a repeat finds all of them in one item.
     let tip = other.documents().tip(&cart, Consistency::Strong, &Envelope::default()).await;
     assert!(tip.unwrap().unwrap().events.len() >= 12);
     for verify in [
@@ -177,12 +177,12 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     }
     let dry = other.run(&[&import(&path)[..], &["--dry-run"]].concat()).1;
     assert!(dry.ends_with("\n0 events can be imported, 26 are there\n"), "{dry}");
-    // Each event is there once, also in the stack that it is from.
+    // Each event is there once, also in the stack of the export.
     for world in [&world, &other] {
         assert_eq!(counts(&world.json(&import(&path)).1), [0, 26, 0]);
     }
 
-    // What comes between is imported from an export that begins later, if the rest is there.
+    // An export that begins later can be imported if the log has the earlier events.
     world.append(packed("o1", &["s9"])).await;
     world.append(vec![added("p3")]).await;
     index(&world).await;
@@ -191,15 +191,15 @@ async fn what_is_exported_is_imported_with_its_ids_and_times() {
     let empty = World::start().await;
     let (status, said) = empty.run(&import(&rest));
     let lacks = "broken    orderId+parcelId:o1/p1/2: the log lacks the event before it: export from an earlier place, or \
-                 import what comes before it first\n";
+                 import the events before it first\n";
     assert!(status == 1 && said.contains(lacks), "{said}");
     assert_eq!(counts(&other.json(&import(&rest)).1), [2, 0, 0]);
-    // Another event is in the place of one, so nothing is written, neither it nor the others.
+    // Another event has the place of one, so nothing is written.
     empty.append(vec![added("p3")]).await;
     empty.append(packed("o1", &["s0"])).await;
     let (status, said) = empty.run(&import(&path));
     assert_eq!(status, 1);
-    let other = "broken    orderId+parcelId:o1/p1/1: the log has another event in its place, so the import can't be ended";
+    let other = "broken    orderId+parcelId:o1/p1/1: the log has another event in its place, so the import can't be completed";
     assert!(
         said.contains(other)
             && said.ends_with("1 events can't be imported, and nothing is written\n"),

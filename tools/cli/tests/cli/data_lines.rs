@@ -1,4 +1,4 @@
-//! What an import checks of the lines of a file.
+//! Checks of an import on the lines of a file.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::data::{export, import, index, indexed, of_all_logs};
 use crate::world::World;
 
-/// Lists in one another, so many.
+/// So many nested lists.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(json!(0), |inside, _| json!([inside]))
 }
@@ -18,7 +18,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     let world = of_all_logs().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("events");
-    // Only what is asked for.
+    // Only events of this context.
     let orders = export(&world, &path, &["--context", "carts", "--context", "customers"]);
     assert_eq!((&orders["events"], &orders["checkpoint"]), (&json!(5), &json!(9)));
     let mistyped = ["export", "--to", "jsonl", path.to_str().unwrap(), "--context", "cart"];
@@ -164,8 +164,8 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     assert!(said.ends_with("25 events can't be imported, and nothing is written\n"), "{said}");
     assert_eq!(other.records().len(), 0);
 
-    // DynamoDB gives 1.0 back as 1, and it is the same event. A number that a program can't hold is stored as a number,
-    // and has all its digits in each copy. An editor may have written a mark at the beginning and an empty line.
+    // DynamoDB returns 1.0 as 1, and the event counts as the same. A number that a program can't hold is stored as a
+    // number, and keeps all its digits in each copy. An editor may have written a byte order mark and an empty line.
     let exact = json!({ "$number": "1584097275961.12340" });
     let of_each_log = [first, "customers#ada#1/1", "carts-c-1/0"].map(|id| {
         let mut line = of(id);
@@ -194,7 +194,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     assert!(weights.clone().all(|weight| weight.starts_with(r#"{"$number":"1584097275961.1234"#)));
     assert_eq!(weights.count(), 3);
 
-    // What is under one tag is written in the order of the times, whatever the order of the lines.
+    // Events under one tag are written in the order of their times, in whatever order the lines are.
     let (earlier, mut later) = (of("orderId+parcelId:o1/p1/1"), of("orderId+parcelId:o2/p1/1"));
     later["data"]["sealIds"] = json!(["s1"]);
     for tag in later["tags"].as_array_mut().unwrap().iter_mut().filter(|it| it["key"] == "sealId") {
@@ -204,7 +204,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     let said = other.json(&import(&file)).1;
     assert_eq!((&said["imported"], &said["later"]), (&json!(2), &json!(0)), "{said}");
 
-    // An event of an aggregate is not earlier than the last one that the log has.
+    // An event of an aggregate can't be earlier than the last one in the log.
     let other = World::start().await;
     let later = ["2024-06-23T00:00:00.120Z", "2024-06-23T00:00:00.119Z"];
     fs::write(&file, format!("{}\n", renamed(1, later[0]))).unwrap();
@@ -214,7 +214,7 @@ async fn lines_that_do_not_fit_are_named_by_their_numbers_and_nothing_is_written
     let back = "broken    customers#ada#1/2: recordedAt: is 2024-06-23T00:00:00.119Z, and the event before it";
     assert!(status == 1 && said.starts_with(back), "{said}");
 
-    // A file of an export is as it was written.
+    // A file of an export must be unchanged.
     let segment = path.join("000001.jsonl");
     let changed = fs::read_to_string(&segment).unwrap().replace("Ada", "Bob");
     fs::write(&segment, changed).unwrap();

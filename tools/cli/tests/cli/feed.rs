@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::world::{EVENTS, World};
 
-/// What `tail` prints up to the present, as JSON.
+/// The output of `tail` up to the present, as JSON.
 fn tail(world: &World, more: &[&str]) -> Vec<Value> {
     let (status, printed) = world.run(&[&["tail", "--until-present", "--json"], more].concat());
     assert_eq!(status, 0);
@@ -110,7 +110,7 @@ async fn an_unknown_type_gets_a_warning_that_names_similar_types() {
         )
     );
     assert_eq!(warnings("NoSuchType"), format!("{warned}NoSuchType\n"));
-    // Of each of the three logs.
+    // One event of each log.
     for known in ["OrderPlaced", "CustomerRenamed", "CheckedOut"] {
         assert_eq!(warnings(known), "");
     }
@@ -133,7 +133,7 @@ async fn tail_waits_for_new_events() {
         world.indexed_demand("p1", order).await;
         check(&[order]);
     }
-    // The reader of the output leaves, as `head` does: tail ends without an error, before it keeps a checkpoint.
+    // The reader of the output leaves, as `head` does: tail ends without an error, before it saves a checkpoint.
     drop(lines);
     world.indexed_demand("p1", "o10").await;
     assert!(tokio::task::block_in_place(|| tail.wait()).unwrap().success());
@@ -160,7 +160,7 @@ async fn the_index_is_verified_and_repaired() {
     let right = (0, "5 entries, 5 events: all in order\n".to_owned());
     assert_eq!(world.run(&["index", "verify"]), right);
 
-    // Indexing can't mend an event that is gone from the table.
+    // Indexing can't mend the loss of an event in the table.
     let gone = &world.records()[0]["dynamodb"]["Keys"];
     let of = |name: &str, kind: &str| gone[name][kind].as_str().unwrap().to_owned();
     let delete = world.client.delete_item().table_name(EVENTS);

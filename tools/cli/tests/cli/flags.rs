@@ -2,7 +2,7 @@ use std::process::Stdio;
 
 use crate::world::ringfence;
 
-/// The command without an environment that names anything.
+/// The error of the command in an empty environment.
 fn refused(arguments: &str) -> String {
     let mut ringfence = ringfence();
     for name in [
@@ -28,7 +28,7 @@ fn the_api_is_a_document() {
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     assert!(document["paths"]["/catalog/pack-parcel"]["post"].is_object(), "{document:#}");
-    // Nobody reads it, as after the last line of `| head`.
+    // Nobody reads the output, as after the last line of `| head`.
     let mut unread = ringfence();
     unread.args(["api", "--openapi"]).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut unread = unread.spawn().unwrap();
@@ -103,7 +103,7 @@ fn wrong_flags_are_named() {
     }
 }
 
-/// A variable of the shell that is not set leaves an empty value.
+/// An unset variable of the shell leaves an empty value.
 #[test]
 fn an_empty_value_is_refused_by_the_name_of_its_flag() {
     for (flag, rest) in [
@@ -125,13 +125,13 @@ fn an_empty_value_is_refused_by_the_name_of_its_flag() {
     }
 }
 
-/// The lines of a text that call the command, with their variables as they are.
+/// The lines of a text that call the command, with their variables unexpanded.
 fn calls(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().map(str::trim).filter(|line| line.starts_with("ringfence "));
     lines.map(|line| line.split(['#', '|', '>']).next().unwrap_or_default().trim())
 }
 
-/// Asks for the help of what the line calls, and looks for each of its flags there.
+/// Checks that the help of the called command has each flag of the line.
 #[track_caller]
 fn check_call(line: &str) {
     let words: Vec<&str> = line.split_whitespace().skip(1).collect();

@@ -50,12 +50,12 @@ async fn function_gets_its_payload_and_only_its_environment() {
 }
 
 #[tokio::test]
-async fn overlapping_invocations_run_in_processes_of_their_own() {
+async fn overlapping_invocations_run_in_different_processes() {
     let (folder, functions) = start(Duration::from_secs(20)).await;
     let place = folder.path().join("place");
     fs::create_dir(&place).expect("a folder");
     let payload = json!({ "do": "meet", "at": place });
-    // One more than the processes that run from the start.
+    // One more than the processes that are started at the beginning.
     let three = tokio::join!(
         functions.invoke("echo", &payload),
         functions.invoke("echo", &payload),
@@ -66,7 +66,7 @@ async fn overlapping_invocations_run_in_processes_of_their_own() {
     }
 }
 
-/// What a function's failed invocation says.
+/// The error message of a failed invocation.
 fn message(failed: Result<Value, InvokeError>) -> String {
     match failed {
         Err(InvokeError::Function { error, .. }) => error["errorMessage"].to_string(),
@@ -75,7 +75,7 @@ fn message(failed: Result<Value, InvokeError>) -> String {
 }
 
 #[tokio::test]
-async fn failures_are_told_apart() {
+async fn failures_are_distinguished() {
     let (_folder, functions) = start(Duration::from_secs(20)).await;
     let failed = functions.invoke("echo", &json!({ "do": "fail" })).await;
     assert_eq!(message(failed), "\"to fail\"");
@@ -86,7 +86,7 @@ async fn failures_are_told_apart() {
     let large = functions.invoke("echo", &json!({ "do": "answer", "bytes": 7_000_000 })).await;
     assert!(message(large).contains("7000002 bytes"));
 
-    // Both processes end; the process that answers then was started again.
+    // Both processes end, so a new one answers.
     let end = json!({ "do": "end" });
     let ended = tokio::join!(functions.invoke("echo", &end), functions.invoke("echo", &end));
     for ended in [ended.0, ended.1] {
@@ -103,7 +103,7 @@ async fn a_process_that_is_late_is_killed_and_another_takes_its_place() {
     fs::create_dir(&place).expect("a folder");
     let processes = || fs::read_dir(&place).expect("a folder").map(|file| file.expect("a process"));
     let pause = || tokio::time::sleep(Duration::from_millis(5));
-    // They wait for a third one, which does not come.
+    // They wait for a third one, which never starts.
     let meet = json!({ "do": "meet", "at": place });
     let left = async {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! `ringfence import --from reventless`, from items as Reventless writes them.
+//! `ringfence import --from reventless`, with items as Reventless writes them.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ use ringfence_programs::shop::{PackParcel, ProductCatalog};
 const SOURCE: &str = "reventless";
 const IMPORT: [&str; 4] = ["import", "--from", "reventless", SOURCE];
 
-/// The table of another DCB log beside the stack.
+/// A stack, and the table of another DCB log.
 async fn world() -> World {
     let world = World::start().await;
     let keys = [("id", KeyType::Hash), ("position", KeyType::Range)];
@@ -83,10 +83,10 @@ const RENAMED: &str = "1719100803000-000000-16fd2706-8baf-433b-82eb-8c7fada847da
 const ADDED: &str = "1719100800000-550e8400-e29b-41d4-a716-446655440000";
 const PLACED: &str = "1719100801000-000000-7d444840-9dc0-11d1-b245-5ffdce74fad2";
 const PACKED: &str = "1719100801000-000000-7d444840-9dc0-11d1-b245-5ffdce74fad2-001";
-/// At the same millisecond, by another writer.
+/// An event of another writer in the same millisecond.
 const PLACED_TOO: &str = "1719100801000-000000-9f0c3a52-0d1f-4d6c-9f0e-52b1d1a3c111";
 
-/// Five events in four partitions, and what else such a table has.
+/// Five events in four partitions, and other items that such a table has.
 fn shop() -> Vec<Value> {
     let product = |name: &str| json!({ "productId": "p1", "name": name, "description": "bright" });
     let p1 = [("productId", "p1")];
@@ -96,7 +96,7 @@ fn shop() -> Vec<Value> {
     let order = [("orderId", "o1"), ("customerId", "c1")];
     let data = json!({ "orderId": "o1", "customerId": "c1" });
     let placed = item("orderId:o1", PLACED, "OrderPlaced", data, &order);
-    // One attribute has one value, so the last seal is the only one in an index there.
+    // An attribute has one value, so an index there has only the last seal.
     let seals = [("sealId", "s1"), ("sealId", "s2"), ("sealId", "s1")];
     let parcel = [&[("orderId", "o1"), ("parcelId", "1")][..], &seals].concat();
     let data = json!({ "orderId": "o1", "parcelId": "1", "sealIds": ["s1", "s2"] });
@@ -116,7 +116,7 @@ fn shop() -> Vec<Value> {
     vec![renamed, fence, too, packed, placed, snapshot, added]
 }
 
-/// The events of the log, in the order in which they are folded.
+/// The events of the log, in fold order.
 async fn events(world: &World) -> Vec<SequencedEvent> {
     let mut events: Vec<SequencedEvent> = world.log.scan().try_collect().await.unwrap();
     events.sort_by_key(SequencedEvent::place);
@@ -165,7 +165,7 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     let mut with_headers = meta.clone();
     with_headers["headers"] = json!({ "user": { "id": 7, "roles": ["clerk"] } });
     assert_eq!(json!(added.metadata), with_headers);
-    // A tag that the type does not declare is left out, and so is one that is there twice. The payload keeps them.
+    // A tag that the type does not declare is left out, and so is a repeated one. The payload keeps them.
     assert_eq!(json!(placed.tags), json!([{ "key": "orderId", "value": "o1" }]));
     assert_eq!(placed.data, json!({ "orderId": "o1", "customerId": "c1" }));
     let seals: Vec<_> = packed.tags[2..].iter().map(|tag| tag.value.as_str()).collect();
@@ -187,7 +187,7 @@ async fn events_of_reventless_are_imported_once_and_decided_on() {
     let packed = decide(&world, "o1", "2", &["s3"]).await;
     assert!(matches!(packed, Outcome::Accepted(events) if events[0].slot == 1));
 
-    // What has come meanwhile is imported, and nothing else.
+    // The next import takes only new events.
     put(&world, [self::added("p2", 9_000)]).await;
     let (status, again) = world.json(&IMPORT);
     let expected = json!({
@@ -251,7 +251,7 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
         (named("a") + " and 1 more", "event type ProductLost is not in the catalog"),
         (
             named("m"),
-            "it has the metadata \"schema\", which says in this log which version the payload has: give it another name \
+            "its metadata \"schema\" would be the version of the payload in this log: give it another name \
              in the source",
         ),
         (
@@ -285,15 +285,16 @@ async fn items_that_do_not_fit_are_named_and_nothing_is_written() {
     assert_eq!(events(&world).await, []);
 }
 
-/// Hands on what comes for the store, until it has handed on this many transactions. Then it takes nothing
-/// more, and the last one gets no answer.
+/// Forwards connections to the store, until this many transactions were forwarded. Then it accepts nothing more, and
+/// the last transaction gets no answer.
 pub(crate) fn store_that_goes_away(endpoint: &str, transactions: usize) -> String {
     let to = endpoint.strip_prefix("http://").unwrap().to_owned();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let come = Arc::new(AtomicUsize::new(0));
     thread::spawn(move || {
-        // A connection that waited for another one would have no answer within the client's time.
+        // Each connection has its thread. One that waited for another would have no answer within the client's time
+        // limit.
         while let Ok((client, _)) = listener.accept()
             && come.load(Ordering::SeqCst) < transactions
         {
@@ -305,7 +306,7 @@ pub(crate) fn store_that_goes_away(endpoint: &str, transactions: usize) -> Strin
     format!("http://{address}")
 }
 
-/// Hands on a connection, until this many transactions have come on all of them.
+/// Forwards a connection, until all connections together had this many transactions.
 fn hand_on(mut client: TcpStream, mut store: TcpStream, come: &AtomicUsize, transactions: usize) {
     let (mut answers, mut back) = (store.try_clone().unwrap(), client.try_clone().unwrap());
     thread::spawn(move || std::io::copy(&mut answers, &mut back));
@@ -334,7 +335,7 @@ async fn an_import_that_was_broken_off_goes_on() {
 
     let (status, rest) = world.json(&IMPORT);
     let number = |name: &str| rest[name].as_u64().unwrap();
-    // The one without an answer may have taken effect.
+    // The transaction without an answer may have taken effect.
     assert!((2..=3).contains(&number("before")), "{rest}");
     assert_eq!((status, number("imported") + number("before")), (0, 5), "{rest}");
     assert_eq!(events(&world).await.len(), 5);

@@ -14,7 +14,7 @@ use crate::world::{INDEX, VIEWS, World};
 const REACTOR: &str = "ask-supplier";
 const DESK: &str = "productId:desk";
 
-/// A run of the reactor. How many effects it has carried out.
+/// Runs the reactor, and returns the number of its effects.
 async fn run(world: &World, is_refused: bool) -> u64 {
     let handler = Outside::new(AskSupplier { is_refused }).unwrap();
     let (client, clock) = (world.client.clone(), Clock::system());
@@ -72,7 +72,7 @@ async fn parked_lanes_are_shown_retried_and_skipped_and_a_reactor_is_sent_back()
     let nothing = (0, String::new());
     let skip = [&["parked", "skip-lane", REACTOR, "productId:lamp/1"], &why[..]].concat();
     assert_eq!(world.run(&skip), nothing);
-    // That one is asked for already.
+    // Its retry is already requested.
     assert_eq!(world.run(&["parked", "retry-lane", REACTOR, "--all"]), nothing);
     let asked = ["a person has asked to retry it", "a person has asked to skip the event"];
     assert_eq!(world.run(&["parked", "lanes"]), shown(asked));

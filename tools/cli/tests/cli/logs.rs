@@ -17,7 +17,7 @@ fn number(value: u64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
-/// Writes events of a customer at these versions, over any that exist.
+/// Writes events of a customer at these versions, and overwrites existing ones.
 pub(crate) async fn customer(world: &World, id: &str, versions: &[u64]) {
     let table = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
     let key = AggregateKey::new("customers", id).unwrap();
@@ -117,7 +117,7 @@ async fn documents_are_verified() {
     delete(&world, DOCUMENTS, [("p", text("carts-c")), ("i", tip)]).await;
     let odd = world.client.update_item().table_name(DOCUMENTS).key("p", text("carts-d"));
     odd.key("i", number(0)).update_expression("REMOVE e").send().await.unwrap();
-    // Items that say nothing of a stream don't end the check.
+    // Items that belong to no stream don't end the check.
     let odd = world.client.update_item().table_name(DOCUMENTS).key("p", text("carts-e"));
     let odd = odd.key("i", number(0)).update_expression("REMOVE #n");
     odd.expression_attribute_names("#n", "n").send().await.unwrap();

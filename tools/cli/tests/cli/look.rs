@@ -97,7 +97,7 @@ async fn a_command_is_explained_and_nothing_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_not_be_explained_is_named() {
+async fn an_explanation_that_fails_names_the_reason() {
     let world = World::start().await;
     let of = |slice: &str, data: &str| world.error(&["explain", slice, "--data", data]);
     let error = of("catalog/pack-parcels", PACK);
@@ -114,7 +114,7 @@ async fn what_can_not_be_explained_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_boundary_shows_its_events_how_far_it_is_and_who_depends_on_it() {
+async fn a_boundary_shows_its_events_its_length_and_the_slices_that_depend_on_it() {
     let world = World::start().await;
     let order = || OrderPlaced { order_id: id("o1") };
     world.append(events![order()]).await;
@@ -235,7 +235,7 @@ async fn conflicts_are_counted_from_the_command_lines() {
     assert!(world.error(&["stats", "--logs", "/nowhere"]).contains("in /nowhere"));
 }
 
-/// CloudWatch Logs with these pages. Each but the last leads to the next. Also what it was asked for.
+/// CloudWatch Logs with these pages, each but the last with a link to the next. Also the requests that it got.
 async fn log_group(pages: Vec<Vec<String>>) -> (String, Arc<Mutex<Vec<Value>>>) {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let requests = asked.clone();

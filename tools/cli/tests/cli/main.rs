@@ -1,5 +1,5 @@
 //! Tests that start programs: the `ringfence` command, and functions under the runtime API. They are one target, so
-//! that those that wait run beside those that compute.
+//! waiting tests run beside computing ones.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod builds;

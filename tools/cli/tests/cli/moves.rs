@@ -1,4 +1,4 @@
-//! `ringfence import` into the logs of single streams, and of Propulsion's index. And `ringfence aggregates list`.
+//! `ringfence import` into the logs of single streams and of Propulsion's index, and `ringfence aggregates list`.
 
 use ringfence_aggregate_log::{
     AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, legacy_table_layout,
@@ -22,7 +22,7 @@ static EQUINOX: NodeProgram = NodeProgram::new(
     concat!(env!("CARGO_TARGET_TMPDIR"), "/equinox"),
 );
 
-/// The stack, and beside it customers in the older layout.
+/// The stack, and another table with customers in the older layout.
 async fn world() -> (World, AggregateTable) {
     let world = World::start().await;
     world.dynamo.create_table(&legacy_table_layout().properties(), LEGACY).unwrap();
@@ -72,7 +72,7 @@ async fn a_table_of_castores_older_layout_is_imported_once() {
         assert_eq!(two, (0, format!("{eve}{bob}2 aggregates\n")));
         let after = ["--after", "2024-06-23T00:00:01.000Z", "--before", "2024-06-23T00:00:02.000Z"];
         assert_eq!(list(&[&table[..], &after].concat()), (0, format!("{bob}1 aggregates\n")));
-        // The same time, as it is in another zone.
+        // The same time in another time zone.
         let before = ["--before", "2024-06-23T01:00:00+01:00"];
         assert_eq!(list(&[&table[..], &before].concat()), (0, format!("{ada}1 aggregates\n")));
     }
@@ -119,7 +119,7 @@ async fn events_that_do_not_fit_the_context_are_named_and_nothing_is_written() {
     assert!(said.contains("name the context whose events the table has: --context"), "{said}");
 }
 
-/// The order of the index: stream and slot of each entry.
+/// The order of the index: the stream and the slot of each entry.
 fn order(world: &World) -> Vec<String> {
     let (_, printed) = world.run(&["tail", "--from", "start", "--until-present", "--json"]);
     let ids = printed.lines().map(|line| {
@@ -144,7 +144,7 @@ async fn the_order_of_propulsions_index_is_imported() {
         let command = json!({ "category": "carts", "id": id, "tip": limits, "events": events });
         original.call("transact", command).await;
     }
-    // Batches as an indexer gets them: one repeats what it has brought, and epochs of two batches.
+    // Batches as an indexer gets them: one repeats earlier events, and there are epochs of two batches.
     let span = |id: &str, i: u64, n: usize| json!({ "p": format!("carts-{id}"), "i": i, "c": vec!["CheckedOut"; n] });
     for spans in [
         vec![span("b", 0, 1)],
@@ -166,7 +166,7 @@ async fn the_order_of_propulsions_index_is_imported() {
     assert_eq!(world.run(&import), (0, "0 imported, 6 were there before\n".to_owned()));
     assert_eq!(world.run(&["index", "verify"]).0, 0);
 
-    // The index says another type than the stream has.
+    // The type in Propulsion's index differs from the type in the stream.
     let spans = json!([{ "p": "carts-d", "i": 0, "c": ["ItemLost"] }]);
     original.call("ingest", json!({ "spans": spans, "epoch": 2 })).await;
     let command = json!({ "category": "carts", "id": "d", "events": [checked_out(1)] });

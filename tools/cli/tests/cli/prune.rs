@@ -20,7 +20,7 @@ fn cart(id: &str) -> StreamName {
     StreamName::new("carts", id).unwrap()
 }
 
-/// Appends events of this age after a Tip, one at a time, two to an item; with a snapshot if there is a name for it.
+/// Appends events of this age after a Tip, one at a time, two to an item. With a name, adds a snapshot.
 async fn append(
     world: &World,
     id: &str,
@@ -65,7 +65,8 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     let index = async |ids: &[&str]| {
         world.index_all(ids.iter().map(|id| Partition::from(cart(id).partition()))).await;
     };
-    // Five old events and a young one, all indexed; three of five old ones indexed; no snapshot that decisions read.
+    // `a` has five old events and a young one, all indexed; `b` has five old ones, three of them indexed; `c` has no
+    // snapshot that decisions read.
     let tip = append(&world, "a", (5, 40), None, snapshot).await;
     append(&world, "a", (1, 2), tip, snapshot).await;
     let tip = append(&world, "b", (3, 40), None, snapshot).await;
@@ -90,7 +91,7 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     assert_eq!((dry.0, sorted(&dry.1)), (1, expected.to_vec()), "{}", dry.1);
     assert_eq!(world.json(&["documents", "verify"]).1["events"], json!(17));
 
-    // Of the carts, `b` has its third event in a calf with the fourth.
+    // The third event of `b` is in a calf with the fourth.
     let done = world.run(&PRUNE);
     let expected = [
         "4 documents: 7 events are gone",
@@ -104,7 +105,7 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     let whole = world.run(&["documents", "verify"]);
     assert!(whole.0 == 0 && whole.1.starts_with("4 streams, 10 events"), "{}", whole.1);
 
-    // Once the rest is indexed, it goes as well, and the index has all that was ever there.
+    // Once the rest is indexed, it is pruned too, and the index has every event.
     index(&["b"]).await;
     let (status, report) = world.json(&[&PRUNE[..], &["--id", "b"]].concat());
     let expected = json!({
@@ -114,7 +115,7 @@ async fn documents_lose_old_events_that_are_indexed_and_that_no_decision_needs()
     assert_eq!((status, report), (0, expected));
     let (_, index) = world.run(&["index", "verify"]);
     assert!(index.ends_with("17 entries, 7 events: all in order\n"), "{index}");
-    // What is left can be read, in both directions.
+    // The remaining events can be read in both directions.
     for more in [&[][..], &["--backwards"]] {
         let read = [&["read", "--partition", "carts-a", "--json"], more].concat();
         let (status, read) = world.run(&read);
@@ -149,7 +150,7 @@ async fn an_import_goes_on_where_events_were_pruned() {
         append(&world, "a", (4, 40), None, None).await,
         append(&world, "b", (3, 40), None, None).await,
     ];
-    // Clocks of other programs have differed. An export is copied as it is.
+    // Clocks of other programs may differ. An export is copied unchanged.
     let key = AggregateKey::new("customers", "ada").unwrap();
     let table = AggregateTable::new(world.client.clone(), AGGREGATES, Clock::system());
     for ms in [2_000, 1_000] {

@@ -10,7 +10,7 @@ use crate::console::Console;
 use crate::data::of_all_logs;
 use crate::world::{AGGREGATES, EVENTS, INDEX, World, demand};
 
-/// Takes an attribute away from the first event of product p1, in its table and in the index, and the type from the first
+/// Removes an attribute from the first event of product p1, in its table and in the index, and the type from the first
 /// event of customer ada#1.
 async fn break_events(world: &World) {
     let text = |text: &str| AttributeValue::S(text.to_owned());
@@ -96,7 +96,7 @@ async fn any_query_is_read_in_pages() {
     let parcel = "orderId+parcelId:o1/p1";
     let (found, said, _) = ids(&["--tag", "sealId:s1", "--type", "ParcelPacked"]);
     assert_eq!((found, &*said), (vec![format!("{parcel}/1")], "1 events, 0.5 read units\n"));
-    // The index has no metadata, so the event is read from the table as well.
+    // The index has no metadata, so the event is also read from the table.
     let by = BTreeMap::from([("principal".to_owned(), json!("eve"))]);
     world.append_with(demand("p9", "o9"), by.try_into().unwrap()).await;
     let both = ["--tag", "productId:p9", "--tag", "orderId:o9", "--type", "ProductDemandRecorded"];
@@ -123,7 +123,7 @@ async fn any_query_is_read_in_pages() {
         ids(&["--partition", "carts-c-1", "--from", &place(1), "--backwards"]).0,
         ["carts-c-1/0"]
     );
-    // There is nothing after the last place that there can be.
+    // There is nothing after the last possible place.
     for name in ["customers#ada#1", "carts-c-1", "productId:p1"] {
         let last = format!("9/{name}/{}", u64::MAX);
         assert_eq!(ids(&["--partition", name, "--from", &last]).0, [""; 0]);

@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 use crate::world::{BUCKET, COMMANDS, INDEX, QUEUE, World};
 
-/// The event that the bus delivers of a stream record's image.
+/// The bus event of a stream record's image.
 fn bus_event(record: &Value, order: &str) -> Value {
     let image = &record["dynamodb"]["NewImage"];
     json!({
@@ -32,7 +32,7 @@ fn orders(events: &[Arc<Value>]) -> Vec<&str> {
     events.iter().map(|event| event["detail"]["data"]["orderId"].as_str().unwrap()).collect()
 }
 
-/// The record of an event whose item lacks attributes.
+/// A record of an event whose item lacks attributes.
 fn poison() -> Value {
     json!({ "eventID": "1", "eventName": "INSERT", "awsRegion": "eu-central-1", "dynamodb": {
         "Keys": { "id": { "S": "productId:p9" } },
@@ -64,7 +64,7 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
         json!("hello"),
         refused_by_the_bus(&records[0]),
         json!({ "cause": "throttled", "queued": queued("c-1"), "tries": 8, "firstFailed": "2024-06-23T00:00:00.000Z" }),
-        // SQS has given it up.
+        // SQS has moved it here.
         queued("c-2"),
     ];
     for dead_letter in &dead_letters {
@@ -114,12 +114,12 @@ async fn messages_that_succeed_are_deleted_and_the_others_stay() {
     );
 }
 
-/// A command as the queue has it.
+/// A command in the form of the queue.
 fn queued(id: &str) -> Value {
     json!({ "slice": "rooms/book", "commandId": id, "group": "roomId:r1", "command": { "roomId": "r1" } })
 }
 
-/// An event of the bus that no program may send.
+/// An event that the bus refuses.
 fn refused_by_the_bus(record: &Value) -> Value {
     let mut event = bus_event(record, "o5");
     event["source"] = "aws.other".into();
@@ -146,7 +146,7 @@ async fn a_dead_letter_that_comes_back_stays_and_has_a_history() {
     let (status, done) = world.json(&["redrive", "--queue", &url]);
     assert_eq!((status, &done["done"], &done["sent"]), (0, &json!(0), &json!(1)), "{done}");
 
-    // The function fails again, as often as before, and so does it while a redrive works.
+    // The function fails again, as often as before, also while a redrive works.
     let mut again = json!({});
     for (n, expected) in [(1, 3), (2, 6)] {
         let sent = Value::clone(&world.on_the_bus()[0]);
@@ -184,7 +184,7 @@ async fn a_dry_run_changes_nothing() {
     let dead_letter = json!({ "cause": "why", "record": world.records()[0] });
     world.queues.send(QUEUE, dead_letter.to_string()).unwrap();
     let url = world.queue_url();
-    // The second one shows the dead letter too.
+    // The second dry run shows the dead letter too.
     for _ in 0..2 {
         let (status, shown) = world.json(&["redrive", "--dry-run", "--queue", &url]);
         assert_eq!((status, &shown["done"]), (0, &json!(0)));
@@ -307,7 +307,7 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     let records = world.records();
     let run = |world: &World, arguments: &[&str]| {
         let mut command = world.command(&[arguments, &["--stack", "ringfence-local"]].concat());
-        // These are of another stack, and do not count.
+        // These belong to another stack, and are ignored.
         let variables = ["EVENT_TABLE", "INDEX_TABLE", "VIEW_TABLE", "EVENT_BUS"];
         let output = command.envs(variables.map(|name| (name, "of-another-stack"))).output();
         let output = output.unwrap();
@@ -332,7 +332,7 @@ async fn a_stack_names_tables_bus_queues_and_buckets() {
     let tail = ["tail", "--until-present", "--reader", "audit"];
     let (status, printed) = run(&world, &tail);
     assert_eq!((status, printed.lines().count()), (0, 2), "{printed}");
-    // A flag counts more than the stack.
+    // A flag takes precedence over the stack.
     let (status, said) = run(&world, &[&tail[..], &["--index-table", "nowhere"]].concat());
     assert!(status == 2 && said.contains("ResourceNotFoundException"), "{said}");
     let (status, said) = run(&world, &["redrive", "--queue", "add-product"]);
@@ -357,7 +357,7 @@ async fn an_empty_endpoint_of_a_service_counts_as_absent() {
     redrive("AWS_ENDPOINT_URL_S3", &["redrive", "--bucket", BUCKET, "--to", "bus"]);
 }
 
-/// A queue that gives these messages, by their ids, one batch for each request.
+/// A queue that returns these messages, by their ids, one batch for each request.
 async fn queue(batches: &[&[&str]]) -> String {
     let message = |id: &&str| json!({ "MessageId": id, "ReceiptHandle": id, "Body": "hello" });
     let batch = |ids: &&[&str]| json!({ "Messages": ids.iter().map(message).collect::<Value>() });
@@ -386,6 +386,6 @@ async fn dead_letters_that_stay_and_come_again_hide_no_others() {
         names.map(|left| left["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(left(&[&["a", "b"], &["a", "b"], &["c"], &["a"]]).await, "a b c");
-    // It ends when all have come again.
+    // It ends when all have been returned twice.
     assert_eq!(left(&[&["a"], &["a"], &["a"], &["late"]]).await, "a");
 }

@@ -34,7 +34,7 @@ async fn a_replay_sends_marked_entries_once() {
     assert_eq!(world.json(&replay), (0, nothing));
     assert_eq!(ids(&world.on_the_bus()), appended[2..]);
 
-    // Another name begins where the flag says.
+    // A replay of another name begins where the flag says.
     let other = ["replay", "bus", "--name", "o", "--from", "1", "--tag", "productId:p1"];
     let some = json!({ "read": 2, "sent": 1, "refused": [], "checkpoint": 3 });
     assert_eq!(world.json(&other), (0, some));
@@ -90,7 +90,7 @@ async fn events_that_never_reached_the_bus_are_sent_as_new() {
     assert_eq!(events[0]["detail"].get("replay"), None);
 }
 
-/// It would go on where the earlier replay is, and send events as new that have been on the bus.
+/// It would continue where the earlier replay is, and repeat events as new.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_name_that_another_replay_has_is_refused() {
     let mut world = World::start().await;
@@ -155,7 +155,7 @@ async fn a_view_is_rebuilt_beside_the_live_one() {
     assert!(shown.contains("  retired  "), "{shown}");
 }
 
-/// Somebody who took it for a rebuild would trust rows of the earlier fold.
+/// A person who thinks that this was a rebuild would trust rows of the earlier fold.
 #[tokio::test(flavor = "multi_thread")]
 async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
     let world = World::start().await;
@@ -179,7 +179,7 @@ async fn finishing_an_earlier_rebuild_is_not_reported_as_a_rebuild() {
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 3 is served\n");
 }
 
-/// The rows of an unfinished rebuild may be of another fold.
+/// The rows of an unfinished rebuild may come from another fold.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rebuild_can_begin_again() {
     let world = World::start().await;
@@ -188,7 +188,7 @@ async fn a_rebuild_can_begin_again() {
     }
     let rebuild = ["replay", "view", "product-demand"];
     assert_eq!(world.run(&rebuild).1, "product-demand: generation 2 is served\n");
-    // A row that the first event does not make, and a rebuild that was broken off after that event.
+    // A row that the first event does not make, and a rebuild that was interrupted after that event.
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let number = |number: &str| AttributeValue::N(number.to_owned());
     let half = world.client.put_item().table_name(VIEWS).item("view", text("product-demand#3"));

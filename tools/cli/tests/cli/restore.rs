@@ -1,5 +1,5 @@
-//! The drill of a restore: tables as they were at different times, each without a stream, become a stack again. The script
-//! `restore-drill` shows what the commands print; docs/runbook.md has the order.
+//! The restore drill: tables from different times, without streams, become a stack again. The script `restore-drill`
+//! shows the output of the commands; docs/runbook.md has the order.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::logs::{cart, customer};
 use crate::world::{AGGREGATES, DOCUMENTS, EVENTS, INDEX, VIEWS, World};
 
-/// The tables after a restore: the variable of the command, the logical id, and what the stream shows.
+/// The tables after a restore: the variable of the command, the logical id, and the stream's view type.
 const RESTORED: [(&str, &str, &str, Option<StreamViewType>); 5] = [
     ("EVENT_TABLE", "EventTable", "restored-events", Some(StreamViewType::NewImage)),
     ("AGGREGATE_TABLE", "AggregateTable", "restored-aggregates", Some(StreamViewType::NewImage)),
@@ -22,12 +22,12 @@ const RESTORED: [(&str, &str, &str, Option<StreamViewType>); 5] = [
     ("VIEW_TABLE", "ViewTable", "restored-views", None),
 ];
 
-/// The items of a table at this moment.
+/// The items of a table now.
 fn items(world: &World, table: &str) -> Vec<Value> {
     world.dynamo.items(table).unwrap()
 }
 
-/// Makes a table with the properties that are left when these are lost.
+/// Creates a table without the named properties.
 fn make(world: &World, id: &str, table: &str, items: &[Value], lost: &[&str]) {
     let mut properties = Template::of_stack().unwrap().table(id).unwrap();
     properties.as_object_mut().unwrap().retain(|name, _| !lost.contains(&&**name));
@@ -60,7 +60,7 @@ fn rows(world: &World, table: &str) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// Everything in the logs is in the index.
+/// Indexes all events of the logs.
 async fn index_all(world: &World, carts: &[&str], products: &[&str]) {
     let carts =
         carts.iter().map(|id| Partition::from(StreamName::new("carts", id).unwrap().partition()));
@@ -94,7 +94,7 @@ async fn tables_of_different_times_become_a_stack_again() {
     cart(&world, "b", 2).await;
     let [mut events, aggregates, documents] =
         [EVENTS, AGGREGATES, DOCUMENTS].map(|table| items(&world, table));
-    // A restore takes the items of one table within about a second, and not at one moment: these are some earlier fences.
+    // A restore takes the items of a table within about a second, and not at one moment, so some fences are older.
     let is_fence = |item: &Value| item["id"]["S"].as_str().unwrap().starts_with("fence#");
     events.retain(|item| !is_fence(item));
     events.extend(before.into_iter().filter(is_fence));

@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::logs::cart;
 use crate::world::{AGGREGATES, EVENTS, World, ringfence};
 
-/// An event as another version of the program writes it.
+/// An event that another version of the program wrote.
 fn event(event_type: &'static str, (key, id): (&'static str, &str), data: Value) -> NewEvent {
     NewEvent { event_type: event_type.into(), tags: vec![Tag::new(key, id)], data }
 }
 
-/// Events whose time lies a month ahead.
+/// Appends events with times a month ahead.
 async fn append(world: &World, events: Vec<NewEvent>) -> u64 {
-    // A type that this version of the program does not declare, and a newer version of another.
+    // This version of the program does not declare the first type, and knows the second one only in an older version.
     let vanished = EventSchema { name: "ProductVanished".into(), ..ProductAdded::SCHEMA };
     let placed = EventSchema { upcasts: Upcasts(&[Ok]), ..OrderPlaced::SCHEMA };
     let schemas = [ProductAdded::SCHEMA, ProductNameChanged::SCHEMA, vanished, placed];
@@ -34,7 +34,7 @@ async fn append(world: &World, events: Vec<NewEvent>) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
+async fn events_that_this_build_can_not_read_are_named_before_a_deploy() {
     let world = World::start().await;
     let check = |more: &[&str]| world.run(&[&["schemas", "check"], more].concat());
     world.indexed_demand("p", "o").await;
@@ -49,7 +49,8 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
     let newer = "newer    OrderPlaced of catalog, version 2: this build knows the versions up to 1, so a newer one is \
                  deployed; 2 events, among them orderId:o1/1, orderId:o2/1\n";
     let (status, said) = check(&[]);
-    let end = "3 events of the index decoded, 2 read units: all can be read but those of a newer version\n";
+    let end =
+        "3 events of the index decoded, 2 read units: all can be read except newer versions\n";
     assert_eq!((status, said), (1, format!("{newer}{end}")));
 
     let product = |event_type, data| event(event_type, ("productId", "p"), data);
@@ -91,7 +92,7 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
     let all = unread("2 events, among them productId:p/2, productId:p/3");
     let end = "9 events of the index decoded, 2 read units: not all can be read\n";
     assert_eq!(check(&[]), (1, format!("{all}{newer}{end}")));
-    // The newest of each type. The search ends where the index begins, because some types have no event.
+    // The newest of each type. Some types have no event, so the search ends at the beginning of the index.
     let (status, said) = check(&["--newest", "1"]);
     let newest = unread("1 event, productId:p/3");
     assert!(status == 1 && said.starts_with(&newest), "{said}");
@@ -147,7 +148,7 @@ fn a_build_is_compared_with_the_locks_of_a_commit() {
     git("add .");
     git("commit --quiet --message broken");
     refused("HEAD", "schemas/catalog.json of HEAD: EOF");
-    // What the view makes of an event: a hash of its rows.
+    // A lock in which the view makes `made` of an event: a hash of its rows.
     let lock = |made: &str| {
         let data = json!({ "productId": "p" });
         let event = json!({
@@ -178,6 +179,6 @@ fn a_build_is_compared_with_the_locks_of_a_commit() {
         "{said}"
     );
     assert!(said.contains("\n  breaks HTTP callers: "), "{said}");
-    // What is not committed does not count.
+    // Uncommitted changes do not count.
     assert_eq!(check("HEAD~2").0, 0);
 }

@@ -1,4 +1,4 @@
-//! `sql`, with DuckDB if it can be had.
+//! `sql`, with DuckDB if it is installed.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ static DUCKDB: PipProgram = PipProgram {
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_export_is_asked_in_sql() {
+async fn an_export_is_queried_in_sql() {
     let world = of_all_logs().await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("it's events");

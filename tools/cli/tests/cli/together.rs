@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::logs::{cart, customer};
 use crate::world::{AGGREGATES, BUCKET, DOCUMENTS, QUEUE, World};
 
-/// A stream whose name has to be escaped.
+/// A stream whose name needs escapes.
 const CART: &str = "a:1";
 const CART_PARTITION: &str = "carts-a%3A1";
 
@@ -161,7 +161,7 @@ async fn a_gap_keeps_the_events_after_it_out_of_the_index() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dead_letters_of_all_logs_are_done_again() {
+async fn dead_letters_of_all_logs_are_redriven() {
     let mut world = World::start().await;
     customer(&world, "ada", &[1, 2]).await;
     cart(&world, CART, 3).await;

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::world::{World, demand};
 
-/// What an event of the flow `walk-1` says of its command.
+/// The metadata of an event in the flow `walk-1`.
 fn of(slice: &str, command: &str, cause: &str, traceparent: Option<&str>) -> Metadata {
     let mut metadata = Metadata::default();
     for (key, value) in [

@@ -1,4 +1,4 @@
-//! The tables, the bus, a queue and a bucket, and the command beside them.
+//! A stack for the tests: tables, bus, queue, bucket, and the command.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,15 +44,15 @@ pub(crate) const QUEUE: &str = "dead";
 /// The queue of commands.
 pub(crate) const COMMANDS: &str = "commands";
 pub(crate) const BUCKET: &str = "lost";
-/// Amazon's roots. A program that reads all roots of the machine takes twice the time.
+/// Amazon's roots. A program that loads all roots of the machine takes twice the time.
 const ROOTS: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/aws/src/trust/amazon.pem");
-/// SQS takes a queue by the last part of its URL.
+/// The local SQS identifies a queue by the last part of its URL.
 const QUEUE_URL: &str = "https://sqs.invalid/000000000000/dead";
 
 static TEMPLATE: LazyLock<Template> = LazyLock::new(|| Template::of_stack().unwrap());
 
-/// No rule invokes anybody here.
+/// No rule invokes a function here.
 struct Nobody;
 
 impl Invoke for Nobody {
@@ -123,7 +123,7 @@ impl World {
         command
     }
 
-    /// Runs the command; its status and what it prints.
+    /// Runs the command. Returns its status and its output.
     pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String) {
         let Output { status, stdout, stderr } = self.command(arguments).output().unwrap();
         let stderr = String::from_utf8(stderr).unwrap();
@@ -138,12 +138,12 @@ impl World {
         (status, serde_json::from_str(&printed).unwrap())
     }
 
-    /// Runs a command that can't do its work, and returns its error.
+    /// Runs a command that fails, and returns its error.
     pub(crate) fn error(&self, arguments: &[&str]) -> String {
         self.error_at(self.dynamo.endpoint(), arguments)
     }
 
-    /// The same with another endpoint of DynamoDB.
+    /// Does so with another endpoint of DynamoDB.
     pub(crate) fn error_at(&self, endpoint: &str, arguments: &[&str]) -> String {
         let mut command = self.command(arguments);
         command.env("AWS_ENDPOINT_URL_DYNAMODB", endpoint);
@@ -170,7 +170,7 @@ impl World {
         }
     }
 
-    /// An order's demand for a product, appended.
+    /// Appends an order's demand for a product.
     pub(crate) async fn demand(&self, product: &str, order: &str) -> SequencedEvent {
         self.append(demand(product, order)).await.remove(0)
     }
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// The same, in the index.
+    /// Appends it, and indexes it.
     pub(crate) async fn indexed_demand(&self, product: &str, order: &str) -> SequencedEvent {
         let event = self.demand(product, order).await;
         self.index(&[&event.partition]).await;
@@ -200,7 +200,7 @@ impl World {
         Checkpoints::new(self.client.clone(), VIEWS)
     }
 
-    /// What has come to the bus since this was last called.
+    /// The new events on the bus since the last call.
     pub(crate) fn on_the_bus(&mut self) -> Vec<Arc<Value>> {
         let mut events = Vec::new();
         while let Ok(notice) = self.topic.try_recv() {
@@ -217,14 +217,14 @@ impl World {
         format!("{}/000000000000/{QUEUE}", self.services)
     }
 
-    /// The stream's records of events.
+    /// The records of events in the stream.
     pub(crate) fn records(&self) -> Vec<Value> {
         let mut records = self.records_of(EVENTS);
         records.retain(|record| record["dynamodb"]["NewImage"]["event"].is_object());
         records
     }
 
-    /// The records of a table's stream.
+    /// The records in a table's stream.
     pub(crate) fn records_of(&self, table: &str) -> Vec<Value> {
         self.dynamo.stream(table).unwrap().read().unwrap()
     }

@@ -1,8 +1,10 @@
-//! A stack whose events change, in three builds of one program. The variable `BUILD` says which of them a process is:
+//! A stack whose events change, in three builds of one program. The variable `BUILD` says which build a process runs,
 //! so one program is linked, and a test deploys it three times.
 //!
-//! The second build gives a field another name. The third changes the unit of another field and its name, and the name
-//! of a type.
+//! The second build renames a field. The third changes the unit and the name of another field, and renames a type.
+//!
+//! Each build is whole in its file, as programs of different times are, although the files repeat each other.
+//! `stack.rs` has the code that no build changes.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -12,7 +14,7 @@ mod first;
 mod second;
 mod third;
 
-/// Runs as a function of a stack, or else as the command line. No other build starts.
+/// Runs as a function of a stack, or else as the command line. Other values of `BUILD` fail.
 #[must_use]
 pub fn run() -> ExitCode {
     let variables: BTreeMap<String, String> = env::vars().collect();

@@ -54,7 +54,7 @@ pub struct OrderPlaced {
     pub order_id: OrderId,
 }
 
-/// A parcel of an order is packed. Each parcel has a partition of its own.
+/// A parcel of an order is packed. Each parcel has its partition.
 #[derive(Clone, Debug, PartialEq, Event)]
 pub struct ParcelPacked {
     #[tag(partition)]
@@ -232,7 +232,7 @@ impl View for ProductDemand {
 
 /// Asks a supplier for each product that an order asks for.
 pub struct AskSupplier {
-    /// Whether the supplier says no.
+    /// Whether the supplier refuses.
     pub is_refused: bool,
 }
 

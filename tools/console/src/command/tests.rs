@@ -1,4 +1,4 @@
-//! Forms that are filled in, and what is sent.
+//! Filled forms, and the JSON that is sent.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::*;
 const TEXT: Shape = Shape::Text { min: 0, max: None };
 const WHOLE_NUMBER: Shape = Shape::Whole { min: 1, max: 9_999 };
 
-/// An object. A name that ends in `?` is of an optional member.
+/// An object. A name with `?` at its end is an optional member.
 fn object<const N: usize>(members: [(&str, Shape); N]) -> Shape {
     let member = |(name, shape): (&str, Shape)| {
         let is_optional = name.ends_with('?');
@@ -70,10 +70,10 @@ fn a_form_that_was_filled_in_is_the_command_s_json() {
 }
 
 #[test]
-fn what_is_no_number_is_sent_and_what_is_no_json_is_named() {
+fn text_that_is_no_number_is_sent_and_text_that_is_no_json_is_named() {
     let sent = json(&order(), &form(&[("f.price.amount", "many")])).unwrap();
     assert_eq!((&sent["price"]["amount"], &sent["orderId"]), (&json!("many"), &json!("")));
-    // It would be rounded, so the slice is to say what it takes.
+    // It would be rounded, so it is sent as text, and the slice explains what it takes.
     let long = form(&[("f.price.amount", "1584097275961.1234")]);
     assert_eq!(json(&order(), &long).unwrap()["price"]["amount"], "1584097275961.1234");
     let error = json(&order(), &form(&[("f.lines", "[")])).unwrap_err();
@@ -84,7 +84,7 @@ fn what_is_no_number_is_sent_and_what_is_no_json_is_named() {
     for part in [r#"value="o-1""#, ">[</textarea>"] {
         assert!(again.contains(part), "{part}: {again}");
     }
-    // A name that a line can't have.
+    // A line can't have this name.
     let quantities = Shape::Map(Box::new(WHOLE_NUMBER));
     let odd = json!({ "a = b": 1 });
     assert_eq!(json(&quantities, &super::form(&quantities, &odd)), Ok(odd));
@@ -122,7 +122,7 @@ fn of_several_objects_the_chosen_one_is_sent() {
     ] {
         let mut form = super::form(of, &sent);
         assert!(has_command(&form));
-        // What is in the inputs of the others does not matter.
+        // The inputs of the other variants are ignored.
         form.push(("f.way.Parcel.weight".to_owned(), "9".to_owned()));
         assert_eq!(json(of, &form), Ok(sent));
         let page = inputs(of, &form).into_string();

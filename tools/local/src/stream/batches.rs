@@ -1,5 +1,4 @@
-//! Which records a function gets next, and what becomes of those on which it fails. It is pure: no I/O,
-//! no clock.
+//! Decides which records a function gets next, and what happens to failed ones. It is pure: no I/O, no clock.
 
 use std::collections::VecDeque;
 
@@ -7,7 +6,7 @@ use serde_json::Value;
 
 use crate::{invoke::PAYLOAD_BYTES_MAX, template::Mapping};
 
-/// The bytes of a batch's records: what a payload has room for beside `{"Records":[]}`.
+/// The bytes of a batch's records: the limit of a payload without `{"Records":[]}`.
 const BATCH_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - 100;
 
 /// The batches that wait for one function, oldest first.
@@ -18,18 +17,18 @@ pub struct Batches {
 
 struct Batch {
     records: Vec<Value>,
-    /// Invocations of these records that count against the retry quota.
+    /// Failed invocations that count against the retry quota.
     failures: u32,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug, PartialEq)]
 pub enum Next {
     /// Nothing, because no record waits.
     Idle,
     /// Invoke the function with these records, then [`Batches::settle`].
     Invoke(Vec<Value>),
-    /// These records are given up and are no longer here: send them to the destination.
+    /// Send these records to the destination. They are given up and no longer here.
     GiveUp(GivenUp),
 }
 
@@ -38,9 +37,9 @@ pub enum Next {
 pub struct GivenUp {
     /// The records.
     pub records: Vec<Value>,
-    /// Why.
+    /// The reason.
     pub reason: GiveUpReason,
-    /// Invocations that failed on them.
+    /// How many invocations failed on them.
     pub invocations: u32,
 }
 
@@ -53,7 +52,7 @@ pub enum GiveUpReason {
     RecordAgeExceeded,
 }
 
-/// How an invocation ended.
+/// The end of an invocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum InvocationOutcome {
     /// Every record is done.
@@ -65,8 +64,8 @@ pub enum InvocationOutcome {
 }
 
 impl InvocationOutcome {
-    /// Reads a function's answer under `ReportBatchItemFailures`. An answer without entries is a success. An
-    /// entry without an identifier is a failure of the whole batch.
+    /// Parses a function's answer under `ReportBatchItemFailures`. An answer without entries is a success. An entry
+    /// without an identifier fails the whole batch.
     #[must_use]
     pub fn of_answer(answer: &Value) -> Self {
         let failures = match answer.get("batchItemFailures") {
@@ -88,7 +87,7 @@ impl InvocationOutcome {
 }
 
 impl Batches {
-    /// No batch yet.
+    /// Without batches.
     #[must_use]
     pub fn new(mapping: Mapping) -> Self {
         Self { mapping, waiting: VecDeque::new() }
@@ -112,7 +111,7 @@ impl Batches {
         self.waiting.front().map_or(0, |batch| batch.failures)
     }
 
-    /// Takes records that were read. Those that no filter matches are done; the others wait.
+    /// Adds records that were read. A record that no filter matches is done.
     pub fn take(&mut self, records: Vec<Value>) {
         let filters = &self.mapping.filters;
         let wanted: Vec<_> = records
@@ -136,7 +135,7 @@ impl Batches {
         }
     }
 
-    /// What to do at `now`, in seconds since 1970.
+    /// The action at `now`, in seconds since 1970.
     pub fn next(&mut self, now: f64) -> Next {
         let Some(batch) = self.waiting.front_mut() else { return Next::Idle };
         let retries = self.mapping.retries;
@@ -161,7 +160,7 @@ impl Batches {
         Next::GiveUp(GivenUp { records, reason, invocations })
     }
 
-    /// Takes the outcome of the invocation that [`Batches::next`] asked for.
+    /// Takes the outcome of the invocation that [`Batches::next`] returned.
     pub fn settle(&mut self, outcome: &InvocationOutcome) {
         let Some(batch) = self.waiting.pop_front() else { return };
         match outcome {
@@ -183,10 +182,9 @@ impl Batches {
         }
     }
 
-    /// The lowest reported record is the checkpoint: it and all after it come again. With bisect the batch is
-    /// split there, which does not count as a retry. If no record before it is done, there is nothing to
-    /// split, and the batch counts a failure. (What Lambda does then is not documented; this choice keeps the
-    /// most records together.)
+    /// The lowest reported record is the checkpoint: it and all later ones are retried. With bisect the batch is split
+    /// there, which does not count as a retry. If no record before it is done, there is nothing to split, and the batch
+    /// counts a failure. (AWS does not document this case. This choice keeps the most records together.)
     fn retry_from(&mut self, mut batch: Batch, identifiers: &[String]) {
         let position = |identifier: &String| {
             batch.records.iter().position(|record| {

@@ -36,8 +36,8 @@ fn numbers(records: &[Value]) -> String {
     records.iter().map(number).collect::<Vec<_>>().join(" ")
 }
 
-/// Plays a function that answers by `answer`, until nothing waits. Returns the batches that it got and,
-/// after `!`, those that were given up.
+/// Plays a function with the answers of `answer`, until no record waits. Returns the batches that it got and, after
+/// `!`, those that were given up.
 fn play(mut batches: Batches, answer: impl Fn(&str) -> InvocationOutcome) -> Vec<String> {
     let mut seen = Vec::new();
     for _ in 0..100 {

@@ -17,11 +17,11 @@ use crate::{
     template::Mapping,
 };
 
-/// Pause before the next read of a stream that had nothing new.
+/// The pause before the next read of a stream that had nothing new.
 const IDLE_PAUSE: Duration = Duration::from_millis(20);
-/// Pause before the second attempt; doubles with each.
+/// The pause before the second attempt. It doubles with each attempt.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
-/// Longest pause between attempts.
+/// The longest pause between attempts.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// Reads a stream for one event source mapping.
@@ -32,9 +32,9 @@ pub struct Poller<I> {
     pub stream: StreamReader,
     /// Runs the function.
     pub functions: Arc<I>,
-    /// Takes batches that are given up.
+    /// The destinations of batches that are given up.
     pub destinations: Destinations,
-    /// Learns of failures.
+    /// Gets a notice of each failure.
     pub notices: Notices,
 }
 
@@ -47,7 +47,7 @@ impl<I: Invoke> Poller<I> {
         self.run_and_keep(None).await
     }
 
-    /// As [`Self::run`], and keeps how far the mapping is.
+    /// Does the same as [`Self::run`], and saves the mapping's position.
     pub(crate) async fn run_and_keep(mut self, keep: Option<Kept>) -> Result<(), EmbeddedError> {
         let mut batches = Batches::new(self.mapping.clone());
         let (mut last, mut kept) = (None, None);
@@ -82,7 +82,7 @@ impl<I: Invoke> Poller<I> {
         }
     }
 
-    /// The next records. The engine computes, and may be busy, so it is asked in another thread.
+    /// The next records. The engine may be busy computing, so it is asked in another thread.
     async fn read(&mut self) -> Result<Vec<Value>, EmbeddedError> {
         if !self.stream.may_have_more() {
             return Ok(Vec::new());
@@ -182,7 +182,8 @@ mod tests {
         template::{Model, Retries},
     };
 
-    /// Fails on every batch that has the id `poison`. While it runs, the next start of the stack would repeat the batch.
+    /// Fails on every batch that has the id `poison`. While it runs, the next start of the stack would repeat the
+    /// batch.
     struct Fake {
         given: UnboundedSender<String>,
         kept: Kept,

@@ -1,4 +1,4 @@
-//! Permissions: those that a request needs, what a role lacks, and what it gives although nothing needs it.
+//! Permissions: those that a request needs, those that a role lacks, and those that nothing needs.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -9,7 +9,7 @@ pub struct Permission {
     pub action: String,
     /// The table's logical id, or with the index: `EventTable/index/tag_customerId`.
     pub resource: String,
-    /// What the template writes for the table's ARN: `EventTable.Arn`, or a parameter of Systems Manager that has it.
+    /// The template's expression for the table's ARN: `EventTable.Arn`, or a parameter of Systems Manager that has it.
     pub arn: String,
     /// The partition key of the item or items; `None` for a scan or a batch.
     pub key: Option<String>,
@@ -18,7 +18,7 @@ pub struct Permission {
 }
 
 impl Permission {
-    /// The resource as the template writes it.
+    /// The resource in the template's notation.
     #[must_use]
     pub fn yaml(&self) -> String {
         match self.resource.split_once('/') {
@@ -45,29 +45,29 @@ pub struct LackingPermission {
     pub role: String,
     /// The permission.
     pub access: Box<Permission>,
-    /// How the role can give it.
+    /// The change that would add it.
     pub fix: Fix,
 }
 
-/// How a role can give a permission that it lacks.
+/// How a role can get a permission that it lacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fix {
-    /// The statement that gives it has conditions that do not hold.
+    /// The conditions of the statement that gives it do not hold.
     Conditions {
         /// The statement's name.
         sid: String,
     },
-    /// A statement gets the resource.
+    /// Add the resource to a statement.
     Resource {
         /// The statement's name.
         sid: String,
     },
-    /// A statement gets the action.
+    /// Add the action to a statement.
     Action {
         /// The statement's name.
         sid: String,
     },
-    /// The role gets a statement.
+    /// Add a statement.
     Statement,
 }
 
@@ -111,9 +111,9 @@ pub enum Part {
     Access {
         /// The action.
         action: String,
-        /// The resource, as [`Permission::resource`] has it.
+        /// The resource, as in [`Permission::resource`].
         resource: String,
-        /// The table's ARN, as [`Permission::arn`] has it.
+        /// The table's ARN, as in [`Permission::arn`].
         arn: String,
         /// Whether it is given outside of transactions.
         alone: bool,

@@ -1,12 +1,12 @@
-//! What roles are limited to: tables, their streams and their indexes, by their ARNs in the template.
+//! The resources of roles: tables, their streams and their indexes, by their ARNs in the template.
 
 use serde_json::{Value, json};
 
-/// A table, its stream or an index, to which a statement is limited.
+/// A table, its stream or an index, in a statement.
 pub(super) struct Resource {
-    /// As [`Permission::resource`] has it; of a stream `EventTable.StreamArn`.
+    /// As in [`Permission::resource`]; for a stream `EventTable.StreamArn`.
     pub(super) name: String,
-    /// As [`Permission::arn`] has it.
+    /// As in [`Permission::arn`].
     pub(super) arn: String,
 }
 
@@ -22,8 +22,8 @@ pub(super) fn resource(document: &Value, value: &Value) -> Option<Resource> {
     Some(Resource { name: meant(document, of, attribute)? + rest, arn: arn.to_owned() })
 }
 
-/// What an attribute of a resource means: a table, or its stream. A parameter of Systems Manager may stand for it: it has
-/// the ARN of the stack's own table, or of the one that is used in its place.
+/// The resource behind an attribute: a table, or its stream. It may be a parameter of Systems Manager with the ARN of
+/// the stack's table, or of the table in its place.
 fn meant(document: &Value, of: &str, attribute: &str) -> Option<String> {
     Some(match attribute {
         "Arn" => of.to_owned(),
@@ -35,13 +35,13 @@ fn meant(document: &Value, of: &str, attribute: &str) -> Option<String> {
     })
 }
 
-/// The resource and the attribute that a parameter of Systems Manager has unless another table is used in its place.
+/// The resource and the attribute in a parameter of Systems Manager, unless another table is used in its place.
 fn stands_for(resource: &Value) -> Option<&Value> {
     let is_parameter = resource["Type"] == "AWS::SSM::Parameter";
     resource.pointer("/Properties/Value/Fn::If/1/Fn::GetAtt").filter(|_| is_parameter)
 }
 
-/// What the template writes for the ARN of a table.
+/// The template's expression for the ARN of a table.
 pub(super) fn arn_of(document: &Value, table: &str) -> String {
     let resources = document["Resources"].as_object().into_iter().flatten();
     let arn = json!([table, "Arn"]);

@@ -28,9 +28,9 @@ use crate::{
 const TIMEOUT_DEFAULT_SECONDS: u64 = 3;
 /// Lambda's memory size if the template sets none.
 const MEMORY_DEFAULT_MB: u32 = 128;
-/// Lambda's own batch size of a stream.
+/// Lambda's default batch size for a stream.
 const BATCH_DEFAULT: usize = 100;
-/// Lambda's own batch size of a queue.
+/// Lambda's default batch size for a queue.
 const QUEUE_BATCH_DEFAULT: usize = 10;
 /// Attempts after the first that Lambda makes for an asynchronous invocation.
 const INVOKE_RETRIES_DEFAULT: u32 = 2;
@@ -42,12 +42,12 @@ const DELIVERY_RETRIES_DEFAULT: u32 = 185;
 const DELIVERY_AGE_DEFAULT_SECONDS: u64 = 24 * 3600;
 
 impl Template {
-    /// Everything the stack does, with names of this machine.
+    /// The parts of the stack, with names of this machine.
     ///
     /// `queues` is the base URL of the local SQS, without a slash at the end.
     ///
     /// # Errors
-    /// Something is not understood. The message names the resource and the property.
+    /// A part is not understood. The message names the resource and the property.
     pub fn model(&self, queues: &str) -> Result<Model, TemplateError> {
         let model = Model::new(&View { resolver: Resolver { document: &self.document, queues } })?;
         Ok(if self.rules_are_off { model.without_rules() } else { model })
@@ -149,7 +149,7 @@ impl Model {
                         },
                     });
                 }
-                // Here the lines of functions are in files, and nobody subscribes to them.
+                // Here the lines of functions are in files, without subscriptions.
                 "CloudWatchLogs" => {}
                 "Schedule" => {
                     return Err(not_understood(id, &event, "Type Schedule, write ScheduleV2"));
@@ -220,7 +220,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource,
         view.function_property(id, body, "Environment.Variables")?;
     let mut environment = BTreeMap::new();
     for (name, value) in variables.unwrap_or_default() {
-        // It names a file of a layer, for connections with TLS. On one machine there are none of either.
+        // It names a file of a layer, for TLS connections. One machine has neither.
         if name == "AWS_CA_BUNDLE" {
             continue;
         }
@@ -243,7 +243,7 @@ fn function(view: &View<'_>, id: &str, body: &Value) -> Result<FunctionResource,
     let invoke = invoke.unwrap_or_default();
     let queue: Option<Value> = view.function_property(id, body, "DeadLetterQueue")?;
     if queue.is_some() {
-        // It would get the event alone, and nobody could tell whose it is.
+        // The destination would get the event alone, without the name of the function.
         let instead = "give EventInvokeConfig a DestinationConfig with OnFailure";
         return Err(not_understood(id, "Properties.DeadLetterQueue", instead));
     }
@@ -292,7 +292,7 @@ fn mapping(
         batch_size: stream.batch_size.unwrap_or(BATCH_DEFAULT),
         filters,
         retries: Retries {
-            // Lambda writes "no bound" as -1, which has no unsigned form.
+            // Lambda writes "no limit" as -1, which is not an unsigned number.
             attempts_max: stream.maximum_retry_attempts.and_then(|max| u32::try_from(max).ok()),
             age_max: stream
                 .maximum_record_age_in_seconds

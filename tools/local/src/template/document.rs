@@ -1,4 +1,4 @@
-//! A template as it is read, and as one stack sees it.
+//! A template as parsed, and as one stack sees it.
 
 use std::{fs, path::Path};
 
@@ -43,12 +43,12 @@ impl Template {
         Ok(Self { document: long_form(serde_yaml_ng::from_str(text)?)?, rules_are_off: false })
     }
 
-    /// Switches the rules of the buses and the schedules off, so that nothing acts on events.
+    /// Switches off the rules of the buses and the schedules, so nothing acts on events.
     pub fn switch_rules_off(&mut self) {
         self.rules_are_off = true;
     }
 
-    /// Gives a parameter another value than the one for this machine: `NAME=VALUE`.
+    /// Sets a parameter to another value than the one for this machine: `NAME=VALUE`.
     ///
     /// # Errors
     /// The template has no parameter of this name, or the text gives it no value.
@@ -126,8 +126,8 @@ impl<'a> View<'a> {
         self.resolver.local_name(Place { resource, property: "name" }, resource)
     }
 
-    /// The value at a path of a resource (`Properties.Environment.Environment`), resolved and read into `T`. A
-    /// missing value is read as null, so that an `Option` is `None`.
+    /// The value at a path of a resource (`Properties.Environment.Environment`), resolved and parsed into `T`. A
+    /// missing value counts as null, so an `Option` is `None`.
     pub(super) fn property<T: DeserializeOwned>(
         &self,
         resource: &str,
@@ -148,7 +148,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A function's property: its own, or else that of `Globals.FunctionResource`. Maps are merged.
+    /// A function's property, or that of `Globals.FunctionResource` if the function has none. Maps are merged.
     pub(super) fn function_property<T: DeserializeOwned>(
         &self,
         resource: &str,

@@ -1,4 +1,4 @@
-//! Why a template is not understood.
+//! Errors of templates.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub enum TemplateError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
@@ -31,21 +31,21 @@ pub enum TemplateError {
     NoParameter {
         /// The name asked for.
         name: String,
-        /// Those of the template.
+        /// The parameters of the template.
         known: Vec<String>,
     },
     /// A parameter is given without a value.
     #[error("{parameter}: write NAME=VALUE; the value may be empty")]
     NoValue {
-        /// What was given.
+        /// The text that was given.
         parameter: String,
     },
     /// The values of parameters contradict each other.
     #[error("{rule}: {says}")]
     Rule {
-        /// The rule of the template that does not hold.
+        /// The rule of the template that is broken.
         rule: String,
-        /// Its description, which says what does.
+        /// Its description, which says what is allowed.
         says: String,
     },
     /// A property is missing or does not have the expected shape.
@@ -55,7 +55,7 @@ pub enum TemplateError {
         resource: String,
         /// The property.
         property: String,
-        /// What was found.
+        /// The value that was found.
         #[source]
         source: serde_json::Error,
     },
@@ -66,7 +66,7 @@ pub enum TemplateError {
         resource: String,
         /// The property.
         property: String,
-        /// What it says.
+        /// The value.
         what: String,
     },
 }

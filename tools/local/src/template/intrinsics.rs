@@ -1,4 +1,4 @@
-//! CloudFormation's intrinsic functions: those that the templates here use.
+//! CloudFormation's intrinsic functions, as far as the templates here use them.
 
 use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;
@@ -202,7 +202,7 @@ impl Resolver<'_> {
         Ok(Some(json!(resolved)))
     }
 
-    /// The value as text, in the form in which CloudFormation passes numbers and booleans to a function.
+    /// The value as text, in CloudFormation's notation of numbers and booleans.
     pub(super) fn text(&self, place: Place<'_>, value: &Value) -> Result<String, TemplateError> {
         match self.resolve(place, value)? {
             Some(Value::String(text)) => Ok(text),
@@ -270,8 +270,8 @@ impl Resolver<'_> {
             .ok_or_else(|| place.not_understood(format!("a reference to {resource}")))
     }
 
-    /// A resource's name on this machine: its own if the template sets one. A function is named by its
-    /// binary, because `cargo lambda watch` knows it by that name.
+    /// A resource's name on this machine: the template's, if it sets one. A function is named by its binary, because
+    /// `cargo lambda watch` knows it by that name.
     pub(super) fn local_name(
         &self,
         place: Place<'_>,

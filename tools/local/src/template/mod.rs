@@ -1,5 +1,5 @@
-//! The parts of `template.yaml` that this machine carries out: tables, functions, routes, event source
-//! mappings, bus, rules, schedules, queues and buckets.
+//! The parts of `template.yaml` that this machine supports: tables, functions, routes, event source mappings, bus,
+//! rules, schedules, queues and buckets.
 
 mod access;
 mod arn;

@@ -1,4 +1,4 @@
-//! The parts of the template that do something on this machine, typed.
+//! The parts of the template that have an effect on this machine, typed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -43,7 +43,7 @@ impl Model {
         self.tables.iter().find(|table| table.id == id)
     }
 
-    /// The same with its rules and schedules switched off.
+    /// The same stack with its rules and schedules switched off.
     pub(super) fn without_rules(self) -> Self {
         Self { rules: Vec::new(), schedules: Vec::new(), rules_are_off: true, ..self }
     }
@@ -64,8 +64,8 @@ pub struct TableResource {
     pub name: String,
     /// The resource's properties, resolved.
     pub properties: Value,
-    /// The name of the table that the stack would make; `None` if it makes it. Otherwise a parameter names this table,
-    /// which has to be there.
+    /// The name of the table that the stack would make. A parameter names this table in its place, which must exist.
+    /// `None` if the stack makes the table.
     pub instead_of: Option<String>,
 }
 
@@ -80,9 +80,9 @@ pub struct FunctionResource {
     pub environment: BTreeMap<String, String>,
     /// Longest run of one invocation.
     pub timeout: Duration,
-    /// The most invocations at once, `ReservedConcurrentExecutions`; `None` without a limit of its own.
+    /// The most invocations at once, `ReservedConcurrentExecutions`; `None` without a limit.
     pub concurrency_max: Option<usize>,
-    /// Memory, in MB. The function learns it, but it is not enforced.
+    /// Memory, in MB. The function sees the number, but it is not enforced.
     pub memory_mb: u32,
     /// `ApplicationLogLevel`.
     pub log_level: Option<String>,
@@ -92,7 +92,7 @@ pub struct FunctionResource {
     pub on_failure: Option<String>,
 }
 
-/// How often and how long something is tried again.
+/// Limits of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// Attempts after the first; `None` without a limit.
@@ -110,7 +110,7 @@ pub struct Mapping {
     pub function: String,
     /// The most records of a batch.
     pub batch_size: usize,
-    /// A record is taken if one of these matches. Without filters every record is taken.
+    /// One of these must match a record. Without filters every record is taken.
     pub filters: Vec<Pattern>,
     /// Retries of a batch.
     pub retries: Retries,
@@ -127,21 +127,21 @@ pub struct Mapping {
 pub struct QueueResource {
     /// Its name.
     pub name: String,
-    /// Whether the messages of a group come one after another, and a duplicate is dropped.
+    /// Whether it keeps the order in each group and drops duplicates.
     pub is_fifo: bool,
-    /// Whether a deduplication id counts in its group alone.
+    /// Whether deduplication ids are separate in each group.
     pub deduplicates_by_group: bool,
-    /// For how long a message that was received is hidden.
+    /// A received message is hidden for this time.
     pub visibility: Duration,
-    /// Where messages go that are received again and again.
+    /// The destination of messages that were received too often.
     pub dead_letters: Option<RedriveTarget>,
 }
 
-/// SQS's own time for which a message that was received is hidden.
+/// SQS's default time for which a received message is hidden.
 const VISIBILITY_DEFAULT: Duration = Duration::from_secs(30);
 
 impl QueueResource {
-    /// A queue as SQS makes it if nothing else is said.
+    /// A queue with SQS's defaults.
     #[must_use]
     pub fn named(name: String) -> Self {
         Self {
@@ -154,12 +154,12 @@ impl QueueResource {
     }
 }
 
-/// Where messages go that are received again and again.
+/// The destination of messages that were received too often.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedriveTarget {
     /// ARN of the queue.
     pub queue: String,
-    /// A message that was received so often goes there.
+    /// A message that was received this many times goes there.
     pub received_max: u32,
 }
 
@@ -183,9 +183,9 @@ pub struct Rule {
     pub name: String,
     /// The bus.
     pub bus: String,
-    /// Which events it takes.
+    /// The pattern of its events.
     pub pattern: Pattern,
-    /// Where they go.
+    /// Its targets.
     pub targets: Vec<DeliveryTarget>,
 }
 
@@ -196,7 +196,7 @@ pub struct Schedule {
     pub name: String,
     /// The expression, as `rate(5 minutes)`.
     pub expression: String,
-    /// When it invokes the function.
+    /// The times of its invocations.
     pub times: Times,
     /// The function.
     pub target: DeliveryTarget,

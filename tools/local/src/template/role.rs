@@ -1,5 +1,5 @@
-//! The permissions that a function's role gives, and those that a request to DynamoDB needs: the part of IAM
-//! that the template uses.
+//! The permissions that a function's role gives, and those that a request to DynamoDB needs: the part of IAM that the
+//! template uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use super::document::{Template, View};
 use super::error::TemplateError;
 use super::intrinsics::Resolver;
 
-/// What a function may do with DynamoDB, according to its role in the template.
+/// The permissions of a function on DynamoDB, by its role in the template.
 pub struct Role {
     id: String,
     statements: Vec<Statement>,
@@ -29,7 +29,7 @@ struct Statement {
     conditions: Conditions,
 }
 
-/// The conditions that the template uses; another one is refused.
+/// The conditions that the template uses. Any other is an error.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Conditions {
@@ -53,21 +53,21 @@ struct Leading {
     keys: Option<Vec<String>>,
 }
 
-/// A table, and the partition keys of the table itself and of its indexes.
+/// A table, and the partition keys of the table and of its indexes.
 struct Table {
     id: String,
-    /// As [`Permission::arn`] has it.
+    /// As in [`Permission::arn`].
     arn: String,
     key: String,
     index_keys: BTreeMap<String, String>,
 }
 
 impl Template {
-    /// The role of the function with this binary. `names` are logical ids of tables, each with the name
-    /// that the table has in requests.
+    /// The role of the function with this binary. `names` are logical ids of tables, each with the table's name in
+    /// requests.
     ///
     /// # Errors
-    /// There is no such function or table, or its role has something that is not understood.
+    /// There is no such function or table, or a part of its role is not understood.
     pub fn role(&self, binary: &str, names: &[(&str, &str)]) -> Result<Role, TemplateError> {
         let view = View { resolver: Resolver { document: &self.document, queues: "" } };
         let is_function = |(_, body): &(&str, &Value)| {
@@ -85,7 +85,7 @@ impl Template {
         let listed = policies.as_array().into_iter().flatten();
         let listed = listed.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array());
         let statements = listed.flatten().filter(|statement| {
-            statement["Action"].to_string().contains("\"dynamodb:") // other services have conditions of their own
+            statement["Action"].to_string().contains("\"dynamodb:") // other services have other conditions
         });
         let statements = statements.map(|statement| Statement::new(&self.document, id, statement));
         let tables = names.iter().map(|(table, name)| {
@@ -100,8 +100,7 @@ impl Template {
     }
 }
 
-/// The permissions that roles give although nothing needs them. Each role comes with the permissions that its
-/// functions need, all of them together.
+/// The permissions of roles that nothing needs. Each role comes with the permissions that its functions need together.
 #[must_use]
 pub fn excess<'a>(
     all: impl IntoIterator<Item = &'a (Role, BTreeSet<Permission>)>,
@@ -124,7 +123,7 @@ impl Role {
     /// The permissions that the request needs, if the role gives them.
     ///
     /// # Errors
-    /// The first permission that the role lacks, and what to write into the template.
+    /// The first permission that the role lacks, and the change of the template that would add it.
     pub fn allow(
         &self,
         operation: &str,
@@ -155,8 +154,8 @@ impl Role {
             .any(|statement| statement.is_of(access) && statement.conditions.hold(access))
     }
 
-    /// The permissions that the request needs. A part of a transaction needs the same permission as its request
-    /// would need alone.
+    /// The permissions that the request needs. A part of a transaction needs the permission that its request would need
+    /// alone.
     #[must_use]
     pub fn accesses(&self, operation: &str, request: &Value) -> Vec<Permission> {
         let (parts, enclosing) = match operation {
@@ -206,10 +205,10 @@ impl Role {
         }
     }
 
-    /// What to write so that the role allows it.
+    /// The change that would make the role allow it.
     fn fix(&self, access: &Permission) -> Fix {
         let Permission { action, resource, .. } = access;
-        // What a statement gets has its conditions too.
+        // An addition to a statement is under its conditions too.
         let is_alike = |statement: &&Statement| {
             let conditions = &statement.conditions;
             conditions.all_enclosed() == access.enclosing.is_some() && conditions.hold(access)
@@ -262,9 +261,9 @@ impl Statement {
         self.actions.contains(&access.action) && self.resources.iter().any(is_of)
     }
 
-    /// The permissions of the statement that nothing `needed` needs. Parts of transactions do not need a
-    /// statement that also allows them alone. Lambda reads streams with the role; no request of the function
-    /// shows that, so it is not checked.
+    /// The permissions of the statement that `needed` does not contain. Parts of transactions do not need a statement
+    /// that also allows them alone. Lambda reads streams with the role; no request of the function shows that, so it is
+    /// not checked.
     fn excess(&self, needed: &BTreeSet<Permission>) -> Vec<Part> {
         let is_enclosed = self.conditions.all_enclosed();
         let used = needed.iter().filter(|access| {
@@ -328,12 +327,12 @@ impl Table {
     }
 }
 
-/// The items of a list, or the one that is there instead.
+/// The items of a list, or the single value in its place.
 fn each(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice).iter()
 }
 
-/// IAM's `StringLike` with a star at the end, which is how the template uses it.
+/// IAM's `StringLike` with a star at the end, as the template uses it.
 fn is_like(text: &str, pattern: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(begin) => text.starts_with(begin),

@@ -108,7 +108,7 @@ fn a_read_needs_its_table_or_its_index() {
     );
 }
 
-/// A parameter of Systems Manager has the ARN of the table, or of one that is used in its place.
+/// A parameter of Systems Manager has the ARN of the table, or of the one in its place.
 #[test]
 fn a_table_may_be_named_by_a_parameter_that_has_its_arn() {
     let parameter = "  EventsArn:
@@ -130,7 +130,7 @@ fn a_table_may_be_named_by_a_parameter_that_has_its_arn() {
     );
 }
 
-/// What limits a statement to keys, or to transactions, limits it on a further table too.
+/// A condition on keys or transactions limits every table of the statement.
 #[test]
 fn a_statement_whose_conditions_do_not_hold_gets_no_further_table() {
     let others = "  Others:
@@ -148,7 +148,7 @@ fn a_statement_whose_conditions_do_not_hold_gets_no_further_table() {
 #[test]
 fn a_grant_that_nothing_needs_is_excess() {
     let check = |needed: &[Vec<Permission>], expected: &[&str]| {
-        // Each access is of another function; the role must allow what all of them need.
+        // Each permission is needed by another function of the role.
         let all: Vec<_> =
             needed.iter().map(|one| (role(), one.iter().cloned().collect())).collect();
         let found = excess(&all);

@@ -1,4 +1,4 @@
-//! Routes of the HTTP API, as a template has them.
+//! Routes of the HTTP API, in templates.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -16,7 +16,7 @@ pub struct Route {
 }
 
 impl Route {
-    /// Adds it to those of a template. SAM refuses a second route of a method and a path, and so does this.
+    /// Adds it to the routes of a template. SAM refuses a second route with the same method and path, and so does this.
     pub(super) fn add_to(self, routes: &mut Vec<Self>) -> Result<(), String> {
         let Self { method, path, .. } = &self;
         if path == DEFAULT && method != ANY {
@@ -30,7 +30,7 @@ impl Route {
     }
 }
 
-/// The path of the route that takes what no other one takes.
+/// The path of the route for requests that no other route takes.
 pub(crate) const DEFAULT: &str = "$default";
 /// The method of a route that takes all methods.
 pub(crate) const ANY: &str = "ANY";

@@ -1,5 +1,5 @@
-//! The properties of the template's resources in AWS's form. If a property changes what happens and is not
-//! read here, the template is refused.
+//! The properties of the template's resources in AWS's form. An unknown property is an error if it could change the
+//! behaviour.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::route;
 
-/// Where a new mapping starts to read its stream.
+/// The position at which a new mapping starts to read its stream.
 #[derive(Deserialize)]
 pub(super) enum StartingPosition {
     /// At the oldest record.
@@ -38,7 +38,7 @@ pub(super) struct HttpApiEvent {
     _payload: Option<PayloadFormat>,
 }
 
-/// Who may use a route, as far as it differs from the rest of the API.
+/// A route's access, as far as it differs from the rest of the API.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RouteAuth {
@@ -46,7 +46,7 @@ pub(super) struct RouteAuth {
     pub(super) authorization_scopes: Option<Vec<String>>,
 }
 
-/// Who may use the routes of an API. What it says of the issuer is not read: a parameter without a default names it.
+/// The access to the routes of an API. The issuer is not read, because a parameter without a default names it.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct ApiAuth {
@@ -56,7 +56,7 @@ pub(super) struct ApiAuth {
 }
 
 impl ApiAuth {
-    /// The scopes of which a token needs one on a route; `None` if the route takes no tokens.
+    /// The scopes of a route, of which a token needs one; `None` if the route takes no tokens.
     pub(super) fn token_scopes(&self, route: RouteAuth) -> Option<Vec<String>> {
         let name = route.authorizer.as_ref().or(self.default_authorizer.as_ref())?;
         self.authorizers.get(name)?.get("JwtConfiguration")?;
@@ -64,7 +64,7 @@ impl ApiAuth {
     }
 }
 
-/// The form of an HTTP request as a function gets it.
+/// The format of an HTTP request for a function.
 #[derive(Deserialize)]
 pub(super) enum PayloadFormat {
     #[serde(rename = "2.0")]
@@ -84,7 +84,7 @@ pub(super) struct StreamEvent {
     pub(super) maximum_retry_attempts: Option<i64>,
     pub(super) maximum_record_age_in_seconds: Option<i64>,
     pub(super) destination_config: Option<DestinationConfig>,
-    // These change neither which records arrive nor in which batches they may arrive.
+    // These change neither which records arrive nor how they may be batched.
     #[serde(rename = "MaximumBatchingWindowInSeconds")]
     _batching_window: Option<u64>,
     #[serde(rename = "ParallelizationFactor")]
@@ -99,7 +99,7 @@ pub(super) struct QueueEvent {
     pub(super) queue: String,
     pub(super) batch_size: Option<usize>,
     pub(super) function_response_types: Option<Vec<String>>,
-    // Here there are few processes of a function anyway.
+    // A function has few processes here anyway.
     #[serde(rename = "ScalingConfig")]
     _scaling: Option<Value>,
     #[serde(rename = "MaximumBatchingWindowInSeconds")]
@@ -116,7 +116,7 @@ pub(super) struct QueueProperties {
     pub(super) deduplication_scope: Option<DeduplicationScope>,
     pub(super) visibility_timeout: Option<u64>,
     pub(super) redrive_policy: Option<RedrivePolicy>,
-    // Here nothing is deleted by its age, and nobody else can read the messages.
+    // Messages don't expire here, and nobody else can read them.
     #[serde(rename = "MessageRetentionPeriod")]
     _retention: Option<u64>,
     #[serde(rename = "SqsManagedSseEnabled")]
@@ -131,7 +131,7 @@ pub(super) struct QueueProperties {
     _tags: Option<Value>,
 }
 
-/// Within what a deduplication id counts.
+/// The scope of a deduplication id.
 #[derive(Deserialize, PartialEq, Eq)]
 pub(super) enum DeduplicationScope {
     #[serde(rename = "queue")]

@@ -210,7 +210,7 @@ fn conditions_are_decided_by_the_values_for_this_machine_and_else_by_the_default
     assert_eq!(none.to_string(), "the template has no table Lost");
 }
 
-/// Its stream is named by its ARN, and its properties are what it has to be.
+/// A parameter names its stream by its ARN, and its properties must fit.
 #[test]
 fn a_table_that_a_parameter_names_takes_the_place_of_one() {
     let text = SHOP

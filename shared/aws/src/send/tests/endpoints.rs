@@ -1,4 +1,4 @@
-//! Where requests go, with every operation and without a server.
+//! Compares endpoints, with every operation and without a server.
 
 use aws_sdk_dynamodb::config::{AppName, BehaviorVersion, Builder, Config, Region};
 use aws_smithy_runtime_api::client::http::{
@@ -8,7 +8,7 @@ use aws_types::endpoint_config::AccountIdEndpointMode;
 
 use super::*;
 
-/// An HTTP client that keeps the requests, and answers each with nothing.
+/// An HTTP client that records the requests, and answers each with nothing.
 #[derive(Clone, Debug, Default)]
 struct Kept(Arc<Mutex<Vec<Arrived>>>);
 
@@ -97,8 +97,8 @@ async fn requests_go_where_the_sdk_sends_them() {
     }
 }
 
-/// Runs the test above with the variables that Lambda sets. AWS finds functions that invoke each other without end by
-/// the id of their trace.
+/// Runs the test above with the variables that Lambda sets. By the id of their trace, AWS finds functions that invoke
+/// each other without end.
 #[test]
 fn requests_of_a_function_have_what_the_sdk_adds_there() {
     let program = std::env::current_exe().expect("the test");

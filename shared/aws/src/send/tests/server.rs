@@ -1,4 +1,4 @@
-//! A server for the tests, which does what it is asked to.
+//! A server for the tests that follows instructions.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use crate::Trust;
 use crate::connector::{http_client, no_proxy};
 use crate::send::{ms, shifted, signature};
 
-/// A clock that both ways read.
+/// A clock for both ways.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Time(pub(super) Arc<AtomicU64>);
 
@@ -37,7 +37,7 @@ impl TimeSource for Time {
     }
 }
 
-/// What a server does when it has a request.
+/// The reaction of a server to a request.
 #[derive(Clone, Debug)]
 pub(super) enum Does {
     Answer(u16, String),
@@ -60,12 +60,12 @@ pub(super) struct Arrived {
     pub(super) body: String,
 }
 
-/// A server that does what it is asked to, and keeps what arrives.
+/// A server that follows instructions, and records requests.
 #[derive(Clone)]
 pub(super) struct Server {
     address: SocketAddr,
     does: Arc<Mutex<Does>>,
-    /// By how many seconds its clock is ahead.
+    /// Its clock is ahead by this many seconds.
     pub(super) ahead_s: Arc<AtomicI64>,
     pub(super) arrived: Arc<Mutex<Vec<Arrived>>>,
     connections: Arc<AtomicUsize>,
@@ -98,7 +98,7 @@ impl Server {
         std::mem::take(&mut self.arrived.lock().expect("no panic"))
     }
 
-    /// Ends when a request has arrived.
+    /// Waits until a request has arrived.
     pub(super) async fn has_one(&self) {
         while self.arrived.lock().expect("no panic").is_empty() {
             tokio::task::yield_now().await;

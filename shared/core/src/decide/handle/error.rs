@@ -8,7 +8,7 @@ pub enum HandleError {
     /// The command can't be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The slice does not fit its log, as [`check`](crate::check) says; nothing is written.
+    /// The slice does not fit its log, as [`check`](crate::check) found; nothing is written.
     #[error(transparent)]
     Slice(#[from] SliceError),
     /// The slice decided on an event that can't be read back; nothing is written.
@@ -27,8 +27,8 @@ pub enum HandleError {
         /// The partition.
         partition: BoundaryId,
     },
-    /// With an idempotency key, a rejection leaves events, and the record of the key is an item, which does not
-    /// say that the command was rejected; nothing is written.
+    /// With an idempotency key, a rejection leaves events, but the record of the key is an item, which does not say
+    /// that the command was rejected; nothing is written.
     #[error(
         "{slice} leaves events when it rejects a command, so a repeat under an idempotency key has to find them: give \
          the command the tags of every partition that it writes, and read there what it writes"

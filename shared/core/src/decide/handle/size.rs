@@ -1,4 +1,4 @@
-//! Whether a log could take the append of a command.
+//! Checks that a log could take the append of a command.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use crate::{
     limits::{self, ACTIONS_MAX},
 };
 
-/// How many boundaries a decision may depend on: each is an action of the append, and at least one more
-/// puts an event, unless that is in one of them.
+/// A decision may depend on this many boundaries. Each is an action of the append, and at least one more puts an event,
+/// unless that is in one of them.
 pub const BOUNDARIES_MAX: usize = ACTIONS_MAX;
 
 /// Refuses, before any read, a command whose append no log could take. If it has too many boundaries, the error names
-/// the tag that most of them are of.
+/// the tag that makes most of them.
 pub(super) fn check_size(plan: &Plan, recorded: bool) -> Result<(), LogError> {
     for read in plan.reads.iter().filter(|read| read.access != Access::Partition) {
         limits::types(&read.boundary, read.types.len())?;
@@ -54,6 +54,6 @@ fn too_many_event_types_of_a_fence_are_refused_before_any_read() {
         error,
         LogError::Limit(it) if it.kind == LimitKind::Condition && it.found == 101
     ));
-    // What is read of a partition is conditioned on its next slot alone.
+    // The condition on a partition is only its next slot.
     assert!(check_size(&read(TYPES_MAX + 1, Access::Partition), false).is_ok());
 }

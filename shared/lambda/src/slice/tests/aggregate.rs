@@ -1,5 +1,5 @@
-//! Slices on the aggregate log, invoked as Lambda invokes them, on a DynamoDB in this process. The tests on
-//! the DCB log check, for all logs, how payloads are read and answers are formed.
+//! Slices on the aggregate log, invoked like Lambda invokes them, on a DynamoDB in this process. The tests on the DCB
+//! log check payloads and answers for all logs.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use super::{NOW_MS, parts, topic_event};
 use crate::slice::function::{Function, Invoked};
 use crate::slice::unsettled::problem;
 
-/// How often a request is sent before it is given up.
+/// A request is sent this often before it is given up.
 const SENDS: usize = ringfence_aws::ATTEMPTS_MAX as usize;
 
 struct Shop {
@@ -130,7 +130,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     let mut with = without.clone();
     with["slice"] = "rename-customer".into();
     assert_eq!(metadata, &with);
-    // As a pair of a map it takes one byte more than name and value.
+    // In the JSON of a map it takes one byte more than name and value.
     let [with, without] = [&with, &without].map(ringfence_core::storable::bytes);
     assert_eq!(with - without, "slice".len() + "rename-customer".len() + 1);
 }
@@ -175,7 +175,7 @@ async fn rejections_are_problem_documents() {
 
     let (status, body) = shop.post::<RenameCustomer>(json!({ "customerId": "ada" }), "k").await;
     assert_eq!((status, &body["detail"]), (400, &json!("name: is missing")));
-    // To a state machine a problem is an error, which it catches by its name.
+    // A state machine gets a problem as an error, which it catches by its name.
     let direct = |command| json!({ "command": command, "failOnProblem": true });
     let mut unknown = direct(rename("Eve"));
     unknown["who"] = json!("eve");
@@ -204,7 +204,7 @@ async fn rejections_are_problem_documents() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_answer_is_unknown_until_the_command_is_repeated() {
-    // The first send takes effect or not; all others are lost on the way.
+    // The first send takes effect or not. All others are lost on the way.
     for (fault, takes_effect) in [(Fault::LostAfter, true), (Fault::LostBefore, false)] {
         let shop = shop();
         shop.register("ada").await;

@@ -17,7 +17,7 @@ fn parsed<S: Slice>(payload: &str) -> Option<Problem> {
     }
 }
 
-/// The problem of a command, which is the same however the command comes.
+/// The problem of a command, which is the same on every way.
 fn refused<S: Slice>(command: &str) -> Option<Problem> {
     let direct = parsed::<S>(command);
     let http = parsed::<S>(&request(command, json!({})).to_string());
@@ -32,13 +32,13 @@ fn check<S: Slice>(command: &str, expected: &str) {
 }
 
 #[test]
-fn what_is_wrong_with_an_event_is_named_by_its_place_in_the_payload() {
+fn a_fault_of_an_event_is_named_by_its_place_in_the_payload() {
     let event = |detail: &str| {
         format!(r#"{{"detail-type":"Priced","source":"catalog","detail":{detail}}}"#)
     };
     for (detail, expected) in [
         ("null", "detail: must be an object, is null"),
-        // Another program has put it on the bus.
+        // Another program put it on the bus.
         (
             r#"{"data":{"total":1584097275961.1234}}"#,
             "detail.data.total: is a number that can't be kept as it is: a whole number has 64 bits, any other 15 to 17 \
@@ -80,7 +80,7 @@ fn a_refusal_says_in_plain_words_what_is_wrong() {
         r#"{"":1,"orderId":"o","customerId":"c","productIds":["p"]}"#,
         r#""": is unknown; the fields are orderId, customerId, productIds, quantities"#,
     );
-    // These lists have the members by which an event and a request are recognized.
+    // These lists contain the members that identify an event and a request.
     for list in ["[]", r#"[{"http":{}}]"#, "[null,1]"] {
         check::<Reprice>(list, "body: must be an object");
     }

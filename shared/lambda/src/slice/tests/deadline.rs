@@ -14,7 +14,7 @@ use super::shop::RecordDemand;
 use super::{NOW_MS, topic_event};
 use crate::slice::function::Function;
 
-/// A slice whose log answers after some time or never, and the deadlines that it was given.
+/// A slice whose log answers after some time or never. It records the deadlines of its commands.
 struct Waiting {
     takes: Option<Duration>,
     deadlines: Mutex<Vec<Option<u64>>>,
@@ -66,7 +66,7 @@ async fn a_command_that_gets_no_answer_in_time_is_answered_before_lambda_ends_th
     assert_eq!(answer["type"], "urn:ringfence:problem:outcome-unknown", "{answer}");
     let line = &invoked.lines[0];
     assert_eq!((line.outcome, line.duration_ms), ("outcome-unknown", 2_000));
-    // It may have written events, which have the command's own span.
+    // It may have written events with the command's span.
     let command_id = line.command_id.as_deref().unwrap();
     assert_eq!(line.span, Some(Traceparent::of_command(command_id, RecordDemand::NAME, None)));
     assert_eq!(*function.on().deadlines.lock().unwrap(), [Some(NOW_MS + 2_000)]);

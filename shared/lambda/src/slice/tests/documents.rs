@@ -1,4 +1,4 @@
-//! Slices of carts on streams in memory, invoked as Lambda invokes them.
+//! Slices of carts on streams in memory, invoked like Lambda invokes them.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ const CACHED: NonZeroUsize = NonZeroUsize::new(10).unwrap();
 
 type OnFar<S> = Function<S, Category<Cart, Far>>;
 
-/// What becomes of writes.
+/// The fate of writes.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Weather {
     #[default]
@@ -109,7 +109,7 @@ fn added(slot: u64) -> Value {
     json!({ "type": "ItemAdded", "slot": slot, "partition": "carts-cart-1" })
 }
 
-/// What is in the stream.
+/// The events of the stream.
 async fn events(far: &Far) -> Vec<SequencedEvent> {
     let log = DocumentLog::new(far.clone(), Clock::fixed(NOW_MS));
     let (stream, envelope) = (StreamName::new("carts", "cart-1").unwrap(), Envelope::default());

@@ -1,4 +1,4 @@
-//! The sender and the cause of a command: what a decision gets of them, and what its events carry.
+//! The sender and the cause of a command, in decisions and in events.
 
 use std::sync::Mutex;
 
@@ -12,7 +12,7 @@ use super::shop::RecordDemand;
 use super::{NOW_MS, events, http, invoke, order, request, shop, topic_event};
 use crate::slice::function::Function;
 
-/// A slice that accepts everything, and the envelopes that it was given.
+/// A slice that accepts everything and records the envelopes.
 #[derive(Default)]
 struct Given(Mutex<Vec<Envelope>>);
 
@@ -44,7 +44,7 @@ fn only(function: &Function<RecordDemand, Given>) -> Envelope {
     given.remove(0)
 }
 
-/// The principal that the decision is given, which is also the one that its events carry.
+/// The principal in the decision, which must be the same in the events.
 fn principal(function: &Function<RecordDemand, Given>) -> Option<Principal> {
     let Envelope { context, metadata, .. } = only(function);
     let text = context.principal.as_ref().map(Principal::to_string);
@@ -80,7 +80,7 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         ),
         (ada(("client_id", "app")), Some("jwt:main:ada"), vec![]),
         (jwt(json!({ "iss": ISSUER, "sub": long })), Some(&*format!("jwt:main:{long}")), vec![]),
-        // Claims that are no texts.
+        // Claims that are not strings.
         (
             jwt(json!({
                 "iss": ISSUER, "sub": "ada", "aud": ["a", "b"], "exp": 1_735_689_600, "scp": ["a", "b"],
@@ -89,13 +89,13 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
             Some("jwt:main:ada"),
             vec!["a", "b"],
         ),
-        // The subject of another issuer is somebody else.
+        // The same subject of another issuer is another person.
         (
             jwt(json!({ "iss": "https://id.example.org", "sub": "ada" })),
             Some("jwt:https%3A%2F%2Fid.example.org:ada"),
             vec![],
         ),
-        // A token of a program, with the scopes of the program.
+        // The token of a program, with the program's scopes.
         (
             jwt(json!({ "iss": ISSUER, "client_id": "app", "scope": "a" })),
             Some("client:main:app"),
@@ -127,7 +127,7 @@ fn over_http_the_authorizer_names_the_principal_and_nobody_else() {
         jwt(json!({ "iss": "main", "sub": "ada" })),
         iam("ada"),
         json!({ "iam": { "userId": "AIDA" } }),
-        // Which member names the caller, only the authorizer knows.
+        // Only the authorizer knows which member names the caller.
         json!({ "lambda": { "sub": "ada", "userArn": "ada" } }),
         json!({ "lambda": null }),
     ] {
@@ -254,7 +254,7 @@ fn a_reaction_carries_what_an_older_version_has_recorded_as_the_principal() {
 }
 
 #[test]
-fn what_a_caller_leaves_out_is_the_id_of_the_command() {
+fn ids_that_a_caller_leaves_out_are_the_commands_id() {
     let function = function();
     invoke(&function, demand()).answer.unwrap();
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);

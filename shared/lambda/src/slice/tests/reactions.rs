@@ -65,7 +65,7 @@ impl EventLog for Contended {
     }
 }
 
-/// An automation that changes prices as the event says, so that a test can stand for any version of it.
+/// An automation that changes prices as the event says, so a test can stand for any version of it.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(super) struct Reprice {
     #[tag(partition)]
@@ -166,8 +166,7 @@ impl Shop {
         *self.log().product.lock().unwrap() = product;
     }
 
-    /// Delivers the same event each time, to the version of the automation that makes these commands of
-    /// it.
+    /// Delivers the same event each time, to the version of the automation that makes these commands of it.
     fn deliver(&self, prices: &[(&str, u64)]) -> Invoked {
         let mut event = topic_event("OrderPlaced", &[]);
         event["detail"]["data"]["prices"] = json!(prices);
@@ -185,7 +184,7 @@ impl Shop {
         answer["answers"].as_array().unwrap().iter().map(said).collect()
     }
 
-    /// The prices that were set, in this order.
+    /// The prices that were set, in order.
     fn prices(&self) -> Vec<(String, u64)> {
         let events = self.log().log.events();
         let changed = events.iter().filter(|event| event.event_type == "PriceChanged");

@@ -1,4 +1,4 @@
-//! The line of a command as a span, and what its events carry of it.
+//! The line of a command as a span, and the span in its events.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ impl Slice for Discount {
     }
 }
 
-/// An event as the EventTopic brings it.
+/// An event in the form of the EventTopic.
 fn entry(source: &str, event: &SequencedEvent) -> Value {
     json!({
         "detail-type": event.event_type,
@@ -104,7 +104,7 @@ fn a_flow_over_three_slices_is_one_tree_with_the_same_ids_in_every_run() {
     let began = |line: &Value| text(line, "timestamp").unwrap();
     let spans: BTreeMap<_, _> =
         lines.iter().map(|line| (text(line, "span_id").unwrap(), began(line))).collect();
-    assert_eq!(spans.len(), lines.len(), "each command has a span of its own");
+    assert_eq!(spans.len(), lines.len(), "each command has its own span");
     for (line, event) in lines.iter().zip(&events) {
         assert_eq!(line["trace_id"], CALLER[3..35]);
         let own = Traceparent::of_event(&event.metadata).unwrap();
@@ -158,7 +158,7 @@ fn a_command_without_a_parent_begins_a_trace_whatever_its_correlation_id() {
 }
 
 #[test]
-fn a_run_that_left_nothing_has_a_span_of_its_own_and_a_repeat_says_so() {
+fn a_run_that_left_nothing_has_its_own_span_and_a_repeat_says_so() {
     let shop = shop();
     let run = |request_id: &str, order: &Value, key: &str| {
         let mut lambda = lambda_runtime::Context::default();
@@ -189,7 +189,7 @@ fn a_trace_that_nobody_keeps_is_continued_and_its_lines_say_so() {
     assert!(event.metadata.text("traceparent").unwrap().ends_with("-00"));
 }
 
-/// What a trace costs: bytes of the line in the log, and of the event in its table and in the index.
+/// The cost of a trace: bytes of the log line, and of the event in its table and in the index.
 #[test]
 fn a_span_takes_111_bytes_of_the_line_and_66_of_the_event() {
     let shop = shop();

@@ -1,7 +1,7 @@
 //! Chromium by WebDriver, if the machine has it: <https://www.w3.org/TR/webdriver2/>.
 //!
 //! The protocol is JSON over HTTP, and these tests need a dozen of its requests. The libraries for it would change the
-//! features of the compiler's own dependencies, so that `cargo test` would build everything again after `cargo demo`.
+//! features of the compiler's own dependencies, so `cargo test` would build everything again after `cargo demo`.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -18,11 +18,11 @@ use tokio::time::{sleep, timeout};
 
 /// If this variable is `1`, the tests fail on a machine without Chromium.
 const REQUIRED: &str = "RINGFENCE_REQUIRE_BROWSER";
-/// Longest wait for something that a page shows by itself.
+/// The longest wait for a change of a page.
 const WAIT_MAX: Duration = Duration::from_secs(300);
-/// Pause between two looks.
+/// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(40);
-/// The name under which WebDriver gives an element's id.
+/// WebDriver's name for an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 pub(crate) struct Browser {
@@ -41,10 +41,10 @@ pub(crate) struct Element<'a> {
 }
 
 impl Browser {
-    /// Starts it. `None` on a machine that does not have it, which is written to standard error.
+    /// Starts it. `None` on a machine without Chromium, which is written to standard error.
     ///
     /// # Panics
-    /// On such a machine, if it is required.
+    /// On such a machine, if Chromium is required.
     pub(crate) async fn start() -> Option<Self> {
         let started = Command::new("chromedriver")
             .arg("--port=0")
@@ -79,7 +79,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// One request of the protocol: its value, or its error.
+    /// Sends a request of the protocol. Returns its value, or its error.
     async fn call(&self, method: Method, path: &str, body: Value) -> Result<Value, Value> {
         let url = format!("http://{}{}{path}", self.driver, self.session);
         let request = self.http.request(method.clone(), url);
@@ -98,7 +98,7 @@ impl Browser {
         self.call(Method::POST, path, body).await.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of Chromium's protocol.
     pub(crate) async fn chromium(&self, command: &str, parameters: Value) {
         self.post("/goog/cdp/execute", json!({ "cmd": command, "params": parameters })).await;
     }
@@ -111,21 +111,21 @@ impl Browser {
         self.get("/title").await.as_str().unwrap().to_owned()
     }
 
-    /// The size of the screen in CSS pixels.
+    /// Sets the size of the screen in CSS pixels.
     pub(crate) async fn resize(&self, width: u32, height: u32) {
         let screen =
             json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.chromium("Emulation.setDeviceMetricsOverride", screen).await;
     }
 
-    /// What a media query such as `prefers-color-scheme` finds.
+    /// Sets the result of a media query such as `prefers-color-scheme`.
     pub(crate) async fn media(&self, medium: &str, name: &str, value: &str) {
         let features = json!([{ "name": name, "value": value }]);
         let media = json!({ "media": medium, "features": features });
         self.chromium("Emulation.setEmulatedMedia", media).await;
     }
 
-    /// Presses a key where the focus is.
+    /// Presses a key at the focus.
     pub(crate) async fn press(&self, key: &str, code: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
         for kind in ["keyDown", "keyUp"] {
@@ -183,7 +183,7 @@ impl Browser {
         self.wait("xpath", &path).await.click().await;
     }
 
-    /// Waits until an expression on the page is true. It fails for as long as a page is loading.
+    /// Waits until an expression on the page is true. The expression fails while a page is loading.
     pub(crate) async fn until(&self, expression: &str) {
         let tried = format!(
             "(() => {{ try {{ return Boolean({expression}) }} catch {{ return false }} }})()"
@@ -200,7 +200,7 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// Ends the session, and with it Chromium, which would go on without its driver.
+    /// Ends the session and Chromium, which would go on without its driver.
     fn drop(&mut self) {
         if let Ok(mut stream) = TcpStream::connect(&self.driver) {
             let Self { driver, session, .. } = self;
@@ -208,7 +208,7 @@ impl Drop for Browser {
                 format!("DELETE {session} HTTP/1.1\r\nHost: {driver}\r\nConnection: close\r\n\r\n");
             let _ = stream.set_read_timeout(Some(WAIT_MAX));
             let _ = stream.write_all(request.as_bytes());
-            // The answer comes when Chromium has ended; the driver leaves the connection open.
+            // The driver answers when Chromium has ended, and leaves the connection open.
             let _ = stream.read(&mut [0; 1_024]);
         }
     }
@@ -227,7 +227,7 @@ impl Element<'_> {
         self.ask("text").await.as_str().unwrap().to_owned()
     }
 
-    /// What an input has.
+    /// The value of an input.
     pub(crate) async fn filled(&self) -> String {
         self.ask("property/value").await.as_str().unwrap().to_owned()
     }
@@ -236,7 +236,7 @@ impl Element<'_> {
         self.tell("click", json!({})).await;
     }
 
-    /// Writes a text in place of what an input has.
+    /// Replaces the value of an input.
     pub(crate) async fn fill(&self, text: &str) {
         self.tell("clear", json!({})).await;
         self.tell("value", json!({ "text": text })).await;

@@ -1,4 +1,4 @@
-//! What holds of the pages.
+//! Checks of the pages.
 
 use std::time::Instant;
 
@@ -212,7 +212,7 @@ pub(crate) async fn the_keyboard_reaches_the_content_and_the_first_event(
     browser.press("Enter", 13).await;
     assert!(browser.value::<bool>("location.hash === '#main'").await);
     let is_event = "/^\\/events\\/\\d+$/.test(document.activeElement.getAttribute('href'))";
-    // A field of a time has a stop for each of its parts.
+    // A time field has a tab stop for each of its parts.
     for _ in 0..40 {
         browser.press("Tab", 9).await;
         if browser.value(is_event).await {
@@ -240,7 +240,7 @@ pub(crate) async fn a_page_has_as_many_events_as_it_is_asked_for_and_no_more_sta
     browser: &Browser,
     site: &Site,
 ) {
-    // A page has 100 unless it is asked for another number, and as many as fit into a megabyte.
+    // A page has 100 events, or as many as the URL sets, but at most a megabyte.
     let crowd = bound(150, 2_000);
     site.fill(crowd).await;
     browser.open(&site.url(&format!("/events?limit={crowd}"))).await;

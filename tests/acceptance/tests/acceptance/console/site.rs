@@ -12,7 +12,7 @@ use ringfence_local::{Console, workspace_root};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Longest wait for the index.
+/// The longest wait for the index.
 const INDEXED_MAX: Duration = Duration::from_secs(600);
 /// Events of one append.
 const TOGETHER: usize = 99;
@@ -39,12 +39,12 @@ impl Site {
         format!("{}{path}", self.console)
     }
 
-    /// The URL of the HTTP API, at whose root the console is found.
+    /// The URL of the HTTP API, whose root leads to the console.
     pub(crate) fn api(&self) -> &str {
         self.stack.api()
     }
 
-    /// Gives a command over HTTP, which is accepted.
+    /// Gives a command over HTTP, which must be accepted.
     pub(crate) async fn send(&self, slice: &str, command: Value) {
         let url = format!("{}/{slice}", self.stack.api());
         let answer = self.http.post(url).body(command.to_string()).send().await.unwrap();
@@ -52,7 +52,7 @@ impl Site {
         assert_eq!(status, 200, "{slice}: {}", answer.text().await.unwrap());
     }
 
-    /// Gives the command of a slice's sample, which is accepted.
+    /// Gives the command of a slice's sample, which must be accepted.
     pub(crate) async fn send_sample(&self, context: &str, slice: &str) {
         let events = workspace_root().join(self.folder).join("events");
         let sample = events.join(slice).join("direct.json");
@@ -86,7 +86,7 @@ impl Site {
         items.iter().filter(is_one).count()
     }
 
-    /// Keeps a batch with an event, as Lambda does when the function has given it up.
+    /// Stores a batch with an event, like Lambda when the function has given it up.
     pub(crate) fn keep_failed_batch(&self, function: &str) {
         let mut items = self.stack.items("EventTable").unwrap();
         items.retain(|item| item["event"].is_object());
@@ -99,7 +99,7 @@ impl Site {
         self.stack.buckets().put(&bucket, "aws/batch", object.to_string().as_bytes()).unwrap();
     }
 
-    /// How many batches the function's bucket keeps.
+    /// How many batches are in the function's bucket.
     pub(crate) fn failed_batches(&self, function: &str) -> usize {
         self.stack.buckets().list(&self.bucket(function)).unwrap().len()
     }
@@ -117,7 +117,7 @@ impl Site {
         let catalog = stack::stack().catalog;
         let log = DcbLog::new(client, self.table("EventTable"), catalog, Clock::system());
         let envelope = Envelope::default();
-        // The events of one append are of one course. So the index notes one progress for all of them.
+        // The events of one append belong to one course, so the index writes one progress for all of them.
         for first in (0..count).step_by(TOGETHER) {
             let course_id = id(&format!("course-{first}"));
             let changed: NewEvent = CourseCapacityChanged { course_id, new_capacity: 1 }.into();

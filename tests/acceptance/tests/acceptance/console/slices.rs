@@ -1,4 +1,4 @@
-//! What holds of the pages of slices and of boundaries.
+//! Checks of the pages of slices and of boundaries.
 
 use serde_json::json;
 
@@ -76,7 +76,7 @@ pub(crate) async fn every_slice_has_a_form_that_takes_its_sample(
         "[...document.querySelectorAll('main .list a')].map(link => link.getAttribute('href'))";
     let slices: Vec<String> = browser.value(links).await;
     assert_eq!(slices.len(), count, "{slices:?}");
-    // By one script, because a browser takes long to show so many pages.
+    // A script does it, because a browser takes long to show so many pages.
     let explained = format!(
         "(async () => {{
             const read = async url => new DOMParser().parseFromString(await (await fetch(url)).text(), 'text/html');

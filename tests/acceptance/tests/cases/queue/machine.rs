@@ -1,4 +1,4 @@
-//! The queues of one machine, and a store that is busy.
+//! The queues of one machine, and a busy store.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -51,8 +51,7 @@ impl CommandQueue for Local {
     }
 }
 
-/// A store that is busy: it refuses the requests that have one of some texts, or never answers them, or takes its time for
-/// one.
+/// A busy store: it refuses the requests that contain one of some texts, or never answers them, or delays one.
 pub(super) struct Busy {
     clock: Clock,
     refuses: Mutex<Vec<&'static str>>,
@@ -74,7 +73,7 @@ impl Busy {
         self.hangs.lock().unwrap().push(text);
     }
 
-    /// The next request with this text takes so many milliseconds.
+    /// The next request with this text takes this many milliseconds.
     pub(super) fn take(&self, text: &'static str, ms: u64) {
         *self.takes.lock().unwrap() = Some((text, ms));
     }

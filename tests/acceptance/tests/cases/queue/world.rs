@@ -105,7 +105,7 @@ impl World {
         assert_eq!((status, &answer["state"]), (202, &json!("pending")), "{answer}");
     }
 
-    /// What became of a command.
+    /// The answer of a command.
     pub(super) async fn answer(&self, id: &str) -> Value {
         let (status, answer) = self.ask("GET", json!({ "id": id }), &Caller::default(), "").await;
         assert_eq!(status, 200, "{answer}");
@@ -126,11 +126,11 @@ impl World {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
     }
 
-    /// Delivers a batch, as Lambda does. All stay in the queue if the process ends before it answers. Those that succeeded
-    /// stay there as well if it crashes before it deletes them. Returns how many messages the batch had.
+    /// Delivers a batch, like Lambda. All messages stay in the queue if the process ends before it answers. Successful
+    /// ones stay too if it crashes before it deletes them. Returns how many messages the batch had.
     pub(super) async fn deliver(&self, crashes: bool) -> usize {
         let received = self.queues.receive(COMMANDS, 10, None).unwrap();
-        // A command that hangs is given up by the function before its time is over. So this is the end of the process.
+        // A function gives up a hanging command before its time is over. So this is the end of the process.
         let time = Duration::from_millis(TIME_MS - 1_000);
         let answered = timeout(time, self.call(batch(COMMANDS, &received))).await;
         let Ok(answer) = answered else { return received.len() };
@@ -143,7 +143,7 @@ impl World {
         received.len()
     }
 
-    /// How many requests there were to the tables of logs.
+    /// The number of requests to the tables of logs.
     pub(super) fn requests_to_logs(&self) -> usize {
         let taken = self.dynamo.wire.take();
         taken.iter().filter(|it| !it.request.to_string().contains("ViewTable")).count()
@@ -164,7 +164,7 @@ pub(super) struct Caller {
     pub(super) authorizer: Value,
 }
 
-/// A caller whom no authorizer has looked at, with this key.
+/// A caller with this key, without an authorizer.
 pub(super) fn caller(key: &str) -> Caller {
     Caller { headers: json!({ "idempotency-key": key }), authorizer: Value::Null }
 }

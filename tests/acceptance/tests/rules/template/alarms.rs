@@ -16,7 +16,7 @@ struct Together {
     alarm: &'static str,
     metric: &'static str,
     dimension: &'static str,
-    /// What the expression makes of the Ids of the metrics.
+    /// The expression over the Ids of the metrics.
     expression: fn(&[&str]) -> String,
 }
 
@@ -63,7 +63,7 @@ const TOGETHER: [Together; 5] = [
     },
 ];
 
-/// Logical ids of the functions, or of the event source mappings, that an alarm must look at.
+/// Logical ids of the functions, or of the event source mappings, that an alarm must watch.
 fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
     let functions = resources(template, "AWS::Serverless::Function");
     let is_slice = |function: &Value| {
@@ -71,13 +71,13 @@ fn watched(template: &Value, alarm: &str) -> BTreeSet<String> {
         http["Method"] == "POST"
     };
     let is_watched = |(id, function): &(&String, &Value)| match alarm {
-        // A span that is lost is in the log.
+        // A lost span is still in the log.
         "FunctionsFail" => !is_slice(function) && *id != "ForwardSpans",
-        // What project-views gives up are notifications; the next one brings as much.
+        // Batches that project-views gives up are notifications. The next one does their work.
         "BatchesLost" => {
             *id != "ProjectViews" && *id != NOTIFIER && mappings(function).next().is_some()
         }
-        // What notify-readers gives up, each reader finds within a minute.
+        // Each reader finds within a minute what notify-readers gives up.
         "StreamsBehind" | "BatchesGivenUp" => {
             *id != NOTIFIER && mappings(function).next().is_some()
         }
@@ -143,9 +143,9 @@ fn every_reader_and_mapping_is_in_the_alarms_of_its_kind() {
     }
 }
 
-/// A function that waits out an outage reports how late it is once in a delivery.
+/// A function that waits out an outage reports its lateness once in a delivery.
 #[test]
-fn how_late_a_stream_is_needs_to_be_reported_once() {
+fn the_lateness_of_a_stream_needs_to_be_reported_once() {
     for template in templates() {
         let alarm = &resources(&template, "AWS::CloudWatch::Alarm")["StreamsBehind"];
         let functions = resources(&template, "AWS::Serverless::Function");
@@ -170,7 +170,7 @@ fn every_queue_has_an_alarm_and_every_alarm_tells_somebody() {
         check_none(&differences(
             &watched,
             &queues,
-            |queue| format!("template.yaml lacks an alarm of {queue}: copy that of a neighbour"),
+            |queue| format!("template.yaml lacks an alarm of {queue}: copy a neighbour's"),
             |queue| format!("template.yaml has an alarm of {queue}, which is not a queue"),
         ));
         for (id, alarm) in alarms {
@@ -192,17 +192,17 @@ fn a_deadline_is_late_in_the_console_when_its_alarm_goes_off() {
     }
 }
 
-/// What it means when an alarm has no value.
+/// What an alarm without a value means.
 fn silence(alarm: &Value) -> &'static str {
     let metric = &alarm["Metrics"][1]["MetricStat"]["Metric"]["MetricName"];
     match metric.as_str().or(alarm["MetricName"].as_str()).unwrap() {
-        // Lambda counts each poll. One that is off polls nothing, and nothing else tells of it.
+        // Lambda counts each poll. A mapping that is off polls nothing, and nothing else shows that.
         "PolledEventCount" => "breaching",
-        // Each sweep says how late it is. One that does not run says nothing.
+        // Each sweep reports its lateness. A sweep that does not run reports nothing.
         "due_lag_ms" => "breaching",
-        // SQS stops counting a queue that rests; its dead letters are still there.
+        // SQS stops counting an idle queue. Its dead letters are still there.
         "ApproximateNumberOfMessagesVisible" => "ignore",
-        // Nobody notifies a stack at rest; its parked rows and lanes are still there.
+        // Nobody notifies an idle stack. Its parked rows and lanes are still there.
         "rows_parked" | "lanes_parked" => "ignore",
         // These are counted when something happens.
         _ => "notBreaching",
@@ -210,7 +210,7 @@ fn silence(alarm: &Value) -> &'static str {
 }
 
 #[test]
-fn answers_with_an_alarm_of_their_own_do_not_count_as_failed_commands() {
+fn answers_with_a_separate_alarm_do_not_count_as_failed_commands() {
     for template in templates() {
         let alarms = resources(&template, "AWS::CloudWatch::Alarm");
         let metrics = alarms["CommandsFail"]["Metrics"].as_array().unwrap();
@@ -257,7 +257,7 @@ fn every_alarm_is_on_the_dashboard_and_in_the_runbook() {
     }
 }
 
-/// To CloudFormation the body is only text, so nothing else checks that CloudWatch can read it.
+/// To CloudFormation the body is only text, so only this test checks that CloudWatch can read it.
 #[test]
 fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
     for template in templates() {
@@ -280,7 +280,7 @@ fn the_dashboard_is_json_and_shows_whose_trouble_it_is() {
             }
         }
         for Together { alarm, metric, .. } in TOGETHER {
-            // The runbook says how to find the mapping.
+            // The runbook explains how to find the mapping.
             if !["MappingsStopped", "BatchesGivenUp"].contains(&alarm) {
                 let mut expected = watched(&template, alarm);
                 // The text of a dashboard can't name what a condition leaves out.

@@ -1,4 +1,4 @@
-//! What `ringfence template` writes, and what it keeps.
+//! The output of `ringfence template`, and the parts that it keeps.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use ringfence_acceptance::{Application, applications};
 use ringfence_template::written::{StackPlace, adopted, edits, written};
 use serde_json::{Value, json};
 
-/// Most lines that a person keeps, by the folder of the stack: those outside of the marks.
+/// The most lines outside of the marks, by the folder of the stack. People maintain those.
 const BY_HAND_MAX: [(&str, usize); 3] = [("", 150), ("projects", 150), ("starter", 60)];
 
 fn read(application: &Application) -> (String, StackPlace) {
@@ -67,7 +67,7 @@ fn an_edit_between_the_marks_is_named_with_the_line_that_keeps_it_and_can_be_kep
         "Events of ShipOrder follows from the list, and no setting changes it",
     ];
     assert_eq!(lines, expected);
-    // Comments are written anew as well, so a change of one is said too.
+    // Comments are written too, so a changed comment is reported.
     let commented = text.replacen("# events are inserted once", "# events come once", 1);
     assert_eq!(edits(&commented, &write(&commented).unwrap()).unwrap().len(), 1);
 
@@ -115,10 +115,10 @@ fn settings_are_of_something_that_is_written_and_take_intrinsic_functions() {
     assert!(error.contains("Ringfence: Nothing: no such function"), "{error}");
 }
 
-/// A stack that was made before templates were written, with a bucket, a parameter and a setting of its own. The step that
-/// the command line describes: `ringfence template --adopt`.
+/// An older stack, whose template was written by hand, with a bucket, a parameter and a setting of its team. The
+/// command line describes the step: `ringfence template --adopt`.
 #[test]
-fn an_old_stack_is_taken_over_with_all_that_is_its_own() {
+fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
     let application = starter();
     let (today, place) = read(&application);
     let old = include_str!("old_stack.yaml");
@@ -149,7 +149,7 @@ fn an_old_stack_is_taken_over_with_all_that_is_its_own() {
     assert_eq!(taken_over["Parameters"]["Greeting"], old["Parameters"]["Greeting"]);
     let memory = &taken_over["Resources"]["TakeOrder"]["Properties"]["MemorySize"];
     assert_eq!(*memory, 1024);
-    // Everything else is what a new stack has.
+    // The rest equals a new stack.
     taken_over["Resources"]["TakeOrder"]["Properties"]
         .as_object_mut()
         .unwrap()
@@ -168,7 +168,7 @@ struct New {
     command: ringfence_new::NewCommand,
 }
 
-/// `ringfence new` has no list to write a template from, so it changes the text of the starter's.
+/// `ringfence new` has no list to write a template from, so it changes the text of the starter's template.
 #[test]
 fn a_new_stack_has_the_template_that_is_written_for_it() {
     let stack = starter().stack;

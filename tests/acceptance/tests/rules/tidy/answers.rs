@@ -1,5 +1,5 @@
-//! The page of answers has the problems that callers learn of from the OpenAPI document, and the statuses with which the
-//! gateway answers in place of a function.
+//! The page of answers has the problems that callers find in the OpenAPI document, and the statuses that the gateway
+//! answers in place of a function.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::fs;
 use ringfence_local::workspace_root;
 use serde_json::Value;
 
-/// What a row of the gateway has in place of a problem.
+/// The text in place of a problem in a row of the gateway.
 const GATEWAY: &str = r#"none: the body is `{"message": …}`"#;
 
 #[test]
@@ -42,7 +42,7 @@ fn the_page_of_answers_has_the_problems_of_the_openapi_document_and_the_answers_
     }
     assert_eq!(of_page, of_document, "docs/answers.md (left), docs/api/openapi.json (right)");
 
-    // The responses in which the gateway's body stands beside a problem, and the response that has it alone.
+    // The responses that have the gateway's body besides a problem, and the one that has only that body.
     let mut in_document = BTreeSet::new();
     for response in document["components"]["responses"].as_object().unwrap().values() {
         let content = &response["content"];

@@ -42,7 +42,7 @@ fn the_page_of_slices_lists_the_functions() {
             // The only other way is a subscription of the logs, which the stack on one machine does not have.
             if woken.is_empty() { "lines of the log".to_owned() } else { woken.join(", ") }
         };
-        // The page of the shop lists once what serves every stack.
+        // The page of the shop lists once the functions that serve every stack.
         let others = others.iter().filter(|it| it.context != "stack" || page == "docs/slices.md");
         let others = others.map(|function| row(&function.name, Some(woken(function)), function));
         check_table(page, "slices", "slice | what it does", slices.collect());

@@ -1,4 +1,4 @@
-//! Modules are layers: in every crate, none of them uses one that uses it, directly or through others.
+//! Modules are layers: in every crate, no module uses another one that uses it, directly or through others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use crate::tidy::{files, name, packages, production};
 /// The root of a crate, as a module.
 pub(crate) const ROOT: &str = "";
 
-/// The code of the modules of a crate by their paths, such as `send::operation`.
+/// The modules of a crate with their code, by their paths, such as `send::operation`.
 pub(crate) struct Crate(pub(crate) BTreeMap<String, String>);
 
 impl Crate {
@@ -32,7 +32,7 @@ impl Crate {
         Self(modules.iter().map(|(path, source)| ((*path).to_owned(), code(source))).collect())
     }
 
-    /// What each module uses of the others. Where `with_root`, the root is one of them, which uses all others.
+    /// The other modules that each module uses. With `with_root`, the root is one of them, and it uses all others.
     fn uses(&self, with_root: bool) -> BTreeMap<String, BTreeSet<String>> {
         let exports = self.exports();
         let mut uses: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
@@ -56,7 +56,7 @@ impl Crate {
         self.0.keys().filter(move |it| *it != ROOT && parent(it) == module)
     }
 
-    /// The modules that the root takes names from, by the names.
+    /// The modules from which the root takes names, by the names.
     fn exports(&self) -> BTreeMap<String, String> {
         let root = self.0.get(ROOT).map_or("", String::as_str);
         let lists = root.split("use ").skip(1).map(|list| tree(&mut list.chars().peekable()));
@@ -67,7 +67,7 @@ impl Crate {
         lists.flatten().filter_map(export).collect()
     }
 
-    /// The module that a path leads to. A name that the root has from a module leads to that one.
+    /// The module that a path leads to. A name that the root takes from a module leads to that module.
     fn resolve(
         &self,
         module: &str,
@@ -97,7 +97,7 @@ impl Crate {
         }
     }
 
-    /// The module at the beginning of a path, and what is left of the path.
+    /// The module at the beginning of a path, and the rest of the path.
     fn longest<'p>(&self, from: &str, path: &'p [String]) -> (String, &'p [String]) {
         let mut found = (from.to_owned(), path);
         while let [first, rest @ ..] = found.1 {
@@ -137,7 +137,7 @@ pub(crate) fn is_of_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// Whether code has this name, and not as a part of another one or at the end of another path.
+/// Whether code has this name, and not as a part of another name or at the end of another path.
 fn names(code: &str, name: &str) -> bool {
     let is_it = |(at, _): (usize, &str)| {
         let (before, after) = (&code[..at], &code[at + name.len()..]);
@@ -173,7 +173,7 @@ pub(crate) fn tree(code: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<V
                 }
                 let more = tree(code).into_iter().map(|more| [&path[..], &more].concat());
                 paths.extend(more);
-                // A name after `as`, and whatever is no path.
+                // A name after `as`, or text that is not a path.
                 while code.next_if(|c| ![',', '}'].contains(c)).is_some() {}
             }
         }
@@ -191,7 +191,7 @@ pub(crate) fn tree(code: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Vec<V
     }
 }
 
-/// What is left when modules that use none of the others, and those that none uses, are taken away, again and again.
+/// The modules in circles: repeatedly removes modules that use no others, and modules that no others use.
 fn circle(mut uses: BTreeMap<String, BTreeSet<String>>) -> BTreeSet<String> {
     loop {
         let left: BTreeSet<_> = uses.keys().cloned().collect();
@@ -241,7 +241,7 @@ fn a_circle_of_modules_is_found() {
         ]
     };
     assert!(circle_of(&with("//! crate::a"), true).is_empty());
-    // By the name of a module, by a name that the root has from there, from the module above, and of the root itself.
+    // By the name of a module, by a name that the root takes from it, from the module above, and from the root itself.
     assert_eq!(circle_of(&with("fn f() { crate::a::f() }"), true), ["a", "a::b", "ground"]);
     assert_eq!(circle_of(&with("use crate::{Y};"), true), ["a::b", "ground"]);
     assert_eq!(circle_of(&with("use super::top;"), true), ["a", "a::b", "ground", "top"]);

@@ -1,4 +1,4 @@
-//! One public noun, one meaning: no two libraries have a public type of the same name.
+//! One public noun has one meaning: no two libraries have a public type of the same name.
 
 use std::collections::{BTreeMap, BTreeSet};
 

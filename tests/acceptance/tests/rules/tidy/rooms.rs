@@ -1,4 +1,4 @@
-//! What is in which folder, and what a library may depend on.
+//! The folders of crates, and the dependencies that a library may have.
 
 use std::{collections::BTreeSet, fs};
 
@@ -15,11 +15,11 @@ fn every_context_is_listed_and_every_slice_stands_alone_and_has_a_binary() {
 }
 
 #[test]
-fn what_was_released_is_still_there_and_every_reader_reads_it() {
+fn released_names_still_exist_and_every_reader_reads_them() {
     check_schemas::<Shop>();
 }
 
-/// The packages that a manifest's text depends on, with the lines that name them; those of tests too, if they are asked for.
+/// The packages that a manifest's text depends on, with the lines that name them. With `of_tests`, also those of tests.
 fn dependencies(manifest: &str, of_tests: bool) -> Vec<(&str, &str)> {
     let mut is_list = false;
     let mut found = Vec::new();
@@ -44,7 +44,8 @@ fn names(room: &str) -> BTreeSet<String> {
     manifests.map(name).collect()
 }
 
-/// Lines of the manifests in these rooms that name a package of the other rooms, in lists of these kinds.
+/// Lines of the manifests in these rooms that name a package of the other rooms. With `with_dev`, also dependencies of
+/// tests.
 fn wrong(rooms: &[&str], others: &[&str], with_dev: bool) -> Vec<String> {
     let others: BTreeSet<String> = others.iter().flat_map(|room| names(room)).collect();
     let mut troubles = Vec::new();
@@ -62,13 +63,13 @@ fn wrong(rooms: &[&str], others: &[&str], with_dev: bool) -> Vec<String> {
 fn a_library_depends_on_no_application_and_on_no_proof() {
     let applications =
         ["functions", "projects", "projects/functions", "starter", "starter/functions", "tests"];
-    // The tests of a library have a small domain in themselves.
+    // The tests of a library have their own small domain.
     check_none(&wrong(&LIBRARIES, &applications, true));
 }
 
 /// Tests may use tools. A log implements `Source`, and a stack lists it.
 #[test]
-fn what_runs_on_aws_depends_on_no_tool_and_on_no_log_in_another_layout() {
+fn libraries_on_aws_depend_on_no_tool_and_on_no_log_in_another_layout() {
     check_none(&wrong(&["shared", "shared/compat"], &["tools"], false));
     check_none(&wrong(&["shared"], &["shared/compat"], false));
 }

@@ -73,7 +73,7 @@ async fn a_key_takes_effect_once_and_each_repeat_has_the_first_answer(world: &im
     let first = run(&cold, &fill(&["y", "z"]), Some("k")).await;
     assert_eq!((events(&first).len(), first.repeated, first.written.len()), (2, false, 2));
     for later in ["l", "m"] {
-        // What the warm handler knows is older than the first run.
+        // The warm handler's state is older than the first run.
         for on in [&warm, &world.handler(right(), 9)] {
             let again = run(on, &fill(&["y", "z"]), Some("k")).await;
             assert!(again.repeated && again.written.is_empty());
@@ -93,7 +93,7 @@ async fn a_key_of_one_command_is_refused_to_another(world: &impl World) {
     run(&on, &fill(&["x"]), Some("k")).await;
     let other = on.handle(&fill(&["y"]), &envelope(&right(), Some("k"))).await;
     assert!(matches!(other, Err(HandleError::Log(LogError::KeyReused(_)))), "{other:?}");
-    // On another thing it is another key.
+    // For another shelf it is another key.
     let elsewhere = Fill { shelf_id: "b".to_owned(), ..fill(&["y"]) };
     let elsewhere = run(&on, &elsewhere, Some("k")).await;
     assert_eq!((events(&elsewhere).len(), elsewhere.repeated), (1, false));
@@ -164,7 +164,7 @@ async fn times_follow_the_boundary_the_clock_and_a_cause_that_is_not_too_far_ahe
     let ahead = Clock::fixed(fast);
     let on_ahead = world.handler(ahead.clone(), 0);
     on_ahead.handle(&fill(&["x"]), &envelope(&ahead, None)).await.expect("it is settled");
-    // The clock of this writer is behind: its event is not before the last one, and neither is its decision.
+    // The clock of this writer is slow: neither its event nor its decision is before the last event.
     let on = world.handler(right(), 0);
     run(&on, &fill(&["y"]), None).await;
     let caused = |cause_ms| Envelope { cause_ms: Some(cause_ms), ..envelope(&right(), None) };
@@ -187,7 +187,7 @@ async fn a_writer_whose_clock_goes_back_stays_behind_its_own_last_event(world: &
     clock.set(NOW_MS);
     on.handle(&fill(&["y"]), &envelope(&clock, None)).await.expect("it is settled");
     let recorded: Vec<u64> = world.shelf().await.times.iter().map(|(_, at_ms)| *at_ms).collect();
-    // The document log orders each stream alone.
+    // The document log orders only within a stream.
     let follows = Tested::KIND != LogKind::Documents;
     assert_eq!(recorded[0] > NOW_MS + 30_000, follows, "{recorded:?}");
 }
@@ -221,7 +221,7 @@ async fn an_id_that_makes_no_boundary_is_named(world: &impl World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_no_writer_of_a_log_leaves_in_its_table_is_reported() {
+async fn damage_that_no_writer_of_a_log_does_is_reported() {
     let world = Tabled::new();
     run(&world.handler(right(), 0), &fill(&["x"]), None).await;
     world.verify().await;
@@ -271,7 +271,7 @@ async fn no_attempt_begins_after_the_deadline() {
     assert_eq!(world.shelf().await.things, ["x", "y"]);
 }
 
-/// The first read shows nothing, as a stale one would.
+/// The first read shows nothing, like a stale one.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_what_the_command_costs() {
     let world = Tabled::new();
@@ -303,7 +303,7 @@ async fn a_dry_run_with_a_conflict_writes_nothing_and_costs_what_the_command_cos
     world.verify().await;
 }
 
-/// Some of these answers need no look beside the read.
+/// Some of these answers need no look besides the read.
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_that_would_write_nothing_says_what_was_seen() {
     let world = Tabled::new();

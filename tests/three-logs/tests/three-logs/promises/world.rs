@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Tested;
 
-/// Where the clocks of writers stand at first, in milliseconds since 1970.
+/// The first time of the writers' clocks, in milliseconds since 1970.
 pub(super) const NOW_MS: u64 = ringfence_core::kit::BEGIN_MS;
 
 pub(super) struct Shelves;
@@ -34,7 +34,7 @@ pub(super) struct Put {
     #[tag(partition)]
     shelf_id: String,
     thing: String,
-    /// The time that its decision was given, in milliseconds since 1970.
+    /// The time of its decision, in milliseconds since 1970.
     decided_ms: u64,
 }
 
@@ -62,11 +62,11 @@ pub(super) enum Consumed {
     TurnedAway {},
 }
 
-/// What was put on a shelf.
+/// The things on a shelf.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Shelf {
     pub(super) things: Vec<String>,
-    /// When each was decided, and when it was recorded, in milliseconds since 1970.
+    /// The times of each decision and of each event, in milliseconds since 1970.
     pub(super) times: Vec<(u64, u64)>,
     pub(super) turned_away: u32,
 }
@@ -88,13 +88,13 @@ impl State for Shelf {
 
 impl Document for Shelf {}
 
-/// Puts things on a shelf, all of them or none. Those that are there stay.
+/// Puts things on a shelf, all of them or none. Things that are there stay.
 #[derive(Clone, Debug, PartialEq, Command)]
 pub(super) struct Fill {
     #[tag(partition)]
     pub(super) shelf_id: String,
     pub(super) things: Vec<String>,
-    /// How many the shelf may hold then.
+    /// The shelf may hold this many then.
     pub(super) most: usize,
     /// Whether it leaves an event if there is no room.
     pub(super) tells: bool,
@@ -144,7 +144,7 @@ pub(super) trait World {
     /// A handler that keeps this many decisions or documents.
     fn handler(&self, clock: Clock, kept: usize) -> impl OnLog<Fill>;
 
-    /// What is on the shelf `a`, for a new handler.
+    /// The content of the shelf `a`, for a new handler.
     async fn shelf(&self) -> Shelf {
         let clock = Clock::fixed(NOW_MS);
         let command = Fill { most: 0, ..fill(&["one more"]) };
@@ -159,13 +159,13 @@ pub(super) trait World {
     }
 }
 
-/// The surroundings of a command of a writer with this clock.
+/// The envelope of a command from a writer with this clock.
 pub(super) fn envelope(clock: &Clock, key: Option<&str>) -> Envelope {
     let context = CommandContext { now_ms: clock.now_ms(), ..CommandContext::default() };
     Envelope { context, idempotency_key: key.map(str::to_owned), ..Envelope::default() }
 }
 
-/// A command of a writer whose clock is right.
+/// Runs a command of a writer whose clock is right.
 pub(super) async fn run(on: &impl OnLog<Fill>, command: &Fill, key: Option<&str>) -> Handled {
     let envelope = envelope(&Clock::fixed(NOW_MS), key);
     on.handle(command, &envelope).await.expect("it is settled")
@@ -208,8 +208,8 @@ impl Tabled {
         Self { wire, table: InTable::new(client, "table", Clock::fixed(NOW_MS)) }
     }
 
-    /// Gives the table what no writer of the log does: a fence that counts events that nobody finds, an item that is no
-    /// event, or a Tip whose last append was longer than its stream.
+    /// Breaks the table as no writer of the log does: a fence counts events that nobody finds, an item is not an event,
+    /// or a Tip's last append is longer than its stream.
     pub(super) async fn spoil(&self) {
         let (keys, of, attribute) = match Tested::KIND {
             LogKind::Dcb => (["id", "position"], ("fence#shelfId:z", 0), "cnt#Put"),

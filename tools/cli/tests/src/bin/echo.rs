@@ -1,6 +1,6 @@
-//! A function for the tests of the local stack: the runtime API's loop and nothing else. It answers
-//! with its payload and its environment. On request it fails, ends, gives a long answer, or
-//! waits until two other invocations run at the same time.
+//! A function for the tests of the local stack: only the runtime API's loop. It answers with its payload and its
+//! environment. On request it fails, exits, gives a long answer, or waits until two other invocations run at the same
+//! time.
 
 use std::{collections::BTreeMap, env, path::Path, time::Duration};
 
@@ -38,7 +38,7 @@ async fn serve() -> Result<()> {
     }
 }
 
-/// Leaves a file of this process and waits for those of two others.
+/// Writes a file for this process and waits for the files of two others.
 async fn meet(place: &Path) -> Result<()> {
     std::fs::write(place.join(std::process::id().to_string()), "")?;
     while std::fs::read_dir(place)?.count() < 3 {

@@ -45,7 +45,7 @@ impl Consumed {
     }
 }
 
-/// The automation of this build is broken, so a later one gets its dead letters.
+/// The automation of this build is broken, so a later build gets its dead letters.
 fn label(_: &ItemAdded) -> Result<String, serde_json::Error> {
     Err(serde::de::Error::custom("it is broken"))
 }

@@ -1,4 +1,4 @@
-//! What is the same in each build: the context, its slices and its view, and the functions and the command line.
+//! The code that each build has: context, slices, view, functions and command line.
 
 use std::process::ExitCode;
 
@@ -36,7 +36,7 @@ impl Members for All {
     }
 }
 
-/// What is known of an item: a text of each event.
+/// The state of an item: a text of each event.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Known(Vec<String>);
 
@@ -85,7 +85,7 @@ impl Slice for ChangeItem {
     }
 }
 
-/// A decision that answers with all that it knows of an item.
+/// A decision that answers with its whole state.
 #[derive(Clone, Debug, PartialEq, Command)]
 struct ShowItem {
     #[tag(partition)]

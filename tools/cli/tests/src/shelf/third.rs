@@ -26,7 +26,7 @@ fn price_in_cents(mut data: Fields) -> Result<Fields, FieldError> {
     Ok(data)
 }
 
-/// What is an [`ItemRemoved`] now.
+/// The older name of [`ItemRemoved`].
 #[derive(Clone, Debug, PartialEq, Event)]
 #[event(retired)]
 struct ItemDropped {
