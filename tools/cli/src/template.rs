@@ -23,16 +23,17 @@ What a slice may do in the table of its log follows from its cases, which `UPDAT
 it as it is, and lets a new context do all that its log can need.
 
 A template without marks, of an older stack, is taken over in three steps: commit it, run `ringfence template --adopt`, and
-read `git diff`. --adopt also keeps what was edited between the marks.
+read `git diff`. --adopt also keeps what was edited between the marks. If something can't be kept, it says what and what to
+do, and writes nothing; --adopt --force writes without that.
 
 Examples:
   ringfence template
   ringfence template --adopt")]
 pub(crate) struct Arguments {
     /// Keeps what was written by hand: what is not known goes below the marks, and what differs becomes a setting.
-    #[arg(long, conflicts_with = "force")]
+    #[arg(long)]
     adopt: bool,
-    /// Writes over edits between the marks.
+    /// Writes over edits between the marks; with --adopt, over those that can't be kept.
     #[arg(long)]
     force: bool,
 }
@@ -44,8 +45,13 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
     let (stack, place) = (&lists.stack, StackPlace::of(&root));
     let fresh = if arguments.adopt {
         let Adopted { text, lost } = adopted(&text, stack, &place)?;
-        for line in lost {
-            out::line(&format!("no longer there: {line}"));
+        if !lost.is_empty() {
+            out::line("this would be lost:");
+            lost.iter().for_each(|line| out::line(line));
+        }
+        if !lost.is_empty() && !arguments.force {
+            out::line("nothing is written; `ringfence template --adopt --force` writes without it");
+            return Ok(ExitCode::FAILURE);
         }
         text
     } else {
