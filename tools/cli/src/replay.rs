@@ -37,8 +37,7 @@ matches, a replay has no effect.
 A replay saves its checkpoint under the reader `replay.<name>`. After an interruption the same command continues there,
 and at most 100 events are sent twice. Events that the bus refused before are not named again. A name whose checkpoint is
 not between `--from` and `--until` belongs to another replay, so it is refused. To begin the replay again, run
-`ringfence checkpoint set replay.<name> start` begins the replay
-again.
+`ringfence checkpoint set replay.<name> start`.
 
 Example:
   ringfence replay bus --name new-search --type ProductAdded --from 0 --rate 200")]

@@ -23,16 +23,17 @@ A slice's permissions on the table of its log follow from its cases, which `UPDA
 not change them, and gives a new context all permissions that its log can need.
 
 To take over the template of an older stack, which has no marks, commit it, run `ringfence template --adopt`, and read
-`git diff`. --adopt also keeps edits between the marks.
+`git diff`. --adopt also keeps edits between the marks. If something can't be kept, it says what and what to
+do, and writes nothing; --adopt --force writes without that.
 
 Examples:
   ringfence template
   ringfence template --adopt")]
 pub(crate) struct Arguments {
     /// Keeps what was written by hand: moves unknown parts below the marks, and turns differences into settings.
-    #[arg(long, conflicts_with = "force")]
+    #[arg(long)]
     adopt: bool,
-    /// Overwrites edits between the marks.
+    /// Overwrites edits between the marks; with --adopt, over those that can't be kept.
     #[arg(long)]
     force: bool,
 }
@@ -44,8 +45,13 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
     let (stack, place) = (&lists.stack, StackPlace::of(&root));
     let fresh = if arguments.adopt {
         let Adopted { text, lost } = adopted(&text, stack, &place)?;
-        for line in lost {
-            out::line(&format!("no longer there: {line}"));
+        if !lost.is_empty() {
+            out::line("this would be lost:");
+            lost.iter().for_each(|line| out::line(line));
+        }
+        if !lost.is_empty() && !arguments.force {
+            out::line("nothing is written; `ringfence template --adopt --force` writes without it");
+            return Ok(ExitCode::FAILURE);
         }
         text
     } else {

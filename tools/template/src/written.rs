@@ -4,12 +4,19 @@
 
 mod adopt;
 mod alarms;
+mod conditions;
 mod edits;
 mod error;
+mod flow;
 mod functions;
 mod grants;
+mod lines;
+mod policy;
 mod settings;
 mod source;
+mod table;
+mod variables;
+mod way_out;
 mod write;
 
 pub use adopt::{Adopted, adopted};
@@ -17,4 +24,5 @@ pub use edits::edits;
 pub use error::WriteError;
 pub use grants::{Grant, Grants};
 pub use source::StackPlace;
+pub use variables::{Statement, statements_of};
 pub use write::written;

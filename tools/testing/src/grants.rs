@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ringfence_core::kit::fail;
 use ringfence_services::topic::NOTIFICATION_SOURCE;
 use ringfence_stack::Stack;
+use ringfence_template::written::statements_of;
 use serde_json::{Value, json};
 
 use crate::lanes::NOTIFY;
@@ -19,9 +21,13 @@ pub(crate) fn send_spans() -> Value {
     allow("SendSpans", json!("xray:PutTraceSegments"), json!("*"))
 }
 
-/// The permissions of a role besides items of tables. They follow from the template's functions: their log, the streams
-/// that they read, the bus and the queues that they write to, and the destinations of failures.
-pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) -> Vec<Value> {
+/// What a role needs besides items of tables, as follows from the template's functions: their log, the streams
+/// that they read, the bus and the queues that they write to, and where Lambda keeps failures.
+pub(crate) fn besides_items(
+    stack: &Stack,
+    template: &Value,
+    functions: &BTreeMap<String, Value>,
+) -> Vec<Value> {
     let mut due =
         vec![allow("Log", json!(["logs:CreateLogStream", "logs:PutLogEvents"]), arn("Logs"))];
     for (id, function) in functions {
@@ -39,7 +45,7 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
                 due.push(allow("FindFailedBatches", json!("s3:ListBucket"), bucket));
             }
         }
-        due.extend(outside(function));
+        due.extend(of_variables(template, function));
         let reference = |name: &str| {
             let value = &function["Environment"]["Variables"][name]["!Ref"];
             value.as_str().map(arn)
@@ -51,11 +57,6 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
                 if id == NOTIFY { [NOTIFICATION_SOURCE].into() } else { contexts.collect() };
             publish["Condition"] = json!({ "StringEquals": { "events:source": sources } });
             due.push(publish);
-        }
-        for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten()
-        {
-            let bucket = value["!Ref"].as_str().filter(|_| name.ends_with("_BUCKET"));
-            due.extend(bucket.into_iter().flat_map(objects));
         }
         if let Some(queue) = reference("DEAD_LETTER_QUEUE_URL") {
             due.push(allow("KeepPoison", json!("sqs:SendMessage"), queue));
@@ -86,29 +87,21 @@ pub(crate) fn besides_items(stack: &Stack, functions: &BTreeMap<String, Value>) 
     due
 }
 
-/// The permissions to keep objects in the function's bucket. Without the right to list, S3 answers 403 in place of 404.
-fn objects(bucket: &str) -> [Value; 2] {
-    let all = json!({ "!Sub": format!("${{{bucket}.Arn}}/*") });
-    let keep = allow("KeepObjects", json!(["s3:GetObject", "s3:PutObject"]), all);
-    [keep, allow("FindObjects", json!("s3:ListBucket"), arn(bucket))]
-}
-
-/// The permissions outside of the stack: the secrets that the function's variables name, and the sender of its mails.
-fn outside(function: &Value) -> Vec<Value> {
-    let arn = |service: &str, resource: &str| json!({ "!Sub": format!("arn:${{AWS::Partition}}:{service}:${{AWS::Region}}:${{AWS::AccountId}}:{resource}") });
-    let mut due = Vec::new();
-    for (name, value) in function["Environment"]["Variables"].as_object().into_iter().flatten() {
-        if name == "MAIL_FROM" {
-            // SES requires the second one for a mail that is sent as a whole.
-            let send = json!(["ses:SendEmail", "ses:SendRawEmail"]);
-            due.push(allow("SendMail", send, arn("ses", "identity/${MailIdentity}")));
-        }
-        if let (true, Some(parameter)) = (name.ends_with("_PARAMETER"), value["!Ref"].as_str()) {
-            let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
-            due.push(allow(&format!("Read{parameter}"), json!("ssm:GetParameter"), secret));
-        }
-    }
-    due
+/// What a function needs for its variables, with those of all functions.
+fn of_variables(template: &Value, function: &Value) -> Vec<Value> {
+    let variables = [&template["Globals"]["Function"], function];
+    let variables = variables.map(|of| of["Environment"]["Variables"].as_object());
+    let variables = variables.into_iter().flatten().flatten();
+    let variables = variables.map(|(name, value)| (name.as_str().into(), tagged(value))).collect();
+    let has = |section: &str, id: &str| template[section].get(id).is_some();
+    let has_identity = ["Parameters", "Resources"].iter().any(|it| has(it, "MailIdentity"));
+    let all = statements_of(&variables, has_identity, |id| has("Resources", id));
+    let text: String = all.into_iter().map(|statement| statement.text).collect();
+    let all = serde_yaml_ng::from_str::<Option<Vec<serde_yaml_ng::Value>>>(&text);
+    let all = all.map_err(|error| error.to_string()).and_then(|all| {
+        serde_json::to_value(all.unwrap_or_default()).map_err(|error| error.to_string())
+    });
+    all.unwrap_or_else(|error| fail("statements", error)).as_array().cloned().unwrap_or_default()
 }
 
 /// The statements that a role lacks, as text to write, and those that nothing needs.

@@ -196,7 +196,7 @@ fn besides_items_a_role_allows_what_its_functions_need_and_no_more(
     for (role, functions) in roles(stack, template) {
         let mut found = statements(template, &role);
         found.retain(|statement| !is_about_items(statement));
-        troubles.extend(differences(&role, &found, &besides_items(stack, &functions)));
+        troubles.extend(differences(&role, &found, &besides_items(stack, template, &functions)));
     }
     assert!(troubles.is_empty(), "template.yaml:\n{}", troubles.join("\n"));
 }

@@ -1,22 +1,31 @@
 //! A template that was written by hand, or edited between its marks, in the form that `ringfence template` writes. What it
-//! does not know stays below the marks. A setting that differs goes into the table under `Metadata`.
+//! does not know stays below the marks. A setting that differs goes into the table under `Metadata`. What nothing keeps is
+//! named. A block that is as it was written has nothing of a person's, and neither it nor what is around it is looked at.
 
-use ringfence_new::marks::{Section, sections};
+use std::collections::{BTreeMap, BTreeSet};
+
+use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_stack::Stack;
 use serde_yaml_ng::{Mapping, Value};
 
-use super::edits::{Change, FROM_LIST, changes, entries};
+use super::edits::{Change, changes, entries, line, setting};
 use super::error::WriteError;
-use super::settings::{Settings, flow};
+use super::flow::flow;
+use super::lines::{Lines, comments};
 use super::source::{SECTIONS, Source, StackPlace};
-use super::write::written;
+use super::table::with_settings;
+use super::write::{in_its_line_ends, written};
+
+/// What older releases wrote, by the id that it has now.
+const FORMER: [(&str, &str); 2] =
+    [("RingReaders", "NotifyReaders"), ("RingReadersRole", "NotifyReadersRole")];
 
 /// A template that was taken over.
 #[derive(Debug)]
 pub struct Adopted {
     /// Its text.
     pub text: String,
-    /// What is not in it any more, a line each.
+    /// What is not in it any more, a line each, with what to do.
     pub lost: Vec<String>,
 }
 
@@ -25,135 +34,188 @@ pub struct Adopted {
 /// # Errors
 /// As [`written`].
 pub fn adopted(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, WriteError> {
+    let mut lost = Vec::new();
+    let text = in_its_line_ends(text, |text| {
+        let taken = taken(text, stack, place)?;
+        lost = taken.lost;
+        Ok(taken.text)
+    })?;
+    Ok(Adopted { text, lost })
+}
+
+fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, WriteError> {
     let mut source = Source::of(text, stack, place, None)?;
     let known = Source { all: true, ..Source::of(text, stack, place, None)? };
-    let mut lost = Vec::new();
-    // Who may use the API decides about the scopes of routes, and a function's condition is that of its role. So roles are
-    // compared in the second round.
-    for with_roles in [false, true] {
-        lost.clear();
-        for Section { name, block, after, .. } in sections(text) {
-            if !SECTIONS.contains(&name) {
-                continue;
-            }
-            let fresh = entries(&source.body(name)?)?;
-            let all = entries(&known.body(name)?)?;
-            let found = block.map(|block| block.body).unwrap_or_default().to_owned() + after;
-            for (id, entry) in &entries(&found)? {
-                let id = flow(id);
-                let changes = match fresh.get(&id) {
-                    Some(fresh) if with_roles || !id.ends_with("Role") => {
-                        let entry = without_written(entry, fresh, all.get(&id));
-                        changes(name, &id, &entry, fresh)
-                    }
-                    None if all.contains_key(&id) => vec![Change::Lost(format!("{name}: {id}"))],
-                    _ => Vec::new(),
-                };
-                for change in changes {
-                    match change {
-                        Change::Set { id, name, value } => source.settings.set(&id, &name, value),
-                        Change::Lost(what) => lost.push(what),
-                    }
-                }
+    let had = source.settings.clone();
+    // Who may use the API decides about the scopes of routes, and a function's condition is that of its role. So all is
+    // compared twice.
+    let mut found = Found::default();
+    for _ in 0..2 {
+        found = Found::default();
+        for section in sections(text) {
+            found.section(&section, &source, &known)?;
+        }
+        for (id, name, value) in std::mem::take(&mut found.set) {
+            match had.get(&id, &name) {
+                None => source.settings.set(&id, &name, value),
+                Some(_) => found.lost.push(format!(
+                    "{name} of {id} is set already: {}",
+                    setting(&id, &name, &flow(&value))
+                )),
             }
         }
         source.takes_tokens = source.settings.takes_tokens();
     }
-    // That these differ is how they are written now.
-    let is_form = |what: &str| {
-        let of = |property: &&str| what.starts_with(&format!("{property} of "));
-        FROM_LIST.iter().filter(|property| **property != "Events").any(of)
-    };
-    lost.retain(|what| !is_form(what));
     let mut own = String::new();
-    for Section { name, before, block, after } in sections(text) {
-        let body = block.map(|block| block.body).unwrap_or_default();
-        let kept = match SECTIONS.contains(&name) {
-            true => {
-                let all = entries(&known.body(name)?)?;
-                kept(&format!("{body}{after}"), &all)
-            }
-            false => after.to_owned(),
-        };
+    for section in sections(text) {
+        let Section { name, before, block, after } = section;
         own += before;
-        own += &kept;
+        if let Some(body) = by_hand(&section) {
+            let all = entries(body)?;
+            let lines = Lines::of(name, body, &all, |id| found.is_kept(name, id))?;
+            let known = comments(&known.body(name)?);
+            let gone = comments(&lines.dropped);
+            let mut gone = gone.difference(&known);
+            if let Some(first) = gone.next() {
+                let more = gone.count();
+                let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+                found.lost.push(format!(
+                    "{name}: the comment `{first}`{more}: write comments outside of the marks"
+                ));
+            }
+            own += &sealed("");
+            if name == "Resources" {
+                own += &found.policies(&source, &all)?;
+            }
+            own += &lines.kept;
+        } else if let Some(block) = block {
+            own += &sealed(block.body);
+        }
+        if block.is_some() || by_hand(&section).is_none() {
+            own += after;
+        }
     }
-    let own = with_settings(&own, &source.settings);
-    Ok(Adopted { text: written(&own, stack, place, Some(&source.kept_grants()))?, lost })
+    let own = with_settings(&own, &had, &source.settings)?;
+    let text = written(&own, stack, place, Some(&source.kept_grants()))?;
+    Ok(Adopted { text, lost: found.lost })
 }
 
-/// An entry without the variables that other stacks have written: they are not a team's own. This one has no log of
-/// theirs.
-fn without_written(entry: &Value, fresh: &Value, any: Option<&Value>) -> Value {
-    let mut entry = entry.clone();
-    for path in [&["Environment", "Variables"][..], &["Properties", "Environment", "Variables"]] {
-        let of = |value: &Value, name: &Value| {
-            path.iter().try_fold(value, |of, key| of.get(*key))?.get(name).cloned()
-        };
-        let found = path.iter().try_fold(&mut entry, |of, key| of.get_mut(*key));
-        if let Some(found) = found.and_then(Value::as_mapping_mut) {
-            found.retain(|name, value| {
-                of(fresh, name).is_some()
-                    || any.and_then(|any| of(any, name)).as_ref() != Some(&*value)
+/// What a person may have written of a section that has marks: what stands between them if that has been edited, and all
+/// of it if they are missing.
+fn by_hand<'t>(section: &Section<'t>) -> Option<&'t str> {
+    match section.block {
+        _ if !SECTIONS.contains(&section.name) => None,
+        Some(block) => (!block.is_intact).then_some(block.body),
+        None => Some(section.after),
+    }
+}
+
+/// What becomes of what a person has written.
+#[derive(Default)]
+struct Found {
+    set: Vec<(String, String, Value)>,
+    statements: BTreeMap<String, Vec<Value>>,
+    /// The entries that are not kept, with their sections.
+    dropped: BTreeSet<(String, String)>,
+    lost: Vec<String>,
+}
+
+impl Found {
+    fn is_kept(&self, section: &str, id: &str) -> bool {
+        !self.dropped.contains(&(section.to_owned(), id.to_owned()))
+    }
+
+    fn section(
+        &mut self,
+        section: &Section<'_>,
+        source: &Source<'_>,
+        known: &Source<'_>,
+    ) -> Result<(), WriteError> {
+        let (name, is_marked) = (section.name, section.block.is_some());
+        let Some(body) = by_hand(section) else { return Ok(()) };
+        let (fresh, known) = (entries(&source.body(name)?)?, entries(&known.body(name)?)?);
+        for (id, entry) in &entries(body)? {
+            let id = flow(id);
+            let mut drop = || self.dropped.insert((name.to_owned(), id.clone()));
+            let is_former = FORMER.iter().find(|(old, _)| *old == id).map(|(_, new)| *new);
+            let is_known = known.get(&id).filter(|it| it.get("Type") == entry.get("Type"));
+            match (fresh.get(&id), is_known) {
+                (Some(fresh), any) => {
+                    drop();
+                    self.entry(name, &id, (entry, fresh, any.unwrap_or(fresh)), is_marked);
+                }
+                (None, Some(_)) => {
+                    drop();
+                    self.lost.push(format!("{name}: {id}: the list does not need it"));
+                }
+                _ if name == "Resources" && is_former.is_some() => {
+                    drop();
+                    let now = is_former.unwrap_or_default();
+                    self.lost.push(format!(
+                        "{name}: {id}: its name is {now} now; settings are those of {now}"
+                    ));
+                }
+                _ if is_marked && is_of_list(entry) => {
+                    drop();
+                    self.lost.push(format!(
+                        "{name}: {id} does not follow from the list: if it is yours, move it below the closing mark of {name}"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An entry as it is, as it is written, and as a stack with everything has it.
+    fn entry(
+        &mut self,
+        section: &str,
+        id: &str,
+        (is, fresh, any): (&Value, &Value, &Value),
+        is_marked: bool,
+    ) {
+        for change in changes(section, id, is, fresh, any) {
+            match change {
+                Change::Set { id, name, value } => self.set.push((id, name, value)),
+                Change::Statement { role, statement } => {
+                    self.statements.entry(role).or_default().push(statement);
+                }
+                Change::Lacks(_) if !is_marked => {}
+                change => self.lost.push(line(change)),
+            }
+        }
+    }
+
+    /// The statements of roles that are not written, in policies beside the roles.
+    fn policies(&self, source: &Source<'_>, all: &Mapping) -> Result<String, WriteError> {
+        let written = entries(&source.body("Resources")?)?;
+        let policy = |(role, statements): (&String, &Vec<Value>)| {
+            let ids = (1..).map(|n| {
+                format!("{role}Own{}", if n == 1 { String::new() } else { n.to_string() })
             });
-        }
+            let id = ids.into_iter().find(|id| !all.contains_key(&**id)).unwrap_or_default();
+            let condition = written.get(&**role).and_then(|role| role.get("Condition"));
+            let condition = condition.map(|it| format!("    Condition: {}\n", flow(it)));
+            let lines = statements.iter().map(|it| format!("          - {}\n", flow(it)));
+            format!(
+                "\n  {id}: # what the role allowed besides\n    Type: AWS::IAM::RolePolicy\n{}    Properties:\n      \
+                 RoleName: !Ref {role}\n      PolicyName: own\n      PolicyDocument:\n        Version: \"2012-10-17\"\n        \
+                 Statement:\n{}",
+                condition.unwrap_or_default(),
+                lines.collect::<String>()
+            )
+        };
+        Ok(self.statements.iter().map(policy).collect())
     }
-    entry
 }
 
-/// The entries of a section that are not known, each with the comments before it.
-fn kept(body: &str, known: &Mapping) -> String {
-    let (mut kept, mut lead, mut keeps) = (String::new(), String::new(), true);
-    for line in body.split_inclusive('\n') {
-        let is_entry =
-            line.starts_with("  ") && !line.starts_with("   ") && !line.starts_with("  #");
-        if is_entry {
-            let id = line.trim().split(':').next().unwrap_or_default();
-            keeps = !known.contains_key(id);
-            if keeps {
-                kept += &lead;
-            }
-            lead.clear();
-        } else if line.trim().is_empty() || line.starts_with("  #") {
-            lead += line;
-            continue;
-        } else if keeps {
-            kept += &lead;
-        }
-        lead.clear();
-        if keeps {
-            kept += line;
-        }
+/// Whether an entry is of a kind that follows from the list: what was between marks may be of a slice that is deleted.
+fn is_of_list(entry: &Value) -> bool {
+    let kind = entry.get("Type").and_then(Value::as_str).unwrap_or_default();
+    let builds = entry.get("Metadata").and_then(|it| it.get("BuildProperties")?.get("Binary"));
+    match kind {
+        "AWS::Serverless::Function" => builds.is_some(),
+        kind => ["AWS::IAM::Role", "AWS::CloudWatch::Alarm"].contains(&kind),
     }
-    if lead.ends_with("\n") && (kept.is_empty() || kept.ends_with('\n')) && lead.trim().is_empty() {
-        kept += "\n";
-    }
-    kept
-}
-
-/// The template with the table of settings.
-fn with_settings(text: &str, settings: &Settings) -> String {
-    if settings.0.is_empty() {
-        return text.to_owned();
-    }
-    let lines = settings.0.iter().map(|(id, of)| format!("    {}: {}\n", flow(id), flow(of)));
-    let table = format!(
-        "  Ringfence: # settings of what is written below, by logical id\n{}",
-        lines.collect::<String>()
-    );
-    let (mut all, mut is_written) = (String::new(), false);
-    for Section { name, before, after, .. } in sections(text) {
-        if !is_written && (name == "Metadata" || SECTIONS.contains(&name)) {
-            is_written = true;
-            if name == "Metadata" {
-                let had = [("Ringfence".into(), Value::Null)].into_iter().collect();
-                all += &format!("{before}{table}{}", kept(after, &had));
-                continue;
-            }
-            all += &format!("Metadata:\n{table}\n");
-        }
-        all += before;
-        all += after;
-    }
-    all
 }

@@ -10,7 +10,7 @@ use super::source::Source;
 enum Looks<'a> {
     /// Namespace, name, statistic, period in seconds, and the dimension.
     At(&'a str, &'a str, &'a str, u32, Option<String>),
-    /// The expression's Id and text, and the metrics.
+    /// The expression's Id and its value in YAML, and the metrics.
     Over(&'a str, String, Vec<String>),
 }
 
@@ -38,10 +38,26 @@ fn metric(id: &str, stat: &str, period: u32, name: &str, dimension: &str, of: &s
 impl Source<'_> {
     /// A reference to a function, with another value in its place if a condition leaves it out.
     fn reference(&self, id: &str) -> String {
+        self.unless_left_out(id, &format!("!Ref {id}"), "none")
+    }
+
+    /// A value that needs a function, or another one if a condition leaves the function out.
+    fn unless_left_out(&self, id: &str, value: &str, other: &str) -> String {
         match self.condition(id) {
-            Some(condition) => format!("!If [{condition}, !Ref {id}, none]"),
-            None => format!("!Ref {id}"),
+            Some(condition) => format!("!If [{condition}, {value}, {other}]"),
+            None => value.to_owned(),
         }
+    }
+
+    /// The product of what mappings have polled. One that is left out polls nothing, and is not missed.
+    fn polls(&self, mappings: &[(&str, String)]) -> String {
+        let ids = mappings.iter().map(|(_, mapping)| &mapping.to_lower_camel_case());
+        if mappings.iter().all(|(function, _)| self.condition(function).is_none()) {
+            return format!("\"{}\"", ids.collect::<Vec<_>>().join(" * "));
+        }
+        let each = mappings.iter().zip(ids);
+        let each = each.map(|((function, _), id)| self.unless_left_out(function, &id, "\"1\""));
+        format!("!Join [\" * \", [{}]]", each.collect::<Vec<_>>().join(", "))
     }
 
     /// The alarms on a metric of functions: one, or several if there are more functions than fit.
@@ -61,7 +77,7 @@ impl Source<'_> {
             });
             let (of, text) = expression(&ids);
             let id = if n == 0 { id.to_owned() } else { format!("{id}{}", n + 1) };
-            let looks = Looks::Over(of, text, metrics.collect());
+            let looks = Looks::Over(of, format!("\"{text}\""), metrics.collect());
             Alarm { id, says, looks, ..Alarm::default() }
         });
         chunks.collect()
@@ -72,19 +88,12 @@ impl Source<'_> {
         id: &str,
         says: &'a str,
         (name, stat, period): (&str, &str, u32),
-        mappings: &[String],
+        mappings: &[(&str, String)],
         (of, expression): (&'a str, String),
     ) -> Alarm<'a> {
-        let metrics = mappings.iter().map(|mapping| {
-            let of = format!("!Ref {mapping}");
-            metric(
-                &mapping.to_lower_camel_case(),
-                stat,
-                period,
-                name,
-                "EventSourceMappingUUID",
-                &of,
-            )
+        let metrics = mappings.iter().map(|(function, mapping)| {
+            let of = self.unless_left_out(function, &format!("!Ref {mapping}"), "none");
+            metric(&mapping.to_lower_camel_case(), stat, period, name, "EventSourceMappingUUID", &of)
         });
         let looks = Looks::Over(of, expression, metrics.collect());
         Alarm { id: id.to_owned(), says, looks, ..Alarm::default() }
@@ -102,8 +111,7 @@ impl Source<'_> {
         let sum = |of| move |_: &[String]| (of, "SUM(FILL(METRICS(), 0))".to_owned());
         let streams = self.streams();
         let (kept, mappings) = (self.mappings(false), self.mappings(true));
-        let polls =
-            mappings.iter().map(|it| it.to_lower_camel_case()).collect::<Vec<_>>().join(" * ");
+        let polls = self.polls(&mappings);
         let own =
             |id: &str, says, looks| Alarm { id: id.to_owned(), says, looks, ..Alarm::default() };
         let of_ringfence = |name, stat, period| Looks::At("Ringfence", name, stat, period, None);
@@ -137,7 +145,7 @@ impl Source<'_> {
             "Records were given up; the FailedBatches bucket of their function keeps them.",
             ("OnFailureDestinationDeliveredEventCount", "Sum", 60),
             &kept,
-            ("records", "SUM(FILL(METRICS(), 0))".to_owned()),
+            ("records", "\"SUM(FILL(METRICS(), 0))\"".to_owned()),
         ));
         // What project-views gives up, the next notification brings.
         let lost: Vec<_> = streams.into_iter().filter(|id| id != "ProjectViews").collect();
@@ -223,18 +231,12 @@ impl Source<'_> {
     fn commands_fail(&self) -> Alarm<'static> {
         let readers = self.readers();
         let less = readers.iter().map(|id| format!(" - FILL({}, 0)", id.to_lower_camel_case()));
-        let expression = format!("answers{}", less.collect::<String>());
+        let expression = format!("\"answers{}\"", less.collect::<String>());
         let answers = "        - { Id: answers, ReturnData: false, MetricStat: { Stat: Sum, Period: 300, Metric: {\n            \
                        Namespace: AWS/ApiGateway, MetricName: 5xx, Dimensions: [{ Name: ApiId, Value: !Ref Api }] } } }\n";
         let readers = readers.iter().map(|id| {
-            let of = metric(
-                &id.to_lower_camel_case(),
-                "Sum",
-                300,
-                "views_not_ready",
-                "function",
-                &format!("!Ref {id}"),
-            );
+            let of =
+                metric(&id.to_lower_camel_case(), "Sum", 300, "views_not_ready", "function", &self.reference(id));
             of.replace("AWS/Lambda", "Ringfence")
         });
         let metrics = [answers.to_owned()].into_iter().chain(readers).collect();
@@ -270,7 +272,8 @@ impl Source<'_> {
             });
             each.collect::<Vec<_>>().join(",\n              ")
         };
-        let lost: Vec<_> = self.streams().into_iter().filter(|id| id != "ProjectViews").collect();
+        let lost = self.streams().into_iter().filter(|id| id != "ProjectViews");
+        let lost: Vec<_> = lost.filter(|id| self.condition(id).is_none()).collect();
         let lost = lost.iter().enumerate().map(|(n, id)| match n {
             0 => format!("[\".\", \"DestinationDeliveryFailures\", \".\", \"${{{id}}}\"]"),
             _ => format!("[\"...\", \"${{{id}}}\"]"),
@@ -288,7 +291,8 @@ impl Source<'_> {
             });
             each.collect::<Vec<_>>().join(", ")
         };
-        let arns = alarms.iter().map(|alarm| format!("\"${{{}.Arn}}\"", alarm.id));
+        let on = alarms.iter().filter(|alarm| self.condition(&alarm.id).is_none());
+        let arns = on.map(|alarm| format!("\"${{{}.Arn}}\"", alarm.id));
         let arns =
             arns.collect::<Vec<_>>().chunks(4).map(|line| line.join(", ")).collect::<Vec<_>>();
         let named = tables
@@ -335,7 +339,7 @@ impl Alarm<'_> {
                 )
             }
             Looks::Over(id, expression, metrics) => format!(
-                "      Metrics:\n        - {{ Id: {id}, Expression: \"{expression}\" }}\n{}",
+                "      Metrics:\n        - {{ Id: {id}, Expression: {expression} }}\n{}",
                 metrics.concat()
             ),
         };

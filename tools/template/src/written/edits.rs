@@ -4,26 +4,24 @@ use ringfence_new::marks::{Section, sections};
 use serde_yaml_ng::{Mapping, Value};
 
 use super::error::WriteError;
-use super::settings::flow;
+use super::flow::flow;
+use super::policy::{is_covered, statements};
+use super::way_out::way_out;
+use super::write::unix;
 
-/// What follows from the list alone, so that no setting takes its place.
-pub(super) const FROM_LIST: [&str; 9] = [
-    "AlarmDescription",
-    "AttributeDefinitions",
-    "AssumeRolePolicyDocument",
-    "DashboardBody",
-    "Dimensions",
-    "Events",
-    "GlobalSecondaryIndexes",
-    "Metrics",
-    "Policies",
-];
+/// The lists to which a setting adds, with the name of an item.
+pub(super) const LISTS: [(&str, &str); 2] =
+    [("AttributeDefinitions", "AttributeName"), ("GlobalSecondaryIndexes", "IndexName")];
 
 /// A change of something that is written.
 pub(super) enum Change {
     /// A setting keeps it.
     Set { id: String, name: String, value: Value },
-    /// Nothing keeps it.
+    /// A statement of a role; a policy beside the role keeps it.
+    Statement { role: String, statement: Value },
+    /// It lacks what is written. A newer release may have added that.
+    Lacks(String),
+    /// Nothing keeps it. The line says what it is, and what to do.
     Lost(String),
 }
 
@@ -32,51 +30,161 @@ pub(super) fn entries(body: &str) -> Result<Mapping, WriteError> {
     Ok(serde_yaml_ng::from_str::<Option<Mapping>>(body)?.unwrap_or_default())
 }
 
-/// How an entry differs from the one that is written.
-pub(super) fn changes(section: &str, id: &str, found: &Value, fresh: &Value) -> Vec<Change> {
-    let lost = |what: &str| vec![Change::Lost(format!("{section}: {id}{what}"))];
-    let id = if section == "Globals" { "Globals" } else { id };
+/// The item of this name.
+pub(super) fn of_name<'v>(all: &'v [Value], key: &str, name: &Value) -> Option<&'v Value> {
+    all.iter().find(|one| one.get(key) == Some(name))
+}
+
+/// How an entry differs from the one that is written. `any` is the one that a stack with everything has.
+pub(super) fn changes(
+    section: &str,
+    id: &str,
+    found: &Value,
+    fresh: &Value,
+    any: &Value,
+) -> Vec<Change> {
+    let compared = |found, fresh, any| Compared { section, id, any }.all(found, fresh);
     let maps = |name: &str| Some((found.get(name)?.as_mapping()?, fresh.get(name)?.as_mapping()?));
-    match section {
-        "Resources" => {
-            let mut all = differing(id, found.as_mapping(), fresh.as_mapping());
+    let (whole, written) = (found.as_mapping(), fresh.as_mapping());
+    match (section, whole.zip(written)) {
+        ("Resources", Some((whole, written))) => {
+            if found.get("Type") != fresh.get("Type") {
+                let is = found.get("Type").map(flow).unwrap_or_default();
+                return vec![Change::Lost(format!(
+                    "{id}: it is of the type {is}, and the list needs the name: give it another one"
+                ))];
+            }
+            let mut all = compared(whole, written, any);
             if let Some((found, fresh)) = maps("Properties") {
-                all.extend(differing(id, Some(found), Some(fresh)));
+                all.extend(compared(found, fresh, any.get("Properties").unwrap_or(any)));
             }
             all
         }
-        "Parameters" | "Globals" => differing(id, found.as_mapping(), fresh.as_mapping()),
-        _ if found == fresh => Vec::new(),
-        _ => lost(""),
+        ("Parameters" | "Globals", Some((whole, written))) => compared(whole, written, any),
+        _ if found == fresh || found == any => Vec::new(),
+        _ => vec![Change::Lost(format!(
+            "{section}: {id} follows from the list: write yours by another name below the closing mark of {section}"
+        ))],
     }
 }
 
-fn differing(id: &str, found: Option<&Mapping>, fresh: Option<&Mapping>) -> Vec<Change> {
-    let (Some(found), Some(fresh)) = (found, fresh) else { return Vec::new() };
-    let names = found.keys().chain(fresh.keys().filter(|name| !found.contains_key(name)));
-    let mut all = Vec::new();
-    for name in names.filter(|name| *name != "Properties" && *name != "Metadata") {
-        let (was, is, name) = (fresh.get(name), found.get(name), flow(name));
-        match is.filter(|_| !FROM_LIST.contains(&&*name)) {
-            _ if was == is => {}
-            Some(value) => {
-                let value = if name == "Environment" { more(value, was) } else { value.clone() };
-                all.push(Change::Set { id: id.to_owned(), name, value });
+/// A map that is compared with the one that is written.
+struct Compared<'a> {
+    section: &'a str,
+    id: &'a str,
+    any: &'a Value,
+}
+
+impl Compared<'_> {
+    fn all(&self, found: &Mapping, fresh: &Mapping) -> Vec<Change> {
+        let names = found.keys().chain(fresh.keys().filter(|name| !found.contains_key(name)));
+        let names = names.filter(|name| *name != "Properties");
+        names.flat_map(|name| self.one(&flow(name), found.get(name), fresh.get(name))).collect()
+    }
+
+    fn one(&self, name: &str, is: Option<&Value>, was: Option<&Value>) -> Vec<Change> {
+        let id = if self.section == "Globals" { "Globals" } else { self.id };
+        let set = |value| Change::Set { id: id.to_owned(), name: name.to_owned(), value };
+        let some = |value: Option<Value>| value.map(set).into_iter().collect();
+        let lost = |why: &str| vec![Change::Lost(format!("{name} of {id}: {why}"))];
+        let any = self.any.get(name);
+        let Some(is) = is else {
+            let why = match way_out(self.section, name) {
+                Some(way_out) => format!("it is gone: {way_out}"),
+                None => format!(
+                    "it is gone; to leave it out, {}",
+                    setting(id, name, "!Ref \"AWS::NoValue\"")
+                ),
+            };
+            return vec![Change::Lacks(format!("{name} of {id}: {why}"))];
+        };
+        let nothing = Value::Mapping(Mapping::new());
+        match (name, way_out(self.section, name)) {
+            _ if was == Some(is) => Vec::new(),
+            ("Environment", None) => {
+                // Variables that other stacks have: this one has no log of theirs.
+                let more = without(is, was.unwrap_or(&nothing));
+                some(more.and_then(|more| without(&more, any.unwrap_or(&nothing))))
             }
-            None => all.push(Change::Lost(format!("{name} of {id}"))),
+            ("Metadata", None) => match without(is, was.unwrap_or(&nothing)) {
+                Some(more)
+                    if more.get("BuildProperties").is_some_and(|it| it.get("Binary").is_some()) =>
+                {
+                    lost("the name of the binary follows from the list")
+                }
+                more => some(more),
+            },
+            ("Policies", _) => self.policies(is, was, any),
+            // Streams of logs that this stack has not.
+            ("Events", Some(way_out)) if without(is, any.unwrap_or(&nothing)).is_none() => {
+                vec![Change::Lacks(format!("{name} of {id}: they lack something: {way_out}"))]
+            }
+            (_, Some(_)) if any == Some(is) => Vec::new(),
+            (_, Some(way_out)) => lost(way_out),
+            _ => match LISTS.iter().find(|(list, _)| *list == name) {
+                Some((_, key)) => self.list(name, key, is, was),
+                None => vec![set(is.clone())],
+            },
         }
     }
-    all
+
+    /// The items that a list has besides those that are written.
+    fn list(&self, name: &str, key: &str, is: &Value, was: Option<&Value>) -> Vec<Change> {
+        let written = was.and_then(Value::as_sequence).map(Vec::as_slice).unwrap_or_default();
+        let Value::Sequence(items) = is else {
+            let why = "it is no list: write the items that are yours as a list";
+            return vec![Change::Lost(format!("{name} of {}: {why}", self.id))];
+        };
+        let (mut more, mut all) = (Vec::new(), Vec::new());
+        for item in items {
+            match item.get(key).map(|of| (of, of_name(written, key, of))) {
+                Some((_, Some(written))) if written == item => {}
+                Some((of, Some(_))) => all.push(Change::Lost(format!(
+                    "{} in {name} of {}: it follows from the list, and is another one there",
+                    flow(of),
+                    self.id
+                ))),
+                _ => more.push(item.clone()),
+            }
+        }
+        if !more.is_empty() {
+            let (id, name) = (self.id.to_owned(), name.to_owned());
+            all.push(Change::Set { id, name, value: more.into() });
+        }
+        all
+    }
+
+    /// The statements that a role has besides those that are written, here or for other stacks.
+    fn policies(&self, is: &Value, was: Option<&Value>, any: Option<&Value>) -> Vec<Change> {
+        let written = [was, any].into_iter().flatten().flat_map(statements).flatten();
+        let written: Vec<_> = written.collect();
+        let (Some(found), false) = (statements(is), written.is_empty()) else {
+            let way_out = way_out(self.section, "Policies").unwrap_or_default();
+            return vec![Change::Lost(format!("Policies of {}: {way_out}", self.id))];
+        };
+        let own = found.into_iter().filter(|statement| !is_covered(statement, &written));
+        let role = || self.id.to_owned();
+        own.map(|statement| Change::Statement { role: role(), statement: statement.clone() })
+            .collect()
+    }
 }
 
-/// The variables that are not written.
-fn more(found: &Value, fresh: Option<&Value>) -> Value {
-    let of = |value: &Value| {
-        value.get("Variables").and_then(Value::as_mapping).cloned().unwrap_or_default()
+/// What a value has besides another one. `None` if that is nothing.
+fn without(value: &Value, other: &Value) -> Option<Value> {
+    let (Value::Mapping(all), Value::Mapping(other)) = (value, other) else {
+        return (value != other).then(|| value.clone());
     };
-    let (mut all, written) = (of(found), fresh.map(of).unwrap_or_default());
-    all.retain(|name, value| written.get(name) != Some(value));
-    Value::Mapping([("Variables".into(), all.into())].into_iter().collect())
+    let more: Mapping = all
+        .iter()
+        .filter_map(|(name, value)| {
+            let more = match other.get(name) {
+                Some(other) => without(value, other)?,
+                None => value.clone(),
+            };
+            Some((name.clone(), more))
+        })
+        .collect();
+    (!more.is_empty()).then(|| more.into())
 }
 
 /// What a person has changed between the marks, as lines that say how to keep it. Blocks whose marks say that they are as
@@ -85,8 +193,9 @@ fn more(found: &Value, fresh: Option<&Value>) -> Value {
 /// # Errors
 /// As [`super::written`].
 pub fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> {
-    let (mut lines, fresh) = (Vec::new(), sections(fresh));
-    for Section { name: section, block, .. } in sections(text) {
+    let (text, fresh) = (unix(text)?, unix(fresh)?);
+    let (mut lines, fresh) = (Vec::new(), sections(&fresh));
+    for Section { name: section, block, .. } in sections(&text) {
         let new = fresh.iter().find(|it| it.name == section).and_then(|section| section.block);
         let Some(block) =
             block.filter(|block| !block.is_intact && Some(block.body) != new.map(|it| it.body))
@@ -102,13 +211,7 @@ pub fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> {
                 None => lines.push(format!(
                     "{section}: {name} does not follow from the list: move it below the closing mark of {section}"
                 )),
-                Some(new) => lines.extend(changes(section, &name, entry, new).into_iter().map(|change| match change {
-                    Change::Set { id, name, value } => format!(
-                        "{name} of {id}: write `{id}: {{ {name}: {} }}` below `Ringfence:` in the section Metadata",
-                        flow(&value)
-                    ),
-                    Change::Lost(what) => format!("{what} follows from the list, and no setting changes it"),
-                })),
+                Some(new) => lines.extend(changes(section, &name, entry, new, new).into_iter().map(line)),
             }
         }
         let gone = new.keys().filter(|id| !found.contains_key(id));
@@ -117,9 +220,28 @@ pub fn edits(text: &str, fresh: &str) -> Result<Vec<String>, WriteError> {
         );
         if lines.len() == before {
             lines.push(format!(
-                "{section}: a comment or the order has changed, and that is written anew"
+                "{section}: a comment or the order has changed: write comments outside of the marks"
             ));
         }
     }
     Ok(lines)
+}
+
+/// The line that says how to keep a change.
+pub(super) fn line(change: Change) -> String {
+    match change {
+        Change::Set { id, name, value } => {
+            format!("{name} of {id}: {}", setting(&id, &name, &flow(&value)))
+        }
+        Change::Statement { role, statement } => format!(
+            "Policies of {role}: write an AWS::IAM::RolePolicy below the closing mark of Resources, with the statement {}",
+            flow(&statement)
+        ),
+        Change::Lacks(line) | Change::Lost(line) => line,
+    }
+}
+
+/// How to write a setting.
+pub(super) fn setting(id: &str, name: &str, value: &str) -> String {
+    format!("write `{id}: {{ {name}: {value} }}` below `Ringfence:` in the section Metadata")
 }

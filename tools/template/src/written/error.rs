@@ -9,15 +9,22 @@ pub enum WriteError {
     /// It has a value that JSON can't hold.
     #[error("template.yaml has a value that JSON can't hold")]
     Json(#[from] serde_json::Error),
+    /// Its lines end in two ways.
+    #[error(
+        "template.yaml has lines that end with CR LF and lines that end with LF: save it with one of them"
+    )]
+    LineEnds,
+    /// The lines of a section do not show its entries.
+    #[error(
+        "template.yaml: each entry of {0} has to begin on a line of its own, after two spaces: write it so, and run the command again"
+    )]
+    Form(String),
     /// A setting is of nothing that is written.
     #[error("template.yaml: {0}")]
     Settings(String),
     /// What would be written is no template.
     #[error(
-        "template.yaml would have something twice ({0}), because its marks are missing or changed: restore them, or take it over by `ringfence template --adopt`"
+        "template.yaml would have something twice ({0}). If it has no marks, or changed ones, take it over by `ringfence template --adopt`; else rename yours"
     )]
     Marks(serde_yaml_ng::Error),
-    /// A person has changed what is between the marks.
-    #[error("template.yaml has edits by hand between its marks, which would be lost:\n{}", .0.join("\n"))]
-    Edited(Vec<String>),
 }

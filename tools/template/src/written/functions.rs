@@ -4,53 +4,9 @@ use std::collections::BTreeSet;
 
 use ringfence_core::LogKind;
 use ringfence_stack::{ContextInfo, ReactorInfo, SliceInfo};
-use serde_yaml_ng::{Mapping, Value};
 
-use super::settings::flow;
+use super::flow::flow;
 use super::source::{Source, has_rule, id_of, pattern, prefix, role_of, scopes, table_of};
-
-/// What a role needs for the variables that a team has set: secrets, the sender of mails, buckets.
-pub(super) fn statements_of(variables: &Mapping) -> Vec<String> {
-    let arn = |service: &str, resource: &str| {
-        let account = "${AWS::Region}:${AWS::AccountId}";
-        format!("!Sub \"arn:${{AWS::Partition}}:{service}:{account}:{resource}\"")
-    };
-    let statement = |sid: &str, action: &str, resource: &str| {
-        format!(
-            "              - {{ Sid: {sid}, Effect: Allow, Action: {action},\n                  \
-             Resource: {resource} }}\n"
-        )
-    };
-    let of = |(name, value): (&Value, &Value)| {
-        let name = name.as_str().unwrap_or_default();
-        let named = match value {
-            Value::Tagged(tagged) if tagged.tag == "Ref" => tagged.value.as_str(),
-            _ => None,
-        };
-        match named {
-            // The second is what SES asks for if it gets a mail as a whole.
-            _ if name == "MAIL_FROM" => {
-                let sender = arn("ses", "identity/${MailIdentity}");
-                vec![statement("SendMail", "[ses:SendEmail, ses:SendRawEmail]", &sender)]
-            }
-            Some(parameter) if name.ends_with("_PARAMETER") => {
-                let secret = arn("ssm", &format!("parameter${{{parameter}}}"));
-                vec![statement(&format!("Read{parameter}"), "ssm:GetParameter", &secret)]
-            }
-            // Without the second S3 answers 403 in place of 404.
-            Some(bucket) if name.ends_with("_BUCKET") => {
-                let (objects, whole) =
-                    (format!("!Sub \"${{{bucket}.Arn}}/*\""), format!("!GetAtt {bucket}.Arn"));
-                vec![
-                    statement("KeepObjects", "[s3:GetObject, s3:PutObject]", &objects),
-                    statement("FindObjects", "s3:ListBucket", &whole),
-                ]
-            }
-            _ => Vec::new(),
-        }
-    };
-    variables.iter().flat_map(of).collect()
-}
 
 /// A role. `note` is a comment on its first line.
 fn role(id: &str, note: &str, condition: Option<&str>, policy: &str, statements: &str) -> String {
@@ -97,11 +53,6 @@ impl Source<'_> {
             statements += "              - { Sid: KeepFailures, Effect: Allow, Action: sqs:SendMessage,\n                  \
                            Resource: !GetAtt AutomationsDeadLetters.Arn }\n";
         }
-        let of_settings = slices().flat_map(|slice| {
-            let variables = self.settings.variables(&id_of(slice.name));
-            statements_of(&variables)
-        });
-        statements.extend(of_settings.collect::<BTreeSet<_>>());
         role(id, note, None, policy, &statements)
     }
 

@@ -2,19 +2,61 @@
 
 use serde_yaml_ng::{Mapping, Value};
 
+use super::edits::{LISTS, of_name};
 use super::error::WriteError;
+use super::flow::flow;
+use super::way_out::way_out;
 
 /// The settings, by logical id; `Globals` are those of all functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings(pub(super) Mapping);
 
 /// The attributes of a resource that are not properties.
-const OF_RESOURCE: [&str; 4] = ["Condition", "DependsOn", "DeletionPolicy", "UpdateReplacePolicy"];
+pub(super) const OF_RESOURCE: [&str; 5] =
+    ["Condition", "DeletionPolicy", "DependsOn", "Metadata", "UpdateReplacePolicy"];
+
+/// A setting that can't be. `what` is the path to it.
+fn wrong(what: &str, why: &str) -> WriteError {
+    WriteError::Settings(format!("Metadata: Ringfence: {what}: {why}"))
+}
+
+/// Whether a map in it has a merge key.
+fn merges(value: &Value) -> bool {
+    match value {
+        Value::Mapping(all) => all.iter().any(|(name, of)| *name == "<<" || merges(of)),
+        Value::Sequence(all) => all.iter().any(merges),
+        Value::Tagged(tagged) => merges(&tagged.value),
+        _ => false,
+    }
+}
 
 impl Settings {
-    pub(super) fn of(template: &Value) -> Self {
-        let found = template.get("Metadata").and_then(|it| it.get("Ringfence"));
-        Self(found.and_then(Value::as_mapping).cloned().unwrap_or_default())
+    /// The settings of a template.
+    ///
+    /// # Errors
+    /// They have another form.
+    pub(super) fn of(template: &Value) -> Result<Self, WriteError> {
+        let metadata = template.get("Metadata");
+        let Some(found) = metadata.and_then(|metadata| metadata.get("Ringfence")) else {
+            return Ok(Self::default());
+        };
+        let form = "it is a map by logical id, such as `PlaceOrder: { MemorySize: 512 }`: write one, or leave it out";
+        let all = found.as_mapping().ok_or_else(|| {
+            WriteError::Settings(format!("Metadata: Ringfence is not a map: {form}"))
+        })?;
+        for (id, of) in all {
+            let id = flow(id);
+            if !of.is_mapping() {
+                return Err(wrong(&id, "settings are a map, such as `{ MemorySize: 512 }`"));
+            }
+            if merges(of) {
+                return Err(wrong(
+                    &id,
+                    "CloudFormation knows no merge keys (<<): write the settings themselves",
+                ));
+            }
+        }
+        Ok(Self(all.clone()))
     }
 
     /// Sets something.
@@ -33,27 +75,24 @@ impl Settings {
         self.0.get(id)?.get(name)
     }
 
-    /// The variables that a function gets besides those that are written.
+    /// The variables that a function gets besides those that are written, from the settings of all functions too.
     pub(super) fn variables(&self, id: &str) -> Mapping {
-        let found = self.get(id, "Environment").and_then(|it| it.get("Variables"));
-        found.and_then(Value::as_mapping).cloned().unwrap_or_default()
+        let of = |id| {
+            let found = self.get(id, "Environment").and_then(|it| it.get("Variables"));
+            found.and_then(Value::as_mapping).cloned().unwrap_or_default()
+        };
+        of("Globals").into_iter().chain(of(id)).collect()
     }
 
     /// Checks that each setting is of something that is written.
     pub(super) fn check(&self, bodies: &[(&str, String)]) -> Result<(), WriteError> {
-        for (id, settings) in &self.0 {
-            let (id, is_map) = (flow(id), settings.is_mapping());
+        for id in self.0.keys().map(flow) {
             let is_written = |(section, body): &(&str, String)| match *section {
                 "Parameters" | "Resources" => range(body, &id).is_some(),
                 section => section == id && id == "Globals",
             };
-            if !is_map || !bodies.iter().any(is_written) {
-                let what = if is_map {
-                    "no such function or other resource is written"
-                } else {
-                    "settings are a map"
-                };
-                return Err(WriteError::Settings(format!("Metadata: Ringfence: {id}: {what}")));
+            if !bodies.iter().any(is_written) {
+                return Err(wrong(&id, "no such function or other resource is written"));
             }
         }
         Ok(())
@@ -69,9 +108,13 @@ impl Settings {
                 ("Parameters" | "Resources", id) if range(&text, id).is_some() => id,
                 _ => continue,
             };
-            let applied = applied(&text, of, settings, section == "Resources");
-            let wrong = || WriteError::Settings(format!("Metadata: Ringfence: {id} can't be set"));
-            text = applied.ok_or_else(wrong)?;
+            for name in settings.keys().map(flow) {
+                if let Some(way_out) = way_out(section, &name) {
+                    return Err(wrong(&format!("{id}: {name}"), way_out));
+                }
+            }
+            text = applied(&text, of, settings, section == "Resources")
+                .map_err(|(name, why)| wrong(&format!("{id}: {name}"), &why))?;
         }
         Ok(text)
     }
@@ -100,19 +143,27 @@ pub(super) fn range(text: &str, id: &str) -> Option<(usize, usize)> {
     begin.map(|begin| (begin, begin + text[begin..].trim_end().len() + 1))
 }
 
-/// The properties of a resource, or the lines of a parameter or of `Globals`, with the settings.
-fn applied(text: &str, id: &str, settings: &Mapping, is_resource: bool) -> Option<String> {
-    let (begin, end) = range(text, id)?;
+/// The properties of a resource, or the lines of a parameter or of `Globals`, with the settings. An error names the
+/// setting, and says why it can't be.
+fn applied(
+    text: &str,
+    id: &str,
+    settings: &Mapping,
+    is_resource: bool,
+) -> Result<String, (String, String)> {
+    let form = || (id.to_owned(), "it can't be set".to_owned());
+    let (begin, end) = range(text, id).ok_or_else(form)?;
     let mut block = text[begin..end].to_owned();
     let (depth, head) = if is_resource { (6, "    Properties:") } else { (4, "  ") };
-    let yaml: Value = serde_yaml_ng::from_str(&block).ok()?;
-    let of = if is_resource { yaml.get(id)?.get("Properties")? } else { yaml.get(id)? };
+    let yaml: Value = serde_yaml_ng::from_str(&block).map_err(|_| form())?;
+    let whole = yaml.get(id).ok_or_else(form)?;
+    let of = if is_resource { whole.get("Properties").ok_or_else(form)? } else { whole };
     // What stands in one line gets a line for each property.
-    let first = block.lines().position(|line| line.starts_with(head))?;
+    let first = block.lines().position(|line| line.starts_with(head)).ok_or_else(form)?;
     let is_flow = |line: &str| line.trim_start().starts_with('{') || line.contains(": {");
     let is_flow = block.lines().skip(first).take(if is_resource { 1 } else { 2 }).any(is_flow);
     if is_flow && (is_resource || block.lines().count() < 5) {
-        let lines = of.as_mapping()?.iter();
+        let lines = of.as_mapping().ok_or_else(form)?.iter();
         let lines = lines
             .map(|(name, value)| format!("{}{}: {}\n", " ".repeat(depth), flow(name), flow(value)));
         let before: String = block.lines().take(first).map(|line| format!("{line}\n")).collect();
@@ -120,22 +171,70 @@ fn applied(text: &str, id: &str, settings: &Mapping, is_resource: bool) -> Optio
         block = format!("{before}{head}\n{}", lines.collect::<String>());
     }
     for (name, value) in settings {
-        let name = name.as_str()?;
-        let mut value = value.clone();
-        if name == "Environment" {
-            let mut all = of.get(name).and_then(|it| it.get("Variables")?.as_mapping().cloned());
-            let all = all.get_or_insert_default();
-            all.extend(value.get("Variables")?.as_mapping()?.clone());
-            value =
-                Value::Mapping([("Variables".into(), all.clone().into())].into_iter().collect());
-        }
-        let (depth, after) = match is_resource && OF_RESOURCE.contains(&name) {
-            true => (4, "    Type:"),
-            false => (depth, head),
-        };
-        block = with_line(&block, depth, name, &flow(&value), after)?;
+        let name = flow(name);
+        let is_attribute = is_resource && OF_RESOURCE.contains(&&*name);
+        let written = if is_attribute { whole.get(&name) } else { of.get(&name) };
+        let value = with_written(&name, value, written).map_err(|why| (name.clone(), why))?;
+        let (depth, after) = if is_attribute { (4, "    Type:") } else { (depth, head) };
+        block = with_line(&block, depth, &name, &flow(&value), after).ok_or_else(form)?;
     }
-    Some(format!("{}{block}{}", &text[..begin], &text[end..]))
+    Ok(format!("{}{block}{}", &text[..begin], &text[end..]))
+}
+
+/// A setting with what is written. Most take its place; some add to it.
+fn with_written(name: &str, value: &Value, written: Option<&Value>) -> Result<Value, String> {
+    if let Some((_, key)) = LISTS.iter().find(|(list, _)| *list == name) {
+        let mut all = written.and_then(Value::as_sequence).cloned().unwrap_or_default();
+        let Value::Sequence(more) = value else {
+            return Err(format!("it is a list of maps with {key}"));
+        };
+        for one in more {
+            let of = one.get(key).ok_or_else(|| format!("each of them has {key}"))?;
+            match of_name(&all, key, of) {
+                Some(written) if written == one => {}
+                Some(_) => {
+                    return Err(format!("{} follows from the list: leave it out", flow(of)));
+                }
+                None => all.push(one.clone()),
+            }
+        }
+        return Ok(all.into());
+    }
+    let nothing = Value::Mapping(Mapping::new());
+    match name {
+        "Environment" => {
+            let is_it = value.as_mapping().is_some_and(|it| it.len() == 1);
+            if !is_it || !value.get("Variables").is_some_and(Value::is_mapping) {
+                return Err("it has one entry, Variables, a map".to_owned());
+            }
+            Ok(merged(written.unwrap_or(&nothing), value))
+        }
+        "Metadata" => {
+            if !value.is_mapping() {
+                return Err("it is a map".to_owned());
+            }
+            if value.get("BuildProperties").is_some_and(|it| it.get("Binary").is_some()) {
+                return Err(
+                    "BuildProperties: Binary follows from the list: leave it out".to_owned()
+                );
+            }
+            Ok(merged(written.unwrap_or(&nothing), value))
+        }
+        _ => Ok(value.clone()),
+    }
+}
+
+/// A map with the entries of another one. Those take the place of its own.
+fn merged(written: &Value, more: &Value) -> Value {
+    let (Value::Mapping(written), Value::Mapping(more)) = (written, more) else {
+        return more.clone();
+    };
+    let mut all = written.clone();
+    for (name, value) in more {
+        let value = all.get(name).map_or_else(|| value.clone(), |was| merged(was, value));
+        all.insert(name.clone(), value);
+    }
+    all.into()
 }
 
 /// The block with the line in place of the one of its name, or after the line that begins with `after`.
@@ -149,35 +248,4 @@ fn with_line(block: &str, depth: usize, name: &str, value: &str, after: &str) ->
         None => (lines.iter().position(|line| line.starts_with(after))? + 1, 0),
     };
     Some([&lines[..at], &[&*line], &lines[at + skip..]].concat().concat())
-}
-
-/// A value in one line.
-pub(super) fn flow(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(is) => is.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => plain(text),
-        Value::Sequence(all) => {
-            format!("[{}]", all.iter().map(flow).collect::<Vec<_>>().join(", "))
-        }
-        Value::Mapping(all) if all.is_empty() => "{}".to_owned(),
-        Value::Mapping(all) => {
-            let all = all.iter().map(|(name, value)| format!("{}: {}", flow(name), flow(value)));
-            format!("{{ {} }}", all.collect::<Vec<_>>().join(", "))
-        }
-        Value::Tagged(tagged) => format!("{} {}", tagged.tag, flow(&tagged.value)),
-    }
-}
-
-/// A text without quotes, if YAML reads it as that text.
-fn plain(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./$ ".contains(c);
-    let reads = |text: &str| {
-        serde_yaml_ng::from_str::<Value>(text).is_ok_and(|it| it.as_str() == Some(text))
-    };
-    match text.chars().all(is_plain) && text.trim() == text && reads(text) {
-        true => text.to_owned(),
-        false => serde_json::to_string(text).unwrap_or_default(),
-    }
 }

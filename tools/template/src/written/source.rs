@@ -9,8 +9,9 @@ use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::Value;
 
 use super::error::WriteError;
+use super::flow::flow;
 use super::grants::Grants;
-use super::settings::{self, Settings};
+use super::settings::Settings;
 
 /// The sections with marks, in their order.
 pub(super) const SECTIONS: [&str; 6] =
@@ -121,7 +122,7 @@ impl<'a> Source<'a> {
         grants: Option<&'a Grants>,
     ) -> Result<Self, WriteError> {
         let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
-        let settings = Settings::of(&yaml);
+        let settings = Settings::of(&yaml)?;
         let template = serde_json::to_value(yaml)?;
         let logs = stack.sources.iter().map(|log| log.facts().kind).collect();
         let takes_tokens = settings.takes_tokens();
@@ -152,7 +153,7 @@ impl<'a> Source<'a> {
     pub(super) fn condition(&self, id: &str) -> Option<String> {
         let own = || self.template["Resources"][id]["Condition"].as_str().map(str::to_owned);
         let is_own = self.stack.functions().any(|(_, function)| id_of(function.name) == id);
-        self.settings.get(id, "Condition").map(settings::flow).or_else(|| own().filter(|_| is_own))
+        self.settings.get(id, "Condition").map(flow).or_else(|| own().filter(|_| is_own))
     }
 
     /// The tables, by their logical ids.
@@ -167,16 +168,17 @@ impl<'a> Source<'a> {
         ["PublishEvents", "IndexEvents"].into_iter().chain(views).map(str::to_owned).collect()
     }
 
-    /// The event source mappings; also those whose records may be lost, if asked.
-    pub(super) fn mappings(&self, all: bool) -> Vec<String> {
+    /// The event source mappings, with their functions; also those whose records may be lost, if asked.
+    pub(super) fn mappings(&self, all: bool) -> Vec<(&'static str, String)> {
         let events = [("dcb", "Stream"), ("aggregates", "Aggregates"), ("documents", "Documents")];
         let of_logs = ["PublishEvents", "IndexEvents"].into_iter().flat_map(|id| {
             let of = events.iter().filter(|(log, _)| self.has(log));
-            of.map(move |(_, event)| format!("{id}{event}"))
+            of.map(move |(_, event)| (id, *event))
         });
-        let views = self.has("rows").then(|| "ProjectViewsStream".to_owned());
-        let notify = (all && self.has("lanes")).then(|| "NotifyReadersStream".to_owned());
-        of_logs.chain(views).chain(notify).collect()
+        let views = self.has("rows").then_some(("ProjectViews", "Stream"));
+        let notify = (all && self.has("lanes")).then_some(("NotifyReaders", "Stream"));
+        let all = of_logs.chain(views).chain(notify);
+        all.map(|(id, event)| (id, format!("{id}{event}"))).collect()
     }
 
     /// The functions that are no slices. A span that is lost is in the log, so forward-spans is not one of them.

@@ -1,16 +1,20 @@
 //! The written part of a template.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::LogKind;
 use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_stack::{ContextInfo, Stack};
 
+use super::conditions::check_conditions;
+use super::edits::entries;
 use super::error::WriteError;
-use super::functions;
+use super::flow::flow;
 use super::grants::{self, Grants};
 use super::settings;
 use super::source::{SECTIONS, Source, StackPlace, role_of, table_of};
+use super::variables::{Statement, statements_of};
 use crate::document::index_yaml;
 use crate::{StackTable, tables_of};
 
@@ -25,10 +29,39 @@ pub fn written(
     place: &StackPlace,
     grants: Option<&Grants>,
 ) -> Result<String, WriteError> {
+    in_its_line_ends(text, |text| with_written(text, stack, place, grants))
+}
+
+/// The text with LF at the end of each line.
+pub(super) fn unix(text: &str) -> Result<Cow<'_, str>, WriteError> {
+    let ends = text.matches("\r\n").count();
+    if ends != 0 && ends != text.matches('\n').count() {
+        return Err(WriteError::LineEnds);
+    }
+    Ok(if ends == 0 { text.into() } else { text.replace("\r\n", "\n").into() })
+}
+
+/// Changes a text whose lines may end with CR LF. They end so afterwards.
+pub(super) fn in_its_line_ends(
+    text: &str,
+    change: impl FnOnce(&str) -> Result<String, WriteError>,
+) -> Result<String, WriteError> {
+    let unix = unix(text)?;
+    let changed = change(&unix)?;
+    Ok(if *unix == *text { changed } else { changed.replace('\n', "\r\n") })
+}
+
+fn with_written(
+    text: &str,
+    stack: &Stack,
+    place: &StackPlace,
+    grants: Option<&Grants>,
+) -> Result<String, WriteError> {
     let source = Source::of(text, stack, place, grants)?;
     let bodies = SECTIONS.map(|name| Ok((name, source.body(name)?)));
     let bodies: Vec<(&str, String)> = bodies.into_iter().collect::<Result<_, WriteError>>()?;
     source.settings.check(&bodies)?;
+    check_conditions(&bodies)?;
     let mut parts: Vec<_> = sections(text)
         .into_iter()
         .map(|Section { name, before, after, .. }| {
@@ -41,18 +74,28 @@ pub fn written(
         if parts.iter().all(|(found, _)| found != name) {
             let at = parts.iter().position(|(found, _)| is_later(found, name));
             let at = at.unwrap_or(parts.len());
+            // Comments right before a section are of that section.
+            let mut next = String::new();
             if let Some((_, before)) = at.checked_sub(1).and_then(|at| parts.get_mut(at)) {
-                before.truncate(before.trim_end().len());
-                before.push_str("\n\n");
+                next = before.split_off(of_next(before));
+                let gap = ["\n\n", "\n", ""];
+                let ends = gap.iter().position(|end| before.ends_with(end)).unwrap_or(2);
+                before.push_str(if before.is_empty() { "" } else { &"\n\n"[..ends] });
             }
             let gap = if at < parts.len() { "\n" } else { "" };
-            parts.insert(at, (*name, format!("{name}:\n{}{gap}", sealed(body))));
+            parts.insert(at, (*name, format!("{name}:\n{}{gap}{next}", sealed(body))));
         }
     }
     let text: String = parts.into_iter().map(|(_, text)| text).collect();
     // A key that is there twice is refused.
     serde_yaml_ng::from_str::<serde_yaml_ng::Value>(&text).map_err(WriteError::Marks)?;
     Ok(text)
+}
+
+/// Where the comments begin that are right before the next section.
+fn of_next(text: &str) -> usize {
+    let comments = text.split_inclusive('\n').rev().take_while(|line| line.starts_with('#'));
+    text.len() - comments.map(str::len).sum::<usize>()
 }
 
 /// Whether a section comes after another one.
@@ -90,18 +133,39 @@ impl Source<'_> {
         }
         let text = parts.join("\n");
         let text = self.settings.apply(section, text)?;
-        Ok(if section == "Resources" { self.with_statements(text) } else { text })
+        if section == "Resources" { self.with_statements(text) } else { Ok(text) }
     }
 
-    /// The resources with what the roles of functions need for the variables that a team has set.
-    pub(super) fn with_statements(&self, mut text: String) -> String {
-        for id in self.settings.0.keys().filter_map(|id| id.as_str()) {
-            if let Some((_, end)) = settings::range(&text, &format!("{id}Role")) {
-                let statements = functions::statements_of(&self.settings.variables(id));
-                text.insert_str(end, &statements.concat());
+    /// The resources with what roles need for the variables that a team has set for their functions.
+    fn with_statements(&self, mut text: String) -> Result<String, WriteError> {
+        let resources = entries(&text)?;
+        let is_resource =
+            |id: &str| resources.contains_key(id) || self.template["Resources"].get(id).is_some();
+        let has_identity = is_resource("MailIdentity")
+            || self.template["Parameters"].get("MailIdentity").is_some();
+        let mut roles: BTreeMap<String, Vec<Statement>> = BTreeMap::new();
+        for (id, of) in &resources {
+            let role = of.get("Properties").and_then(|of| of.get("Role")).map(flow);
+            let role = role
+                .as_deref()
+                .and_then(|role| role.strip_prefix("!GetAtt ")?.strip_suffix(".Arn"));
+            let Some(role) = role else { continue };
+            let all = roles.entry(role.to_owned()).or_default();
+            for statement in
+                statements_of(&self.settings.variables(&flow(id)), has_identity, is_resource)
+            {
+                if all.iter().all(|it| it.sid != statement.sid) {
+                    all.push(statement);
+                }
             }
         }
-        text
+        for (role, statements) in roles {
+            if let Some((_, end)) = settings::range(&text, &role) {
+                let lines: String = statements.into_iter().map(|it| it.text).collect();
+                text.insert_str(end, &lines);
+            }
+        }
+        Ok(text)
     }
 
     pub(super) fn filled(&self, file: &str) -> String {

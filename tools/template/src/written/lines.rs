@@ -1,0 +1,62 @@
+//! The lines of a section that a person has written, entry by entry.
+
+use std::collections::BTreeSet;
+
+use serde_yaml_ng::Mapping;
+
+use super::error::WriteError;
+use super::flow::flow;
+
+/// The lines of the entries that are kept, each with the comments before it, and the other lines.
+pub(super) struct Lines {
+    pub(super) kept: String,
+    pub(super) dropped: String,
+}
+
+impl Lines {
+    /// # Errors
+    /// The lines do not show which entry they are of.
+    pub(super) fn of(
+        section: &str,
+        body: &str,
+        all: &Mapping,
+        is_kept: impl Fn(&str) -> bool,
+    ) -> Result<Self, WriteError> {
+        let mut found = BTreeSet::new();
+        let (mut kept, mut dropped, mut lead, mut keeps) =
+            (String::new(), String::new(), String::new(), true);
+        for line in body.split_inclusive('\n') {
+            let text = line.trim_start();
+            let depth = line.len() - text.len();
+            if text.trim().is_empty() || text.starts_with('#') && depth <= 2 {
+                lead += line;
+                continue;
+            }
+            if depth == 2 && !text.starts_with('-') {
+                let id = text.split(':').next().unwrap_or_default().trim();
+                let id = id.trim_matches(['"', '\'']);
+                found.insert(id.to_owned());
+                keeps = is_kept(id);
+            }
+            let to = if keeps { &mut kept } else { &mut dropped };
+            to.push_str(&std::mem::take(&mut lead));
+            to.push_str(line);
+        }
+        // It may belong to the next section.
+        kept += &lead;
+        if found != all.keys().map(flow).collect() {
+            return Err(WriteError::Form(section.to_owned()));
+        }
+        Ok(Self { kept, dropped })
+    }
+}
+
+/// The comments of a text. The marks are none.
+pub(super) fn comments(text: &str) -> BTreeSet<String> {
+    let comment = |line: &str| {
+        let begin = if line.trim_start().starts_with('#') { 0 } else { line.find(" # ")? };
+        let comment = line[begin..].trim();
+        (!comment.starts_with("# ---")).then(|| comment.to_owned())
+    };
+    text.lines().filter_map(comment).collect()
+}
