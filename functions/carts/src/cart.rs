@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Snapshot};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::{CustomerId, ProductId};
 
@@ -14,8 +14,8 @@ pub const QUANTITY_MAX: u32 = 99;
 pub const PRODUCTS_MAX: usize = 50;
 
 /// A cart.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cart {
     /// Units by product.
     pub items: BTreeMap<ProductId, u32>,

@@ -2,7 +2,7 @@
 
 use crate::{Money, ProductAdded, ProductCatalog, ProductId, ProductPriceChanged};
 use ringfence::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Changes a product's price.
 #[derive(Clone, Debug, PartialEq, Command)]
@@ -20,7 +20,8 @@ pub enum Consumed {
 }
 
 /// The product's price, once it is in the catalog.
-#[derive(Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Default)]
 pub struct Product {
     price: Option<Money>,
 }

@@ -1,7 +1,6 @@
 //! The events and the value types.
 
 use ringfence::{Event, Text, id_type};
-use serde::{Deserialize, Serialize};
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order of the ordering context");
@@ -12,7 +11,8 @@ pub type ProductName = Text<200>;
 pub type Description = Text<4_000>;
 
 /// An amount of money, in the smallest unit of its currency.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 pub struct Money {
     /// Cents for EUR and USD, yen for JPY; a price is never negative.
@@ -33,8 +33,10 @@ impl Money {
 }
 
 /// ISO 4217 alphabetic code: three capital letters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "String")]
+#[schemars(extend("pattern" = "^[A-Z]{3}$"))]
 pub struct Currency(String);
 
 /// The string is not a currency code.

@@ -4,15 +4,22 @@ use std::fmt;
 use std::str::FromStr;
 
 use ringfence::MailAddress;
-use serde::{Deserialize, Serialize};
 
 /// The longest address that mail can be sent to, in bytes (RFC 5321, 4.5.3.1.3, without brackets).
 pub const EMAIL_BYTES_MAX: usize = 254;
 
+/// A text before and after the last `@`, without white space and control characters.
+const PATTERN: &str = concat!(
+    r"^[^\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+",
+    r"@[^@\u0000-\u0020\u007f-\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+$",
+);
+
 /// The address of a customer, as an event has it. A command takes a [`MailAddress`], which is stricter: older events
 /// may have addresses to which no mail can be sent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("maxLength" = EMAIL_BYTES_MAX, "pattern" = PATTERN))]
 pub struct Email(String);
 
 /// The string is not an email address.
@@ -66,16 +73,20 @@ impl fmt::Display for Email {
 
 #[cfg(test)]
 mod tests {
+    use regex_lite::Regex;
+
     use super::*;
 
     #[test]
     fn an_address_has_text_before_and_after_an_at_sign() {
+        let pattern = Regex::new(PATTERN).expect("a pattern");
+        let is_like = |text: &str| pattern.is_match(text) && text.len() <= EMAIL_BYTES_MAX;
         for text in ["a@b", "ada.l@example.com", "a@b@c"] {
-            assert!(text.parse::<Email>().is_ok(), "{text}");
+            assert!(text.parse::<Email>().is_ok() && is_like(text), "{text}");
         }
         let long = format!("{}@b", "x".repeat(253));
         for text in ["", "@", "a", "a@", "@b", "a b@c", "a@b\n", &long] {
-            assert!(text.parse::<Email>().is_err(), "{text}");
+            assert!(text.parse::<Email>().is_err() && !is_like(text), "{text}");
         }
     }
 }

@@ -10,7 +10,7 @@ use std::error::Error;
 use crate::{Inventory, Item, OrderId, StockReleased};
 use ordering::{OrderCancelled, Ordering};
 use ringfence::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 const MINUTE_MS: u64 = 60 * 1_000;
 
@@ -161,8 +161,7 @@ pub enum Watched {
 
 /// Units that are kept for an order. The row of a paid order stays without a time, because a cancellation still
 /// releases its units.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
 pub struct Kept {
     until_ms: u64,
     paid: bool,

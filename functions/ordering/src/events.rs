@@ -6,15 +6,15 @@ use std::num::NonZeroU32;
 
 pub use catalog::{Money, ProductId, ProductName};
 use ringfence::{Event, TagValue, id_type};
-use serde::{Deserialize, Serialize};
 
 id_type!(OrderId, "names an order");
 id_type!(CustomerId, "names a customer");
 id_type!(SubmissionId, "names one sending of a form: a token that the form contains");
 
 /// Units of a product, as the contexts that carry out an order name them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Item {
     pub product_id: ProductId,
     pub units: NonZeroU32,

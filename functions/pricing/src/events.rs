@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 pub use catalog::{Money, OrderId, ProductId};
 use ringfence::{Event, TagValue};
-use serde::{Deserialize, Serialize};
 
 /// How long a price that was replaced can still be ordered at, in milliseconds: ten minutes.
 pub const GRACE_MS: u64 = 10 * 60 * 1_000;
 
 /// A product at the price that the customer saw.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Line {
     pub product_id: ProductId,
     pub price: Money,

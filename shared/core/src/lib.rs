@@ -158,7 +158,7 @@ pub use model::tag::{Name, Tag, TagValue};
 pub use model::trace::{Traceparent, TraceparentError};
 pub use model::upcast::{FieldError, Fields, Upcast, UpcastError, Upcasts};
 pub use model::value::{ID_BYTES_MAX, Id, IdError, List, ListError, Text, TextError};
-pub use ringfence_derive::{Command, Event, Reads, Writes};
+pub use ringfence_derive::{Command, Event, Reads, Writes, value};
 pub use time::{AHEAD_MAX_MS, is_followed, own_ms};
 pub use visible::{visible, visible_lines};
 
@@ -179,6 +179,7 @@ pub mod __private {
         Command, Current, Event, EventError, EventSchema, EventVisitor, NewEvent, Reads, Tag,
         TagSchema, TagValue, Upcasts, Writes,
     };
+    pub use schemars;
     pub use serde;
     pub use serde_json;
 

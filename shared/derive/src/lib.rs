@@ -1,4 +1,4 @@
-//! Derive macros of the `ringfence` core: `Event`, `Command`, `Reads`, `Writes`.
+//! Macros of the `ringfence` core: the derives `Event`, `Command`, `Reads`, `Writes`, and the attribute `value`.
 //!
 //! Fields named `*_id` and `*_ids` are tags; `#[tag(...)]` changes that:
 //!
@@ -53,6 +53,7 @@ mod evolved;
 mod field;
 mod reads;
 mod tagged;
+mod value;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -80,6 +81,25 @@ pub fn reads(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Writes)]
 pub fn writes(input: TokenStream) -> TokenStream {
     finish(reads::writes(parse_macro_input!(input as DeriveInput)))
+}
+
+/// A value type: its JSON and the declared shape of that JSON. Fields of structs and of variants are in camelCase, unless
+/// the type has its own `#[serde(rename_all = "…")]` or `#[serde(rename_all_fields = "…")]`.
+///
+/// What serde does not see of a type is declared with `schemars`:
+///
+/// ```ignore
+/// /// ISO 4217 code.
+/// #[ringfence::value]
+/// #[derive(Clone, Debug, PartialEq, Eq)]
+/// #[serde(try_from = "String")]
+/// #[schemars(extend("pattern" = "^[A-Z]{3}$"))]
+/// pub struct Currency(String);
+/// ```
+#[proc_macro_attribute]
+pub fn value(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    parse_macro_input!(arguments as syn::parse::Nothing);
+    finish(value::value(&parse_macro_input!(item as DeriveInput)))
 }
 
 /// The test of a context's cases, under the context's name: `cargo test --lib ordering` selects it. Of `context!`; not for

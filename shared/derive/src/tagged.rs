@@ -200,12 +200,12 @@ fn wire_fields(fields: &[TaggedField]) -> TokenStream {
 
 /// JSON through a mirror of the type, so that no event or command can forget the conventions.
 fn wire(name: &Ident, attributes: &TokenStream, definition: &TokenStream) -> TokenStream {
-    let serialize = serialize(name, attributes, quote!(__serde::Deserialize), definition);
+    let mirror = mirror(name, attributes, quote!(__serde::Deserialize), definition);
     let deserialize = deserialize(name, &quote!(__Wire::deserialize(deserializer)));
     quote! {
         const _: () = {
-            use ::ringfence::__private::serde as __serde;
-            #serialize
+            use ::ringfence::__private::{schemars as __schemars, serde as __serde};
+            #mirror
             #deserialize
         };
     }
@@ -217,9 +217,8 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
         let fields = wire_fields(&tagged.fields);
         quote!(#ident { #fields })
     });
-    let attributes = quote!(tag = "type", rename_all_fields = "camelCase",);
-    let mirror = quote!(enum __Wire { #(#mirrors),* });
-    let serialize = serialize(name, &attributes, quote!(), &mirror);
+    let attributes = quote!(tag = "type", rename_all_fields = "camelCase", deny_unknown_fields,);
+    let mirror = mirror(name, &attributes, quote!(), &quote!(enum __Wire { #(#mirrors),* }));
     let names: Vec<_> = variants.iter().map(|(ident, _)| ident.to_string()).collect();
     let arms = variants.iter().zip(&names).map(|((ident, tagged), text)| {
         let definition = wire_fields(&tagged.fields);
@@ -252,14 +251,15 @@ fn wire_of_variants(name: &Ident, variants: &[(Ident, Tagged)]) -> TokenStream {
     );
     quote! {
         const _: () = {
-            use ::ringfence::__private::serde as __serde;
-            #serialize
+            use ::ringfence::__private::{schemars as __schemars, serde as __serde};
+            #mirror
             #deserialize
         };
     }
 }
 
-fn serialize(
+/// The mirror, with what is written and the declared shape.
+fn mirror(
     name: &Ident,
     attributes: &TokenStream,
     also: TokenStream,
@@ -267,14 +267,29 @@ fn serialize(
 ) -> TokenStream {
     let text = name.to_string();
     quote! {
-        #[derive(__serde::Serialize, #also)]
+        #[derive(__serde::Serialize, __schemars::JsonSchema, #also)]
         #[serde(
             crate = "::ringfence::__private::serde",
             remote = #text,
             rename = #text,
             #attributes
         )]
+        #[schemars(crate = "::ringfence::__private::schemars")]
         #definition
+
+        impl __schemars::JsonSchema for #name {
+            fn schema_name() -> ::std::borrow::Cow<'static, str> {
+                __Wire::schema_name()
+            }
+
+            fn schema_id() -> ::std::borrow::Cow<'static, str> {
+                __Wire::schema_id()
+            }
+
+            fn json_schema(generator: &mut __schemars::SchemaGenerator) -> __schemars::Schema {
+                __Wire::json_schema(generator)
+            }
+        }
 
         impl __serde::Serialize for #name {
             fn serialize<S: __serde::Serializer>(

@@ -2,6 +2,7 @@
 
 use std::{fmt, num::ParseIntError, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The most entries of an epoch. A checkpoint is an epoch times this number, plus an offset.
@@ -48,9 +49,21 @@ impl FromStr for EpochEntries {
 /// A place between two entries of the index: everything before it is read. It grows with every
 /// entry, by one within an epoch.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
 )]
 #[serde(try_from = "i64", into = "i64")]
+#[schemars(extend("minimum" = 0))]
 pub struct Checkpoint(i64);
 
 /// A number or a string that is not a checkpoint.

@@ -148,7 +148,6 @@
 //!
 //! ```
 //! # use ringfence::prelude::*;
-//! # use serde::{Deserialize, Serialize};
 //! # ringfence::id_type!(OrderId, "names an order");
 //! # #[derive(Clone, Debug, PartialEq, Event)]
 //! # pub struct OrderPlaced { #[tag(partition)] pub order_id: OrderId, pub lines: u32 }
@@ -161,7 +160,8 @@
 //!     OrderPlaced { order_id: OrderId, lines: u32 },
 //! }
 //!
-//! #[derive(Debug, Serialize, Deserialize)]
+//! #[ringfence::value]
+//! #[derive(Debug)]
 //! pub struct Row {
 //!     lines: u32,
 //! }
@@ -338,6 +338,7 @@ pub use ringfence_core::{
     ListError, MailAddress, MailAddressError, Metadata, Never, NewEvent, Principal, PrincipalKind,
     Query, QueryItem, Reads, Rejection, SequencedEvent, Slice, Snapshots, State, Tag, TagSchema,
     TagValue, Text, TextError, TopicEvent, Upcast, Upcasts, Writes, events, id_type, kit, rfc3339,
+    value,
 };
 pub use ringfence_dcb_log::Dcb;
 pub use ringfence_lambda::slice::run;

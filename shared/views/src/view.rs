@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence_core::{Current, Due, DueRow, Principal, Reads, SequencedEvent};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ pub trait View {
     /// The events that it reads.
     type Reads: Reads;
     /// One row.
-    type Row: Serialize + DeserializeOwned;
+    type Row: Serialize + DeserializeOwned + JsonSchema;
 
     /// The ids of the rows that the event touches; empty if it changes nothing.
     fn rows(event: &Self::Reads) -> Vec<String>;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use ringfence_core::prelude::*;
 use ringfence_core::{Event, id_type};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id_type!(GateId, "names a gate");
 id_type!(HallId, "names the hall that a gate leads to");
@@ -84,17 +84,20 @@ pub(crate) enum Rejection {
 }
 
 /// Whether the gate is closed.
-#[derive(Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Default)]
 pub(crate) struct Gate {
     closed: bool,
 }
 
 /// The gates that are closed.
-#[derive(Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Default)]
 pub(crate) struct Hall(BTreeSet<GateId>);
 
 /// Whether the hall is closed, and whether the visitor has passed.
-#[derive(Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Default)]
 pub(crate) struct Passing {
     closed: bool,
     passed: bool,

@@ -1,7 +1,7 @@
 //! An account and its rules, which are the same on every log.
 
 use ringfence_core::{id_type, prelude::*};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id_type!(AccountId, "names an account");
 
@@ -34,7 +34,8 @@ pub struct Withdrawn {
 }
 
 /// The state of an account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Account {
     /// In cents; `None` before the account is opened.
     pub balance: Option<u64>,

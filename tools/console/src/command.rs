@@ -91,14 +91,15 @@ fn text(of: &Shape, json: &Json) -> String {
         (Shape::List { item, .. }, Json::Array(list)) if is_line(item) => {
             lines(list.iter().map(plain))
         }
-        (Shape::Map(value), Json::Object(map))
+        (Shape::Map { value, .. }, Json::Object(map))
             if is_line(value) && map.keys().all(|it| is_key(it)) =>
         {
             lines(map.iter().map(|(key, value)| format!("{key} = {}", plain(value))))
         }
-        (Shape::List { .. } | Shape::Map(_) | Shape::Any, _) => {
-            serde_json::to_string_pretty(json).unwrap_or_default()
-        }
+        (
+            Shape::List { .. } | Shape::Tuple(_) | Shape::Map { .. } | Shape::AnyOf(_) | Shape::Any,
+            _,
+        ) => serde_json::to_string_pretty(json).unwrap_or_default(),
         _ => plain(json),
     }
 }
@@ -118,7 +119,10 @@ fn is_key(key: &str) -> bool {
 
 /// Whether values are written line by line.
 fn is_line(of: &Shape) -> bool {
-    matches!(of, Shape::Text { .. } | Shape::Whole { .. } | Shape::Number | Shape::Choice(_))
+    matches!(
+        of,
+        Shape::String { .. } | Shape::Integer { .. } | Shape::Number { .. } | Shape::Choice(_)
+    )
 }
 
 /// The inputs inside a shape with members.
@@ -166,21 +170,21 @@ fn input(of: &Shape, path: &str, name: &str, may_be_empty: bool, filled: &Filled
         label {
             (label)
             @match of {
-                Shape::Truth => { input type="checkbox" name=(path) value="true" checked[text == "true"]; }
+                Shape::Boolean => { input type="checkbox" name=(path) value="true" checked[text == "true"]; }
                 Shape::Choice(all) => {
                     select name=(path) {
                         @if may_be_empty { option value="" { "" } }
                         @for one in all { option selected[one == text] { (one) } }
                     }
                 }
-                Shape::Whole { .. } | Shape::Number => {
+                Shape::Integer { .. } | Shape::Number { .. } => {
                     input name=(path) value=(text) inputmode="decimal" placeholder=(hint);
                 }
-                Shape::Text { .. } => { input name=(path) value=(text) size="40" placeholder=(hint); }
+                Shape::String { .. } => { input name=(path) value=(text) size="40" placeholder=(hint); }
                 Shape::List { item, .. } if is_line(item) => {
                     textarea name=(path) rows="3" cols="40" placeholder=(hint) { (text) }
                 }
-                Shape::Map(value) if is_line(value) => {
+                Shape::Map { value, .. } if is_line(value) => {
                     textarea name=(path) rows="3" cols="40" placeholder=(hint) { (text) }
                 }
                 _ => { textarea name=(path) rows="6" cols="60" placeholder=(hint) { (text) } }
@@ -203,16 +207,17 @@ fn hint(of: &Shape) -> String {
         false => format!("{how}, {count}"),
     };
     match of {
-        Shape::Whole { min, max } => format!("{min} to {max}"),
-        Shape::Text { min: 0, max: None } => String::new(),
-        Shape::Text { min, max } => format!("{} bytes", count(*min, *max)),
+        Shape::Integer { min, max } => format!("{min} to {max}"),
+        Shape::String { min: 0, max: None, .. } => String::new(),
+        Shape::String { min, max, .. } => format!("{} bytes", count(*min, *max)),
         Shape::List { item, min, max } if is_line(item) => {
             after("one on each line", count(*min, *max))
         }
         Shape::List { min, max, .. } => after("JSON: a list", count(*min, *max)),
-        Shape::Map(value) if is_line(value) => "name = value, one on each line".to_owned(),
-        Shape::Map(_) => "JSON: an object".to_owned(),
-        Shape::Any => "JSON".to_owned(),
+        Shape::Map { value, .. } if is_line(value) => "name = value, one on each line".to_owned(),
+        Shape::Map { .. } => "JSON: an object".to_owned(),
+        Shape::Tuple(_) => "JSON: a list".to_owned(),
+        Shape::Any | Shape::AnyOf(_) => "JSON".to_owned(),
         _ => String::new(),
     }
 }
@@ -264,15 +269,15 @@ impl Filled<'_> {
                     (None, rest) => Map::from_iter([(name.to_owned(), rest)]).into(),
                 })
             }
-            Shape::Truth => Some(Json::Bool(text == "true")),
+            Shape::Boolean => Some(Json::Bool(text == "true")),
             Shape::List { item, .. } if is_line(item) => {
                 Some(self.lines(path).map(|line| one(item, line)).collect())
                     .filter(|list: &Json| !may_be_empty || *list != Json::Array(Vec::new()))
             }
             // An empty input is an empty string. The slice explains best what is wrong with it.
-            Shape::Text { .. } if text.trim().is_empty() => (!may_be_empty).then(|| "".into()),
+            Shape::String { .. } if text.trim().is_empty() => (!may_be_empty).then(|| "".into()),
             _ if text.trim().is_empty() => None,
-            Shape::Map(value) if is_line(value) && !text.trim_start().starts_with('{') => {
+            Shape::Map { value, .. } if is_line(value) && !text.trim_start().starts_with('{') => {
                 let entry = |line: &str| {
                     let (key, one_value) = line.split_once('=').ok_or_else(|| {
                         format!("{}: `{line}` is not `name = value`", member(path))
@@ -282,7 +287,11 @@ impl Filled<'_> {
                 let entries: Result<Map<_, _>, String> = self.lines(path).map(entry).collect();
                 Some(entries?.into())
             }
-            Shape::List { .. } | Shape::Map(_) | Shape::Any => {
+            Shape::List { .. }
+            | Shape::Tuple(_)
+            | Shape::Map { .. }
+            | Shape::AnyOf(_)
+            | Shape::Any => {
                 let json = json::read(text, LEVELS_MAX);
                 Some(json.map_err(|error| format!("{}: {error}", member(path)))?)
             }
@@ -304,7 +313,7 @@ fn member(path: &str) -> &str {
 /// it takes.
 fn one(of: &Shape, text: &str) -> Json {
     match of {
-        Shape::Whole { .. } | Shape::Number => {
+        Shape::Integer { .. } | Shape::Number { .. } => {
             json::fitting(text.trim()).map_or_else(|| text.into(), Json::Number)
         }
         _ => text.into(),

@@ -4,7 +4,6 @@ mod events;
 
 use ringfence::prelude::*;
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use serde::{Deserialize, Serialize};
 
 pub use events::*;
 
@@ -14,8 +13,9 @@ ringfence::context! {
 }
 
 /// What the events of a document amount to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[serde(default)]
 pub struct __Context__State {}
 
 /// What it is folded from.

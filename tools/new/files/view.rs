@@ -2,7 +2,6 @@
 
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 /// The view.
 #[derive(Debug)]
@@ -15,8 +14,8 @@ pub enum Consumed {
 }
 
 /// A row.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug, Default)]
 pub struct Row {
     /// How many events there are.
     pub count: u64,

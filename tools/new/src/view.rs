@@ -83,8 +83,5 @@ pub(crate) fn add(plan: &mut Plan, context: &str, view: &str, on: &str) -> Resul
     let lib = format!("{}/src/lib.rs", found.folder);
     plan.edit(&lib, |text| add_view_module(text, &module))?;
     plan.edit(&lib, |text| add_member(text, "view", &format!("views::{module}::{name}")))?;
-    for library in ["serde", "serde_json"] {
-        context::depend(plan, context, library)?;
-    }
-    Ok(())
+    context::depend(plan, context, "serde_json")
 }

@@ -1,7 +1,9 @@
 //! Whether a value has a shape.
 
+use regex_lite::Regex;
 use serde_json::{Map, Value};
 
+use crate::shape::integer;
 use crate::{Member, Shape};
 
 /// A value that does not have the shape.
@@ -51,17 +53,20 @@ fn admits(shape: &Shape, value: &Value, extra: Extra, place: &str) -> Result<(),
     match (shape, value) {
         (Shape::Any, _)
         | (Shape::Null | Shape::Nullable(_), Value::Null)
-        | (Shape::Truth, Value::Bool(_)) => Ok(()),
+        | (Shape::Boolean, Value::Bool(_)) => Ok(()),
         (Shape::Nullable(shape), value) => admits(shape, value, extra, place),
-        (Shape::Whole { min, max }, value) if value.is_i64() || value.is_u64() => {
-            let fits = value.as_i64().is_none_or(|value| value >= *min)
-                && value.as_u64().is_none_or(|value| value <= *max);
+        (Shape::Integer { min, max }, value) if integer(value).is_some() => {
+            is(integer(value).is_some_and(|value| (*min..=*max).contains(&value)), &is_not)
+        }
+        (Shape::Number { min, max }, Value::Number(number)) => {
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            let fits = min.is_none_or(|min| number >= min) && max.is_none_or(|max| number <= max);
             is(fits, &is_not)
         }
-        (Shape::Number, Value::Number(_)) => Ok(()),
-        // No text has fewer bytes than characters, and a type may count these.
-        (Shape::Text { min, max }, Value::String(text)) => {
-            is(within(text.chars().count(), *min, *max), &is_not)
+        // No string has fewer bytes than characters, and a type may count these.
+        (Shape::String { min, max, pattern, .. }, Value::String(text)) => {
+            let fits = within(text.chars().count(), *min, *max) && matches(pattern, text);
+            is(fits, &is_not)
         }
         (Shape::Choice(names), Value::String(text)) => is(names.contains(text), &is_not),
         (Shape::List { item, min, max }, Value::Array(list)) => {
@@ -69,8 +74,21 @@ fn admits(shape: &Shape, value: &Value, extra: Extra, place: &str) -> Result<(),
             let mut items = list.iter().enumerate();
             items.try_for_each(|(n, value)| inside(item, value, &n.to_string()))
         }
-        (Shape::Map(shape), Value::Object(map)) => {
-            map.iter().try_for_each(|(key, value)| inside(shape, value, key))
+        (Shape::Tuple(items), Value::Array(list)) => {
+            is(list.len() == items.len(), &is_not)?;
+            let mut items = items.iter().zip(list).enumerate();
+            items.try_for_each(|(n, (item, value))| inside(item, value, &n.to_string()))
+        }
+        (Shape::Map { keys, value, min, max }, Value::Object(map)) => {
+            is(within(map.len(), *min, *max), &is_not)?;
+            if let Some(key) = map.keys().find(|key| !matches(keys, key)) {
+                is(false, &|| format!("the key `{key}` is not expected"))?;
+            }
+            map.iter().try_for_each(|(key, inner)| inside(value, inner, key))
+        }
+        (Shape::AnyOf(shapes), value) => {
+            let fits = shapes.iter().any(|shape| admits(shape, value, extra, place).is_ok());
+            is(fits, &is_not)
         }
         (Shape::Object(members), Value::Object(object)) => {
             for (name, Member { is_optional, shape }) in members {
@@ -113,6 +131,11 @@ fn without(object: &Map<String, Value>, name: &str) -> Value {
     Value::Object(rest)
 }
 
+fn matches(pattern: &Option<String>, text: &str) -> bool {
+    let matches = |pattern: &String| Regex::new(pattern).is_ok_and(|regex| regex.is_match(text));
+    pattern.as_ref().is_none_or(matches)
+}
+
 fn within(length: usize, min: u64, max: Option<u64>) -> bool {
     let length = length as u64;
     min <= length && max.is_none_or(|max| length <= max)
@@ -139,31 +162,66 @@ impl Shape {
         match self {
             Self::Any => "anything".to_owned(),
             Self::Null => "null".to_owned(),
-            Self::Truth => "true or false".to_owned(),
-            Self::Whole { min, max } => format!("a whole number from {min} to {max}"),
-            Self::Number => "a number".to_owned(),
-            Self::Text { min, max } => match between(*min, *max) {
-                length if length.is_empty() => "a text".to_owned(),
-                length => format!("a text{length} bytes"),
-            },
-            Self::Choice(names) => format!("one of {}", names.join(", ")),
+            Self::Boolean => "a boolean".to_owned(),
+            Self::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Self::Number { min, max } => {
+                let bound = |word: &str, bound: &Option<f64>| {
+                    bound.map_or_else(String::new, |bound| format!(" {word} {bound}"))
+                };
+                format!("a number{}{}", bound("from", min), bound("to", max))
+            }
+            Self::String { min, max, pattern, format } => {
+                let length = match between(*min, *max) {
+                    length if length.is_empty() => length,
+                    length => format!("{length} bytes"),
+                };
+                let said = |how: &str, of: &Option<String>| {
+                    of.as_ref().map_or_else(String::new, |of| format!(" {how} `{of}`"))
+                };
+                format!(
+                    "a string{length}{}{}",
+                    said("of the format", format),
+                    said("like", pattern)
+                )
+            }
+            Self::Choice(names) => format!("one of {}", listed(names)),
             Self::List { item, min, max } => match between(*min, *max) {
                 length if length.is_empty() => format!("a list, each {}", item.words()),
                 length => format!("a list{length}, each {}", item.words()),
             },
-            Self::Map(value) => format!("an object whose members are each {}", value.words()),
+            Self::Tuple(items) => {
+                let items: Vec<_> = items.iter().map(Self::words).collect();
+                format!("a list of {}: {}", items.len(), items.join(", "))
+            }
+            Self::Map { keys, value, min, max } => {
+                let count = match between(*min, *max) {
+                    count if count.is_empty() => count,
+                    count => format!("{count} members"),
+                };
+                let keys = keys.as_ref();
+                let keys = keys
+                    .map_or_else(String::new, |keys| format!("keys are like `{keys}` and whose "));
+                format!("an object{count} whose {keys}members are each {}", value.words())
+            }
             Self::Object(members) => {
-                let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                format!("an object of {names}")
+                format!("an object of {}", listed(members.keys()))
             }
             Self::OneOf { tag, members } => {
-                let names = members.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                let names = listed(members.keys());
                 match tag {
                     Some(tag) => format!("an object whose `{tag}` is one of {names}"),
                     None => format!("an object with one of {names}"),
                 }
             }
+            Self::AnyOf(shapes) => {
+                let shapes: Vec<_> = shapes.iter().map(Self::words).collect();
+                shapes.join(", or ")
+            }
             Self::Nullable(shape) => format!("{}, or null", shape.words()),
         }
     }
+}
+
+fn listed<'a>(names: impl IntoIterator<Item = &'a String>) -> String {
+    names.into_iter().map(String::as_str).collect::<Vec<_>>().join(", ")
 }

@@ -12,6 +12,7 @@ extern crate ringfence_core as ringfence; // the derive macros name it so
 mod admits;
 mod asyncapi;
 mod boundaries;
+mod cases;
 mod contract;
 mod differences;
 mod document;
@@ -26,7 +27,6 @@ mod names;
 mod object;
 mod openapi;
 mod present;
-mod probe;
 mod problems;
 mod queued;
 mod readers;
@@ -40,6 +40,7 @@ mod variations;
 mod words;
 
 pub use admits::Mismatch;
+pub use cases::unlike_their_shapes;
 pub use contract::Contract;
 pub use differences::{DifferenceKind, ShapeDifference};
 pub use finding::{Audience, Finding};

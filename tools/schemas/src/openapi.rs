@@ -47,8 +47,8 @@ const ABOUT: &str = "A command is posted to `/<context>/<slice>`. With the heade
                      once. A view answers GET at `/<view>` and `/<view>/<id>`. To see there what a command did, add \
                      `partition` and `slot` of an event in its answer. Every answer that is not a success is a problem \
                      document (RFC 9457), unless the gateway gives it. Objects in answers can get more members. \
-                     `maxLength` counts bytes of UTF-8. A text can have a form that is not in this document, such as the \
-                     letters of an id: the answer 400 names it.";
+                     `maxLength` counts bytes of UTF-8. A value can break a rule that no word of a schema says, such as one \
+                     between two fields: the answer 400 names it.";
 
 fn servers() -> Value {
     let variable = |value: &str, about: &str| json!({ "default": value, "description": about });

@@ -10,10 +10,9 @@ use ringfence_core::{
 use ringfence_log::Log;
 use ringfence_reactors::Reactor;
 use ringfence_stack::{MemberList, Members, Visitor};
-use serde_json::{Value, to_value};
 
 use crate::fold::{read_by, steps};
-use crate::samples::{add_samples, see_optional};
+use crate::samples::add_samples;
 use crate::{Lock, LockedCommand, LockedTag, LockedType, LockedVersion, Readers, Shape};
 
 /// The lock of each context that `M` lists, by its name, as it is if nothing was released before. A type of events has
@@ -51,8 +50,6 @@ struct OfContext {
     /// `None` if it contradicts itself, which other checks say.
     catalog: Option<Catalog>,
     lock: Lock,
-    /// Whether a type of events takes a payload.
-    takes: BTreeMap<&'static str, fn(&Value) -> bool>,
 }
 
 impl OfContext {
@@ -61,11 +58,7 @@ impl OfContext {
         let schema = self.catalog.as_ref().and_then(|catalog| catalog.schema(&event.event_type));
         let locked = self.lock.events.get_mut(&*event.event_type);
         let (Some(schema), Some(locked)) = (schema, locked) else { return };
-        let NewEvent { event_type, tags, mut data } = event;
-        if let Some(takes) = self.takes.get(&*event_type) {
-            let versions = locked.versions.values_mut();
-            versions.for_each(|version| see_optional(&mut version.shape, &data, takes));
-        }
+        let NewEvent { tags, mut data, .. } = event;
         if self.log != LogKind::Dcb {
             tags.iter().for_each(|tag| schema.leave_out_id(&tag.value, &mut data));
         }
@@ -95,7 +88,6 @@ impl EventVisitor for Found {
         let is_of_stream = of.log != LogKind::Dcb;
         let locked = || locked(&E::SCHEMA, Shape::of::<E>(), is_of_stream);
         of.lock.events.entry(E::NAME.to_owned()).or_insert_with(locked);
-        of.takes.insert(E::NAME, |payload| E::deserialize(payload).is_ok());
     }
 }
 
@@ -137,7 +129,6 @@ impl Visitor for Found {
             log: C::Log::KIND,
             catalog: C::catalog().ok(),
             lock: Lock::default(),
-            takes: BTreeMap::new(),
         });
     }
 
@@ -146,11 +137,7 @@ impl Visitor for Found {
         let cases = S::cases();
         let of = self.last();
         let rejections = cases.iter().filter_map(|case| case.code()).map(str::to_owned).collect();
-        let mut command = LockedCommand { shape: Shape::of::<S>(), rejections };
-        for command_of_case in cases.iter().filter_map(|case| to_value(case.command()).ok()) {
-            let takes = |command: &Value| S::deserialize(command).is_ok();
-            see_optional(&mut command.shape, &command_of_case, &takes);
-        }
+        let command = LockedCommand { shape: Shape::of::<S>(), rejections };
         of.lock.commands.insert(S::NAME.to_owned(), command);
         if !S::REACTS_TO.is_empty() {
             of.lock.reactors.insert(S::NAME.to_owned());

@@ -90,7 +90,7 @@ fn locks() -> BTreeMap<&'static str, Lock> {
 }
 
 fn contract() -> Contract {
-    let rows = BTreeMap::from([(Bookings::NAME, Shape::Truth.schema())]);
+    let rows = BTreeMap::from([(Bookings::NAME, Shape::Boolean.schema())]);
     Contract { stack: stack(), locks: locks(), rows }
 }
 

@@ -64,7 +64,15 @@ fn walk(shape: &Shape, value: &Value, place: &str, visit: &mut impl FnMut(&str, 
         (Shape::List { item, .. }, Value::Array(list)) => {
             list.iter().enumerate().for_each(|(n, value)| step(item, &n.to_string(), value));
         }
-        (Shape::Map(shape), Value::Object(map)) => {
+        (Shape::Tuple(items), Value::Array(list)) => {
+            let items = items.iter().zip(list).enumerate();
+            items.for_each(|(n, (item, value))| step(item, &n.to_string(), value));
+        }
+        (Shape::AnyOf(shapes), value) => {
+            let of = shapes.iter().find(|shape| shape.admits(value).is_ok());
+            of.into_iter().for_each(|shape| walk(shape, value, place, visit));
+        }
+        (Shape::Map { value: shape, .. }, Value::Object(map)) => {
             map.iter().for_each(|(key, value)| step(shape, key, value));
         }
         (Shape::Object(members), Value::Object(object)) => {

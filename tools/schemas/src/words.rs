@@ -247,13 +247,17 @@ pub(crate) fn version_broken(
                 "if no value has a meaning for old events, write a new type, and this one is `#[event(retired)]`",
             );
     }
-    for of in differences {
-        if let DifferenceKind::Renamed { .. } = of.kind {
-            broken = broken.mend(format!(
+    for ShapeDifference { place, kind } in differences {
+        broken = match kind {
+            DifferenceKind::Renamed { .. } => broken.mend(format!(
                 "if only the name in Rust has changed: `#[serde(rename = \"{}\")]`",
-                last(&of.place)
-            ));
-        }
+                last(place)
+            )),
+            DifferenceKind::Reformed { from, to } => broken.mend(format!(
+                "{place}: if {to} takes all that {from} took, write it into the file by hand"
+            )),
+            _ => broken,
+        };
     }
     broken.never_deployed(&format!("version {number}"))
 }
@@ -291,7 +295,7 @@ fn upcast(differences: &[ShapeDifference]) -> Vec<String> {
             Kind::Removed { .. } => {
                 format!("let _: Option<serde_json::Value> = data.remove({field:?}).ok();")
             }
-            Kind::Replaced { .. } | Kind::Narrowed(_) => convert,
+            Kind::Replaced { .. } | Kind::Reformed { .. } | Kind::Narrowed(_) => convert,
         };
         if !lines.contains(&line) {
             lines.push(line);

@@ -16,7 +16,6 @@ use ringfence_feed::{Index, Indexer, Partition};
 use ringfence_lambda::Issuers;
 use ringfence_local::template::Template;
 use ringfence_views::{Definition, Projector, View, ViewReader, project_views, query_views};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Dynamo;
@@ -62,7 +61,7 @@ enum Consumed {
 /// A row for each name in a note.
 struct Notes;
 
-#[derive(Serialize, Deserialize)]
+#[ringfence::value]
 struct Row {
     text: String,
 }

@@ -7,19 +7,22 @@ use std::path::Path;
 
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
-use ringfence_schemas::{Comparison, Lock, LockError, Readers, check, present};
+use ringfence_schemas::{
+    Comparison, Lock, LockError, Readers, check, present, unlike_their_shapes,
+};
 use ringfence_stack::{Members, Stack};
 
 use crate::functions::entries;
 use crate::template::check_none;
 use crate::written;
 
-/// Panics unless each context still has all that it has released (`schemas/<context>.json`), and every slice, reaction
-/// and view of the stack reads every version of it. The message says whom a change breaks, and what to write. With the
-/// variable `UPDATE`, additions are written into the files.
+/// Panics unless the JSON of cases has the shapes that its types declare, each context still has all that it has released
+/// (`schemas/<context>.json`), and every slice, reaction and view of the stack reads every version of it. The message says
+/// whom a change breaks, and what to write. With the variable `UPDATE`, additions are written into the files.
 pub fn check_schemas<M: Members>() {
     let stack = Stack::of::<M>().unwrap_or_else(|error| fail("the stack", error));
     let code = Code { stack, readers: Readers::of::<M>(), present: present::<M>() };
+    check_none(&unlike_their_shapes::<M>(&code.present));
     let Found { wrong, notes } = code.differences(&stack_root(), written::is_asked());
     for note in notes {
         // The output of a passing test is not shown.

@@ -3,7 +3,6 @@
 use crate::{Money, ProductId};
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct CatalogProducts;
@@ -17,8 +16,8 @@ pub enum Consumed {
 }
 
 /// A product.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
 pub struct Product {
     pub name: String,
     pub description: String,

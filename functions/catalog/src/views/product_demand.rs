@@ -3,7 +3,6 @@
 use crate::ProductId;
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct ProductDemand;
@@ -16,8 +15,8 @@ pub enum Consumed {
 }
 
 /// The demand for a product.
-#[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug, Default)]
 pub struct Demand {
     /// Orders that ask for it now.
     pub open: u64,

@@ -4,7 +4,6 @@
 use crate::{CourseId, StudentId};
 use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct CourseRosters;
@@ -33,8 +32,9 @@ pub enum Consumed {
 }
 
 /// A course, or a seat in it.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
+#[serde(untagged)]
 pub enum Row {
     Course {
         capacity: u32,

@@ -4,7 +4,6 @@
 use crate::{CustomerId, Email};
 use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*};
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct Customers;
@@ -46,8 +45,8 @@ pub enum Consumed {
 }
 
 /// A customer.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
 pub struct Customer {
     pub name: String,
     pub email: Email,

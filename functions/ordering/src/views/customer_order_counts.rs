@@ -3,7 +3,6 @@
 use crate::CustomerId;
 use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*, rfc3339};
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct CustomerOrderCounts;
@@ -24,8 +23,8 @@ pub enum Consumed {
 }
 
 /// A customer's orders.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
 pub struct Counts {
     /// Orders that the customer placed, including those that were cancelled.
     pub orders: u64,

@@ -6,7 +6,6 @@ use std::num::NonZeroU32;
 use crate::{CustomerId, Money, OrderId, ProductId};
 use ringfence::view::{RowRule, View};
 use ringfence::{PrincipalKind, prelude::*, rfc3339};
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct Orders;
@@ -52,8 +51,8 @@ pub enum Consumed {
 }
 
 /// A product of an order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug)]
 pub struct Line {
     pub product_id: ProductId,
     /// `None` if the event has no quantity.
@@ -65,7 +64,8 @@ pub struct Line {
 }
 
 /// The status of an order.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
     Placed,
@@ -73,8 +73,8 @@ pub enum Status {
 }
 
 /// An order.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
 pub struct Order {
     /// `None` if no event names the customer.
     #[serde(default, skip_serializing_if = "Option::is_none")]

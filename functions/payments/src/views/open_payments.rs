@@ -4,7 +4,6 @@
 use crate::{Money, OrderId};
 use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use serde::{Deserialize, Serialize};
 
 #[derive(Debug)]
 pub struct OpenPayments;
@@ -27,8 +26,8 @@ pub enum Consumed {
 }
 
 /// A payment that has not come.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug)]
 pub struct OpenPayment {
     pub amount: Money,
     /// RFC 3339, UTC, milliseconds.

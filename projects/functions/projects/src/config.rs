@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::List;
-use serde::{Deserialize, Serialize};
 
 use crate::{AgentId, EdgeName, Rejection, RoleName};
 
@@ -25,7 +24,8 @@ pub const HUMAN: &str = "human";
 pub const PRIMARY: &str = "primary";
 
 /// How many agents work on a project.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Mode {
     /// The agent `primary` alone: leases have no end, and roles do not count.
@@ -49,7 +49,8 @@ impl Mode {
 }
 
 /// What happens to a claim whose lease is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum OnExpiry {
     /// Another agent may take the edge.
@@ -60,7 +61,8 @@ pub enum OnExpiry {
 }
 
 /// The condition of an edge besides a converged iteration.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Gate {
     #[default]
@@ -70,8 +72,9 @@ pub enum Gate {
 }
 
 /// An edge of the graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct EdgeRule {
     pub edge: EdgeName,
     /// The edges that come before it.
@@ -82,7 +85,8 @@ pub struct EdgeRule {
 }
 
 /// What happens where a role may not converge an edge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Otherwise {
     /// A person decides.
@@ -95,8 +99,9 @@ pub enum Otherwise {
 }
 
 /// The edges that a role may converge.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Authority {
     #[serde(default)]
     pub edges: BTreeSet<EdgeName>,
@@ -105,7 +110,8 @@ pub struct Authority {
 }
 
 /// Acts that a project can reserve for some callers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Act {
     Init,
@@ -115,8 +121,9 @@ pub enum Act {
 }
 
 /// The roles that may do an act, besides `human`. Without roles, every caller may do it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Reserved {
     /// To begin a project with this configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -145,8 +152,8 @@ impl Reserved {
 
 /// The part of the configuration that a feature copies when it is created, so that claims and work do not read the
 /// project.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     pub mode: Mode,
     pub lease_ms: u64,
@@ -164,8 +171,9 @@ impl Rules {
 }
 
 /// The configuration of a project.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     #[serde(default)]
     pub mode: Mode,

@@ -3,8 +3,6 @@
 //! Decisions and views follow the events of an edge by these rules. All times are in milliseconds since 1970, and are
 //! times of events. A lease is over when a reader's clock says so.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{EdgeEvent, Otherwise};
 
 /// How much later than its end a lease counts as over, in milliseconds: the clocks of writers differ.
@@ -13,8 +11,8 @@ pub const GRACE_MS: u64 = 5_000;
 pub const REVIEW_MS: u64 = 7 * 24 * 3_600_000;
 
 /// The lease of an edge's latest claim.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     /// How long the claim lasts after its holder's latest event; absent without a claim, and if the claim has no end.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use ringfence::aws::ms_of_rfc3339;
 use ringfence::feed::{Checkpoint, Entry};
 use ringfence::{BoundaryId, Context, Metadata, SequencedEvent, Tag};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256 as Hasher};
 
@@ -17,8 +17,9 @@ use crate::{AgentId, EdgeName, EdgeRef, FeatureId, FeatureRef, ProjectId, Projec
 const SUM_BYTES: usize = 8;
 
 /// An event of a project, and where it is in the index or in the file. The fields are in the order of their names.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub struct Line {
     pub agent_id: Option<AgentId>,
     /// The checkpoint after the event. In a local project, which has no index, the number of the line.
@@ -43,7 +44,9 @@ pub struct Line {
 }
 
 /// An event of the index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
 pub struct Place {
     /// The checkpoint after it.
     pub checkpoint: Checkpoint,

@@ -6,7 +6,6 @@
 use std::{borrow::Cow, fmt, str::FromStr};
 
 use ringfence::{Id, TagValue, id_type};
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256 as Hasher};
 
 use crate::PRIMARY;
@@ -80,8 +79,10 @@ macro_rules! text_type {
 }
 
 /// The name of a feature in its project: `REQ-F-AUTH-001`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("maxLength" = 64, "pattern" = "^REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}$"))]
 pub struct FeatureId(Id);
 
 text_type!(
@@ -116,8 +117,10 @@ impl fmt::Display for FeatureId {
 }
 
 /// The name of an edge in the graph of a project: `design_code`. An arrow (`design→code`) is written `_`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("pattern" = "^([a-z0-9_]|<->|->|→|↔){1,64}$"))]
 pub struct EdgeName(Id);
 
 text_type!(EdgeName, "the name of an edge: 1 to 64 characters of a-z 0-9 _, such as design_code");
@@ -140,8 +143,10 @@ impl fmt::Display for EdgeName {
 }
 
 /// A feature of a project: `shop/REQ-F-AUTH-001`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("pattern" = "^[A-Za-z0-9._-]{1,64}/REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}$"))]
 pub struct FeatureRef {
     pub project: ProjectId,
     pub feature: FeatureId,
@@ -173,8 +178,12 @@ impl fmt::Display for FeatureRef {
 }
 
 /// An edge of a feature, which is what agents claim: `shop/REQ-F-AUTH-001/design_code`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend(
+    "pattern" = "^[A-Za-z0-9._-]{1,64}/REQ-[A-Z]+(-[A-Z0-9]+)+-[0-9]{3,}/([a-z0-9_]|<->|->|→|↔){1,64}$"
+))]
 pub struct EdgeRef {
     pub feature: FeatureRef,
     pub name: EdgeName,
@@ -201,8 +210,10 @@ impl fmt::Display for EdgeRef {
 }
 
 /// The SHA-256 of a file, as 64 hexadecimal digits in lower case.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("pattern" = "^[0-9a-f]{64}$"))]
 pub struct Sha256(Id);
 
 text_type!(Sha256, "a SHA-256: 64 hexadecimal digits in lower case");
@@ -230,8 +241,13 @@ impl fmt::Display for Sha256 {
 }
 
 /// The version of a release: <https://semver.org>, such as `1.4.0` or `2.0.0-rc.1`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend(
+    "maxLength" = 64,
+    "pattern" = r"^(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$"
+))]
 pub struct Version(semver::Version);
 
 text_type!(
@@ -255,10 +271,20 @@ impl fmt::Display for Version {
 
 #[cfg(test)]
 mod tests {
+    use regex_lite::Regex;
+    use schemars::{JsonSchema, schema_for};
+    use serde_json::Value;
+
     use super::*;
 
-    fn is<T: FromStr>(text: &str, valid: bool) {
+    /// The type and its schema take the text, or neither does.
+    fn is<T: FromStr + JsonSchema>(text: &str, valid: bool) {
         assert_eq!(text.parse::<T>().is_ok(), valid, "{text:?}");
+        let schema = schema_for!(T);
+        let pattern = schema.get("pattern").and_then(Value::as_str).expect("a pattern");
+        let most = schema.get("maxLength").and_then(Value::as_u64).unwrap_or(u64::MAX);
+        let is_admitted = Regex::new(pattern).expect("a pattern").is_match(text);
+        assert_eq!(is_admitted && text.len() as u64 <= most, valid, "{text:?}");
     }
 
     #[test]

@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::{List, Text, prelude::*};
-use serde::{Deserialize, Serialize};
 
 use crate::{
     AgentId, GapCounts, GapsValidated, IntentId, IntentRaised, Met, Project, ProjectId, Projects,
@@ -35,8 +34,9 @@ pub struct ValidateGaps {
 }
 
 /// How far a requirement is met.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Requirement {
     pub req_key: ReqKey,
     pub met: Met,

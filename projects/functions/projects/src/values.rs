@@ -3,12 +3,12 @@
 use std::fmt;
 
 use ringfence::Text;
-use serde::{Deserialize, Serialize};
 
 use crate::Sha256;
 
 /// The purpose of a feature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
     Feature,
@@ -30,7 +30,8 @@ impl Kind {
 }
 
 /// How an iteration went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Status {
     InProgress,
@@ -39,8 +40,9 @@ pub enum Status {
 }
 
 /// A check of an iteration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Check {
     pub name: Text<200>,
     pub required: bool,
@@ -48,15 +50,17 @@ pub struct Check {
 }
 
 /// A file: the log holds its name and its hash.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
 pub struct Artifact {
     pub uri: Text<4_000>,
     pub sha256: Sha256,
 }
 
 /// How the end of a lease was noticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum DetectedBy {
     /// The next claimer.
@@ -66,7 +70,8 @@ pub enum DetectedBy {
 }
 
 /// A person's decision about an iteration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum ReviewDecision {
     Approved,
@@ -77,7 +82,8 @@ pub enum ReviewDecision {
 pub type Reviewed = (u32, u32, Option<Sha256>);
 
 /// Why an edge is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum Convergence {
     /// The last iteration passed its checks.
@@ -88,7 +94,8 @@ pub enum Convergence {
 }
 
 /// The result of a child.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
 pub enum SpawnOutcome {
     Done,
@@ -96,7 +103,8 @@ pub enum SpawnOutcome {
 }
 
 /// How far a requirement is met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "camelCase")]
 pub enum Met {
     Full,
@@ -115,8 +123,9 @@ impl fmt::Display for Met {
 }
 
 /// How many requirements were found in the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(deny_unknown_fields)]
 pub struct GapCounts {
     pub total: u32,
     pub full: u32,

@@ -36,6 +36,11 @@ impl<S> Case<S> {
         &self.context
     }
 
+    /// Where the case is written.
+    pub fn at(&self) -> &'static Location<'static> {
+        self.at
+    }
+
     /// The events of the case: the facts, then the expected events.
     pub fn events(&self) -> impl Iterator<Item = &NewEvent> {
         self.given.iter().map(|fact| &fact.event).chain(&self.then.events)

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt::Display, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::{
 /// A command. Derive it: fields named `*_id` and `*_ids` are tags, JSON is camelCase, and an unknown field is refused.
 /// A repeat under an idempotency key is recognized by its JSON, so equal commands must have equal JSON: use `Vec` or
 /// `BTreeSet`, whose order is fixed, not `HashSet`.
-pub trait Command: Serialize + DeserializeOwned + Send + Sync {
+pub trait Command: Serialize + DeserializeOwned + JsonSchema + Send + Sync {
     /// A description, for people: the first paragraph of its type's doc comment.
     const ABOUT: &'static str = "";
     /// The tags of each variant; a struct has one.

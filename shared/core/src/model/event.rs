@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// A type of event. Derive it: fields named `*_id` and `*_ids` become tags.
-pub trait Event: Serialize + DeserializeOwned {
+pub trait Event: Serialize + DeserializeOwned + JsonSchema {
     /// Type name, as in the schema.
     const NAME: &'static str;
     /// Name, tags and scopes.

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use email_address::EmailAddress;
-use serde::{Deserialize, Serialize};
+use ringfence_derive::value;
 
 /// The most bytes of an address, with its domain as it is sent (RFC 5321, 4.5.3.1.3, without brackets).
 pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
@@ -13,8 +13,14 @@ pub const MAIL_ADDRESS_BYTES_MAX: usize = 254;
 /// of DNS with at least two parts, and may have letters of any script (IDNA). Only a mail that arrives proves more.
 ///
 /// A command takes it, so that no effect fails at it later. `Debug` does not show it, so it gets into no log.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend(
+    "format" = "idn-email",
+    "maxLength" = MAIL_ADDRESS_BYTES_MAX,
+    "pattern" = r"^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*@[^@\u0000-\u0020]+$"
+))]
 pub struct MailAddress(String);
 
 /// The text is not an address that mail can be sent to. It does not say which text.

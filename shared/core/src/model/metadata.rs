@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use ringfence_derive::value;
 use serde_json::Value;
 
 /// Metadata by key, in the order of keys. Each key is a top-level attribute of the item, so a key
 /// that any kind of item uses for itself is refused.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[serde(try_from = "BTreeMap<String, Value>", into = "BTreeMap<String, Value>")]
 pub struct Metadata(BTreeMap<String, Value>);
 

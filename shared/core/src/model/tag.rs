@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use ringfence_derive::value;
 
 /// A name in a schema: of an event type, a tag key, a context. For derived types it is part of the program; a
 /// schema that is made at run time owns its names.
@@ -10,7 +10,8 @@ pub type Name = Cow<'static, str>;
 
 /// `key:value`. Keys match `[a-z][A-Za-z0-9]*` (the [`Catalog`](crate::Catalog) refuses others);
 /// a value is any text. An empty value is kept, but makes no boundary.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag {
     /// What kind of thing: `orderId`.
     pub key: Name,

@@ -2,7 +2,8 @@
 
 use std::{ops::Deref, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use ringfence_derive::value;
+use serde::Deserialize;
 
 /// Longest id, in bytes. That is more than UUIDs and human-made numbers need, and far below the 2,048 bytes
 /// of a DynamoDB key, so that composites of ids fit.
@@ -10,8 +11,10 @@ pub const ID_BYTES_MAX: usize = 64;
 
 /// A validated id: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Contexts wrap it with
 /// [`id_type!`](crate::id_type), so that an order id is never taken for a product id.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[serde(try_from = "String")]
+#[schemars(extend("minLength" = 1, "maxLength" = ID_BYTES_MAX, "pattern" = "^[A-Za-z0-9._-]+$"))]
 pub struct Id(String);
 
 /// Why a text is not an id.
@@ -58,18 +61,9 @@ impl Id {
 macro_rules! id_type {
     ($name:ident, $what:literal) => {
         #[doc = concat!("Id that ", $what, ".")]
-        #[derive(
-            Clone,
-            Debug,
-            PartialEq,
-            Eq,
-            Hash,
-            PartialOrd,
-            Ord,
-            $crate::__private::serde::Serialize,
-            $crate::__private::serde::Deserialize,
-        )]
-        #[serde(crate = "ringfence::__private::serde", transparent)]
+        #[$crate::value]
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[serde(transparent)]
         pub struct $name($crate::Id);
 
         impl ::std::str::FromStr for $name {
@@ -97,8 +91,10 @@ macro_rules! id_type {
 /// A text of at most `BYTES_MAX` bytes, for the fields of commands. A longer one is refused with its field and
 /// the limit. The fields of events are plain texts, so that stored events can be read even if commands get
 /// other limits.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "String")]
+#[schemars(extend("maxLength" = BYTES_MAX))]
 pub struct Text<const BYTES_MAX: usize>(String);
 
 /// A text that is too long.
@@ -138,8 +134,10 @@ impl<const BYTES_MAX: usize> From<Text<BYTES_MAX>> for String {
 
 /// A list of at most `MAX` values, for the fields of commands. A longer one is refused with its field and the
 /// limit. A list of tag values is a tag of each, as a `Vec` is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[serde(try_from = "Vec<T>")]
+#[schemars(extend("maxItems" = MAX))]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub struct List<T, const MAX: usize>(Vec<T>);
 

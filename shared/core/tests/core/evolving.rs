@@ -2,7 +2,6 @@
 //! have this file. They say which log it is, and which catalog its types make.
 
 use ringfence_core::{CatalogError, EventSchema, NewEvent, prelude::*};
-use serde::{Deserialize, Serialize};
 
 use super::{Log, catalog_of};
 
@@ -128,7 +127,8 @@ pub(crate) enum Consumed {
     ItemRemoved,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Known(pub(crate) Vec<String>);
 
 impl State for Known {

@@ -5,6 +5,7 @@ extern crate ringfence_core as ringfence; // the derive macros use this name
 
 mod compile_errors;
 mod decide;
+mod declared;
 mod derive;
 mod dues;
 mod effect;

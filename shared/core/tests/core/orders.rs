@@ -23,7 +23,8 @@ pub(crate) struct Name {
     after: After,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum After {
     /// The shift of the last cleaning, which depends on their order.
     Last,

@@ -8,7 +8,6 @@ use ringfence_core::{
     EventRef, Handled, KEY_KEPT_SECONDS, LogError, MemoryLog, NewEvent, Outcome, Plan, Query,
     QueryItem, Seen, SequencedEvent, Snapshots, Tag, events, handle, prelude::*,
 };
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::decide::append;
@@ -30,7 +29,8 @@ enum Consumed {
 }
 
 /// The events that were read, in fold order.
-#[derive(Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Default)]
 struct Known(Vec<String>);
 
 impl State for Known {

@@ -3,7 +3,6 @@
 use ringfence_lambda::Issuers;
 use ringfence_views::query_views::answer;
 use ringfence_views::{Definition, RowRule, View, ViewReader, kit};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::notes::{Consumed, Notes, Row, catalog, noted, view};
@@ -32,7 +31,8 @@ impl View for OwnNotes {
 /// The notes as a later version of the view has them, before it is rebuilt.
 struct Titled;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Debug)]
 struct TitledRow {
     title: String,
 }

@@ -2,7 +2,6 @@
 
 use ringfence_core::{Catalog, CatalogError, Event, NewEvent, Reads, id_type};
 use ringfence_views::{Definition, View};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 id_type!(NoteId, "names a note");
@@ -35,7 +34,8 @@ pub(crate) enum Consumed {
     Wiped { note_id: NoteId, rows: Vec<String> },
 }
 
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Debug, Default, PartialEq)]
 pub(crate) struct Row {
     pub(crate) count: u64,
     pub(crate) text: String,

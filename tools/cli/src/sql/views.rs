@@ -131,11 +131,11 @@ fn of_type(
 /// The type in DuckDB's notation for a value of this shape: a name, a list, or the types of members.
 fn structure_of(shape: &Shape) -> Value {
     match shape {
-        Shape::Truth => json!("BOOLEAN"),
-        Shape::Whole { min, .. } if *min >= 0 => json!("UBIGINT"),
-        Shape::Whole { .. } => json!("BIGINT"),
-        Shape::Number => json!("DOUBLE"),
-        Shape::Text { .. } | Shape::Choice(_) => json!("VARCHAR"),
+        Shape::Boolean => json!("BOOLEAN"),
+        Shape::Integer { min, .. } if *min >= 0 => json!("UBIGINT"),
+        Shape::Integer { .. } => json!("BIGINT"),
+        Shape::Number { .. } => json!("DOUBLE"),
+        Shape::String { .. } | Shape::Choice(_) => json!("VARCHAR"),
         Shape::List { item, .. } => json!([structure_of(item)]),
         Shape::Object(members) if !members.is_empty() => {
             let member = |(name, member): (&String, &ringfence_schemas::Member)| {
@@ -144,7 +144,13 @@ fn structure_of(shape: &Shape) -> Value {
             Value::Object(members.iter().map(member).collect())
         }
         Shape::Nullable(shape) => structure_of(shape),
-        Shape::Any | Shape::Null | Shape::Map(_) | Shape::Object(_) | Shape::OneOf { .. } => {
+        Shape::Any
+        | Shape::Null
+        | Shape::Tuple(_)
+        | Shape::Map { .. }
+        | Shape::Object(_)
+        | Shape::OneOf { .. }
+        | Shape::AnyOf(_) => {
             json!("JSON")
         }
     }
@@ -170,15 +176,16 @@ mod tests {
 
     #[test]
     fn a_shape_has_the_type_that_holds_all_of_its_values() {
-        let whole = |min, max| Shape::Whole { min, max };
+        let whole = |min, max| Shape::Integer { min, max };
         let member = |shape| Member { is_optional: false, shape };
         let money = BTreeMap::from([
-            ("amount".to_owned(), member(whole(0, u64::MAX))),
+            ("amount".to_owned(), member(whole(0, u64::MAX.into()))),
             ("by".to_owned(), member(Shape::Nullable(Box::new(whole(-5, 5))))),
         ]);
         let list = Shape::List { item: Box::new(Shape::Object(money)), min: 0, max: None };
         assert_eq!(structure_of(&list), json!([{ "amount": "UBIGINT", "by": "BIGINT" }]));
-        assert_eq!(structure_of(&Shape::Map(Box::new(Shape::Truth))), json!("JSON"));
+        let map = Shape::Map { keys: None, value: Box::new(Shape::Boolean), min: 0, max: None };
+        assert_eq!(structure_of(&map), json!("JSON"));
         assert_eq!(structure_of(&Shape::Object(BTreeMap::new())), json!("JSON"));
     }
 

@@ -8,7 +8,7 @@ use ringfence_lambda::Variables;
 use ringfence_reactors::{Delivery, Failed, InDoubt, Reactor, Starts};
 use ringfence_stack::{MemberList, Members, Visitor};
 use ringfence_views::View;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id_type!(ProductId, "names a product");
 id_type!(OrderId, "names an order");
@@ -172,7 +172,7 @@ pub enum Product {
     ProductNameChanged { product_id: ProductId, name: String },
 }
 
-#[derive(Serialize, Deserialize)]
+#[ringfence::value]
 pub struct Described {
     name: String,
     description: String,
@@ -304,7 +304,8 @@ pub enum CartEvent {
     CheckedOut { items: u32 },
 }
 
-#[derive(Clone, Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Default)]
 pub struct Cart;
 
 impl State for Cart {

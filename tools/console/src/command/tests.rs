@@ -7,8 +7,7 @@ use serde_json::json;
 
 use super::*;
 
-const TEXT: Shape = Shape::Text { min: 0, max: None };
-const WHOLE_NUMBER: Shape = Shape::Whole { min: 1, max: 9_999 };
+const INTEGER: Shape = Shape::Integer { min: 1, max: 9_999 };
 
 /// An object. A name with `?` at its end is an optional member.
 fn object<const N: usize>(members: [(&str, Shape); N]) -> Shape {
@@ -25,13 +24,13 @@ fn list(item: Shape) -> Shape {
 
 fn order() -> Shape {
     object([
-        ("orderId", TEXT),
-        ("price", object([("amount", WHOLE_NUMBER)])),
-        ("productIds", list(TEXT)),
-        ("quantities", Shape::Map(Box::new(WHOLE_NUMBER))),
-        ("note?", TEXT),
-        ("coupon", Shape::Nullable(Box::new(TEXT))),
-        ("paid", Shape::Truth),
+        ("orderId", Shape::STRING),
+        ("price", object([("amount", INTEGER)])),
+        ("productIds", list(Shape::STRING)),
+        ("quantities", Shape::Map { keys: None, value: Box::new(INTEGER), min: 0, max: None }),
+        ("note?", Shape::STRING),
+        ("coupon", Shape::Nullable(Box::new(Shape::STRING))),
+        ("paid", Shape::Boolean),
         ("lines", list(Shape::Any)),
     ])
 }
@@ -85,15 +84,15 @@ fn text_that_is_no_number_is_sent_and_text_that_is_no_json_is_named() {
         assert!(again.contains(part), "{part}: {again}");
     }
     // A line can't have this name.
-    let quantities = Shape::Map(Box::new(WHOLE_NUMBER));
+    let quantities = Shape::Map { keys: None, value: Box::new(INTEGER), min: 0, max: None };
     let odd = json!({ "a = b": 1 });
     assert_eq!(json(&quantities, &super::form(&quantities, &odd)), Ok(odd));
 }
 
 #[test]
 fn an_optional_object_is_left_out_if_all_its_inputs_are_empty() {
-    let kinds = Shape::Choice(vec!["file".to_owned(), "page".to_owned()]);
-    let of = object([("artifact?", object([("uri", TEXT), ("kind", kinds)]))]);
+    let kinds = Shape::Choice(["file".to_owned(), "page".to_owned()].into());
+    let of = object([("artifact?", object([("uri", Shape::STRING), ("kind", kinds)]))]);
     let page = inputs(&of, &[]).into_string();
     assert!(page.contains(r#"<option value=""></option>"#), "{page}");
     let sent = |uri| json(&of, &form(&[("f.artifact.uri", uri), ("f.artifact.kind", "")]));
@@ -104,10 +103,10 @@ fn an_optional_object_is_left_out_if_all_its_inputs_are_empty() {
 #[test]
 fn of_several_objects_the_chosen_one_is_sent() {
     let members = || {
-        let parcel = object([("weight", WHOLE_NUMBER)]);
+        let parcel = object([("weight", INTEGER)]);
         BTreeMap::from([
             ("Parcel".to_owned(), parcel),
-            ("Pickup".to_owned(), object([("shop", TEXT)])),
+            ("Pickup".to_owned(), object([("shop", Shape::STRING)])),
         ])
     };
     let tagged = Shape::OneOf { tag: Some("type".to_owned()), members: members() };

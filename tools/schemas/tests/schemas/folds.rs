@@ -10,7 +10,6 @@ use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
 use ringfence_schemas::{Comparison, Lock, LockedFold, Readers, changed_folds, check, present};
 use ringfence_stack::{MemberList, Members, Stack, Visitor, catalog};
 use ringfence_views::View;
-use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Event)]
 struct ItemAdded {
@@ -37,7 +36,8 @@ macro_rules! shelf {
         mod $name {
             use super::*;
 
-            #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+            #[ringfence::value]
+            #[derive(Clone, Debug, Default)]
             pub(super) struct Known {
                 items: u32,
                 $(#[$attribute])*

@@ -180,6 +180,18 @@ fn each_change_of_a_type_of_events_has_its_verdict() {
         &was,
         payload(json!({ "nights": "2" })),
     );
+    book.refuses::<stacks::of_a_pattern::Stack>("A string has a pattern", &was, plain.clone());
+    let of_a_pattern = lock::<stacks::of_a_pattern::Stack>(slice::from_ref(&plain));
+    book.refuses::<stacks::of_another_pattern::Stack>(
+        "A string has another pattern",
+        &of_a_pattern,
+        plain.clone(),
+    );
+    book.grows::<stacks::before::Stack>(
+        "A string has no pattern any more",
+        &of_a_pattern,
+        plain.clone(),
+    );
     book.refuses::<stacks::boundary_added::Stack>("Boundaries are new", &was, plain.clone());
     book.refuses::<stacks::of_another_partition::Stack>(
         "The partition is another",
@@ -235,11 +247,25 @@ fn command<C: Command>(codes: &[&str]) -> Lock {
 mod then {
     use super::*;
 
+    #[ringfence::value]
+    #[derive(Clone, Debug, PartialEq)]
+    #[serde(transparent)]
+    #[schemars(extend("pattern" = "^[A-Z]{3}$"))]
+    pub(super) struct Currency(String);
+
+    #[ringfence::value]
+    #[derive(Clone, Debug, PartialEq)]
+    #[serde(transparent)]
+    #[schemars(extend("maximum" = 1.0))]
+    pub(super) struct Share(f64);
+
     #[derive(Clone, Debug, PartialEq, Command)]
     pub(super) struct BookRoom {
         #[tag(partition)]
         pub(super) room_id: String,
         pub(super) guest: String,
+        pub(super) currency: Currency,
+        pub(super) rate: Option<Share>,
         pub(super) nights: u16,
         pub(super) note: Option<String>,
     }
@@ -253,6 +279,8 @@ mod wider {
         #[tag(partition)]
         pub(super) room_id: String,
         pub(super) guest: String,
+        pub(super) currency: String,
+        pub(super) rate: Option<f64>,
         pub(super) nights: u32,
         pub(super) note: Option<String>,
         pub(super) kind: Option<String>,
@@ -262,11 +290,25 @@ mod wider {
 mod narrower {
     use super::*;
 
+    #[ringfence::value]
+    #[derive(Clone, Debug, PartialEq)]
+    #[serde(transparent)]
+    #[schemars(extend("pattern" = "^[A-Z]+$"))]
+    pub(super) struct Currency(String);
+
+    #[ringfence::value]
+    #[derive(Clone, Debug, PartialEq)]
+    #[serde(transparent)]
+    #[schemars(extend("maximum" = 0.5))]
+    pub(super) struct Share(f64);
+
     #[derive(Clone, Debug, PartialEq, Command)]
     pub(super) struct BookRoom {
         #[tag(partition)]
         pub(super) room_id: String,
         pub(super) name: String,
+        pub(super) currency: Currency,
+        pub(super) rate: Option<Share>,
         pub(super) nights: u8,
         pub(super) total: u64,
     }

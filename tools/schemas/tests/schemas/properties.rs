@@ -1,22 +1,25 @@
 //! What the comparison of two shapes says is so: values show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use ringfence_schemas::{Member, Shape, ShapeDifference};
 use serde_json::{Map, Value, json};
 
-/// Texts and lists of which no longest is known have at most this many characters and items here; bounds are below.
+/// Strings, lists and maps of which no longest is known have at most this many bytes, items and members here; bounds are below.
 const LONG: u64 = 6;
 
 fn scalar() -> impl Strategy<Value = Shape> {
     let upper = |most: u64| prop_oneof![Just(None), (2..most).prop_map(Some)];
     prop_oneof![
         Just(Shape::Any),
-        Just(Shape::Truth),
-        Just(Shape::Number),
-        (-2..=0_i64, 1..=3_u64).prop_map(|(min, max)| Shape::Whole { min, max }),
-        (0..2_u64, upper(LONG)).prop_map(|(min, max)| Shape::Text { min, max }),
+        Just(Shape::Boolean),
+        (prop::option::of(-2..=0_i8), prop::option::of(1..=3_i8)).prop_map(|(min, max)| {
+            Shape::Number { min: min.map(f64::from), max: max.map(f64::from) }
+        }),
+        (-2..=0_i128, 1..=3_i128).prop_map(|(min, max)| Shape::Integer { min, max }),
+        (0..2_u64, upper(LONG), prop::option::of("\\^[yz]\\*\\$"))
+            .prop_map(|(min, max, pattern)| Shape::String { min, max, pattern, format: None }),
         prop::sample::subsequence(vec!["a", "bb", "ccc"], 1..=3)
             .prop_map(|names| Shape::Choice(names.into_iter().map(str::to_owned).collect())),
     ]
@@ -32,6 +35,22 @@ fn nullable(shape: Shape) -> Shape {
         Shape::Nullable(_) => shape,
         other => Shape::Nullable(Box::new(other)),
     }
+}
+
+/// Shapes of which no value has two: no two are of one kind.
+fn any_of(shapes: Vec<Shape>) -> Option<Shape> {
+    let kind = |shape: &Shape| match shape {
+        Shape::Boolean => Some(0),
+        Shape::Integer { .. } | Shape::Number { .. } => Some(1),
+        Shape::String { .. } | Shape::Choice(_) => Some(2),
+        Shape::List { .. } | Shape::Tuple(_) => Some(3),
+        Shape::Object(_) | Shape::Map { .. } => Some(4),
+        Shape::Any | Shape::Null | Shape::Nullable(_) | Shape::AnyOf(_) | Shape::OneOf { .. } => {
+            None
+        }
+    };
+    let kinds: Option<BTreeSet<_>> = shapes.iter().map(kind).collect();
+    (kinds?.len() == shapes.len()).then_some(Shape::AnyOf(shapes))
 }
 
 fn required(shape: Shape) -> Member {
@@ -50,9 +69,14 @@ fn shapes() -> impl Strategy<Value = Shape> {
         let most = prop_oneof![Just(None), (2..4_u64).prop_map(Some)];
         prop_oneof![
             3 => (names(), members).prop_map(|(names, members)| Shape::Object(named(names, members))),
-            1 => (inner.clone(), 0..2_u64, most)
+            1 => (inner.clone(), 0..2_u64, most.clone())
                 .prop_map(|(item, min, max)| Shape::List { item: Box::new(item), min, max }),
-            1 => inner.clone().prop_map(|value| Shape::Map(Box::new(value))),
+            1 => prop::collection::vec(inner.clone(), 1..3).prop_map(Shape::Tuple),
+            1 => (inner.clone(), 0..2_u64, most, prop::option::of("\\^[yz]\\+\\$"))
+                .prop_map(|(value, min, max, keys)| {
+                    Shape::Map { keys, value: Box::new(value), min, max }
+                }),
+            1 => prop::collection::vec(inner.clone(), 2..4).prop_filter_map("of a kind", any_of),
             1 => inner.clone().prop_map(nullable),
             1 => (names(), three()).prop_map(move |(names, shapes)| Shape::OneOf {
                 tag: Some("tag".to_owned()),
@@ -101,20 +125,35 @@ fn changed(shape: &Shape, picks: &mut impl Iterator<Item = usize>, other: &Shape
         Shape::Choice(names) => {
             let mut names = names.clone();
             match pick % 2 {
-                0 if names.len() > 1 => drop(names.remove(pick % names.len())),
-                _ => names.push("dddd".to_owned()),
+                0 if names.len() > 1 => drop(names.pop_first()),
+                _ => drop(names.insert("dddd".to_owned())),
             }
             Shape::Choice(names)
         }
-        Shape::Text { min, max: None } => Shape::Text { min: *min, max: Some(LONG - 1) },
-        Shape::Text { max, .. } => Shape::Text { min: 1, max: *max },
-        Shape::Whole { min, max } => {
-            Shape::Whole { min: min - 1, max: max + u64::from(!pick.is_multiple_of(2)) }
+        Shape::String { min, max, pattern, format } => {
+            let (mut min, mut max, mut pattern) = (*min, *max, pattern.clone());
+            match (pick % 3, max) {
+                (0, None) => max = Some(LONG - 1),
+                (1, _) => pattern = pattern.is_none().then(|| "^z*$".to_owned()),
+                (_, _) => min = 1,
+            }
+            Shape::String { min, max, pattern, format: format.clone() }
+        }
+        Shape::Integer { min, max } => {
+            Shape::Integer { min: min - 1, max: max + i128::from(!pick.is_multiple_of(2)) }
         }
         Shape::List { item, min, max } => {
             Shape::List { item: inner(item, picks), min: *min, max: *max }
         }
-        Shape::Map(value) => Shape::Map(inner(value, picks)),
+        Shape::Map { keys, value, min, max } => Shape::Map {
+            keys: keys.clone().filter(|_| pick.is_multiple_of(2)),
+            value: inner(value, picks),
+            min: *min,
+            max: *max,
+        },
+        Shape::Tuple(items) => {
+            Shape::Tuple(items.iter().map(|item| changed(item, &mut *picks, other)).collect())
+        }
         Shape::Nullable(shape) if pick.is_multiple_of(2) => (**shape).clone(),
         Shape::Nullable(shape) => nullable(changed(shape, picks, other)),
         shape if pick.is_multiple_of(2) => nullable(shape.clone()),
@@ -131,6 +170,11 @@ fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
     })
 }
 
+/// What strings of a pattern consist of.
+fn letter(pattern: &str) -> &str {
+    pattern.get(1..2).expect("it has a letter")
+}
+
 /// Values of a shape: between them they come to each of its bounds, and have each member and lack it.
 fn values(shape: &Shape) -> Vec<Value> {
     let length = |length: u64| usize::try_from(length).expect("it is short");
@@ -138,11 +182,16 @@ fn values(shape: &Shape) -> Vec<Value> {
     match shape {
         Shape::Any => vec![json!(null), json!("any text at all"), json!({ "unheardOf": [1.5] })],
         Shape::Null => vec![Value::Null],
-        Shape::Truth => vec![json!(true), json!(false)],
-        Shape::Whole { min, max } => vec![json!(min), json!(max)],
-        Shape::Number => vec![json!(0.5), json!(-1e9)],
-        Shape::Text { min, max } => {
-            lengths(*min, *max).map(|length| "z".repeat(length).into()).into()
+        Shape::Boolean => vec![json!(true), json!(false)],
+        Shape::Integer { min, max } => vec![json!(min), json!(max)],
+        Shape::Number { min, max } => {
+            vec![json!(0.5), json!(min.unwrap_or(-1e9)), json!(max.unwrap_or(1e9))]
+        }
+        Shape::String { min, max, pattern, .. } => {
+            let letters = pattern.as_ref().map_or("zyx", |pattern| letter(pattern));
+            let lengths = lengths(*min, *max);
+            let strings = letters.split("").filter(|letter| !letter.is_empty());
+            strings.flat_map(|one| lengths.map(|length| one.repeat(length).into())).collect()
         }
         Shape::Choice(names) => names.iter().map(|name| json!(name)).collect(),
         Shape::List { item, min, max } => {
@@ -150,10 +199,35 @@ fn values(shape: &Shape) -> Vec<Value> {
             let list = |length| items.iter().map(move |item| vec![item.clone(); length]);
             lengths(*min, *max).into_iter().flat_map(list).map(Value::from).collect()
         }
-        Shape::Map(value) => {
-            let maps = values(value).into_iter().map(|value| json!({ "unheardOf": value }));
-            maps.chain([json!({})]).collect()
+        Shape::Tuple(items) => {
+            let first: Vec<_> = items.iter().map(|item| values(item).remove(0)).collect();
+            let with = |n: usize| {
+                let first = &first;
+                values(&items[n]).into_iter().map(move |value| {
+                    let mut list = first.clone();
+                    list[n] = value;
+                    Value::from(list)
+                })
+            };
+            (0..items.len()).flat_map(with).collect()
         }
+        Shape::Map { keys, value, min, max } => {
+            let letters = keys.as_ref().map_or("zyx", |keys| letter(keys));
+            let map = |length: usize, letter: &str, value: &Value| {
+                let keys = (1..=length).map(|n| letter.repeat(n));
+                Value::Object(keys.map(|key| (key, value.clone())).collect())
+            };
+            let each = values(value);
+            let lengths = lengths(*min, *max);
+            let of = |letter| {
+                let each = &each;
+                lengths.into_iter().flat_map(move |length| {
+                    each.iter().map(move |value| map(length, letter, value))
+                })
+            };
+            letters.split("").filter(|letter| !letter.is_empty()).flat_map(of).collect()
+        }
+        Shape::AnyOf(shapes) => shapes.iter().flat_map(values).collect(),
         Shape::Object(members) => {
             let all = |skips: &dyn Fn(&Member) -> bool, of: &dyn Fn(&str) -> Option<Value>| {
                 let kept = members.iter().filter(|(_, member)| !skips(member));
@@ -198,7 +272,9 @@ fn are_objects_of_two_kinds(old: &Shape, new: &Shape) -> bool {
         (Shape::Nullable(old), new) => two((&**old, new)),
         (old, Shape::Nullable(new)) => two((old, &**new)),
         (Shape::List { item, .. }, Shape::List { item: new, .. }) => two((&**item, &**new)),
-        (Shape::Map(old), Shape::Map(new)) => two((&**old, &**new)),
+        (Shape::Tuple(old), Shape::Tuple(new)) => old.iter().zip(new).any(two),
+        (Shape::Map { value: old, .. }, Shape::Map { value: new, .. }) => two((&**old, &**new)),
+        (Shape::AnyOf(_), _) | (_, Shape::AnyOf(_)) => true,
         (Shape::Object(old), Shape::Object(new)) => {
             let both =
                 old.iter().filter_map(|(name, old)| Some((&old.shape, &new.get(name)?.shape)));
@@ -210,7 +286,7 @@ fn are_objects_of_two_kinds(old: &Shape, new: &Shape) -> bool {
         }
         (old, new) => {
             let is_object = |shape: &Shape| {
-                matches!(shape, Shape::Object(_) | Shape::Map(_) | Shape::OneOf { .. })
+                matches!(shape, Shape::Object(_) | Shape::Map { .. } | Shape::OneOf { .. })
             };
             is_object(old) && is_object(new)
         }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use ringfence_core::{CatalogError, prelude::*};
 use ringfence_stack::{MemberList, Members, Visitor, catalog};
 use ringfence_views::View;
-use serde::{Deserialize, Serialize};
 
 /// A stack with this type of events, and a view that reads this of it.
 macro_rules! stack {
@@ -63,14 +62,16 @@ macro_rules! stack {
     };
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Kind {
     Single,
     Double,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum MoreKinds {
     Single,
@@ -78,7 +79,8 @@ pub(crate) enum MoreKinds {
     Suite,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum FewerKinds {
     Single,
@@ -88,6 +90,40 @@ stack! { before:
     #[derive(Event)]
     struct RoomBooked {
         #[tag(partition)] room_id: String, guest: String, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+/// Letters, and perhaps digits.
+macro_rules! name_like {
+    ($name:ident $pattern:literal) => {
+        #[ringfence::value]
+        #[derive(Clone, Debug, PartialEq)]
+        #[serde(transparent)]
+        #[schemars(extend("pattern" = $pattern))]
+        pub(crate) struct $name(String);
+    };
+}
+
+name_like!(Name "^[A-Za-z]+$");
+name_like!(NameWithDigits "^[A-Za-z0-9]+$");
+
+stack! { of_a_pattern:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: Name, nights: u8, kind: Kind,
+        note: Option<String>,
+    }
+    #[derive(Reads)]
+    enum Read { RoomBooked { guest: String, note: Option<String> } }
+}
+
+stack! { of_another_pattern:
+    #[derive(Event)]
+    struct RoomBooked {
+        #[tag(partition)] room_id: String, guest: NameWithDigits, nights: u8, kind: Kind,
         note: Option<String>,
     }
     #[derive(Reads)]

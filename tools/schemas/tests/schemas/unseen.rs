@@ -1,18 +1,19 @@
 //! What of a type is in its shape, and what is not. The page lists each kind that is not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::num::{NonZeroI8, NonZeroU8};
 
-use ringfence_core::{List, Text};
+use ringfence_core::{List, Text, id_type};
 use ringfence_schemas::{Shape, ShapeDifference};
-use serde::{Deserialize, de::DeserializeOwned};
+use schemars::JsonSchema;
+use serde::Deserialize;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/evolution.md");
 
 /// Types that take of another type the values for which a condition holds.
 macro_rules! some {
     ($($name:ident of $text:literal, |$it:ident: $of:ty| $holds:expr;)*) => {$(
-        #[derive(Deserialize)]
+        #[derive(Deserialize, JsonSchema)]
         #[serde(try_from = $text)]
         struct $name;
 
@@ -27,43 +28,60 @@ macro_rules! some {
 }
 
 some! {
-    Day of "String", |it: String| it.len() == 10 && it.contains('-');
-    Time of "String", |it: String| it.len() == 8 && it.contains(':');
-    Five of "BTreeSet<u8>", |it: BTreeSet<u8>| it.len() <= 5;
-    Three of "BTreeSet<u8>", |it: BTreeSet<u8>| it.len() <= 3;
-    FiveEntries of "BTreeMap<String, u8>", |it: BTreeMap<String, u8>| it.len() <= 5;
-    ThreeEntries of "BTreeMap<String, u8>", |it: BTreeMap<String, u8>| it.len() <= 3;
-    Percentage of "f64", |it: f64| (0.0..=100.0).contains(&it);
-    Share of "f64", |it: f64| (0.0..=1.0).contains(&it);
+    Even of "u8", |it: u8| it.is_multiple_of(2);
     InOrder of "Span", |it: Span| it.from <= it.to;
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Span {
     from: u8,
     to: u8,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only the shape matters")]
-enum Untagged<T> {
-    One(T),
-    Many(Vec<T>),
+struct Strict {
+    from: u8,
+    to: u8,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type")]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
-enum Tagged<T> {
-    One { number: u8, note: Option<T> },
+struct Until {
+    from: u8,
+    #[serde(alias = "until")]
+    to: u8,
 }
 
-type Three3<T> = Vec<Vec<Vec<T>>>;
-type Twelve<T> = Three3<Three3<Three3<Three3<T>>>>;
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only the shape matters")]
+struct WithMore<T> {
+    number: u8,
+    #[serde(flatten)]
+    more: BTreeMap<String, T>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum Open {
+    Known,
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum Closed {
+    Known,
+    Other,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("maxLength" = MAX))]
+struct Short<const MAX: usize>(String);
 
 /// What breaks the callers who send a `Was`, if a `Now` is taken instead.
-fn breaks<Was: DeserializeOwned, Now: DeserializeOwned>() -> bool {
+fn breaks<Was: JsonSchema, Now: JsonSchema>() -> bool {
     let differences = Shape::of::<Was>().differences(&Shape::of::<Now>());
     differences.iter().any(ShapeDifference::breaks_callers)
 }
@@ -71,38 +89,84 @@ fn breaks<Was: DeserializeOwned, Now: DeserializeOwned>() -> bool {
 #[test]
 fn the_page_lists_what_is_not_in_a_shape() {
     let unseen = [
-        ("an untagged enum", breaks::<Untagged<u8>, Untagged<bool>>()),
-        ("the optional members of an enum with a tag", breaks::<Tagged<u8>, Tagged<bool>>()),
-        ("the form of a string, such as a date", breaks::<Day, Time>()),
-        ("a limit of a string above 512 KB", breaks::<Text<600_000>, Text<530_000>>()),
-        ("a limit of a list above 8,192 elements", breaks::<List<u8, 9_000>, List<u8, 8_500>>()),
-        ("a limit of a list whose elements all differ", breaks::<Five, Three>()),
-        ("the keys of a map", breaks::<BTreeMap<String, u8>, BTreeMap<u8, u8>>()),
-        ("a limit of a map", breaks::<FiveEntries, ThreeEntries>()),
-        ("the elements of a tuple of several types", breaks::<(u8, String), (bool, String)>()),
-        ("the limits of a fraction", breaks::<Percentage, Share>()),
-        ("a number that is left out between the limits", breaks::<i8, NonZeroI8>()),
+        ("what `try_from` refuses, and no word of the schema says", breaks::<u8, Even>()),
         ("a condition on several fields", breaks::<Span, InOrder>()),
-        ("what lies deeper than 12 levels", breaks::<Twelve<u8>, Twelve<bool>>()),
+        (
+            "unknown fields of a value type, which `deny_unknown_fields` refuses",
+            breaks::<Span, Strict>(),
+        ),
+        ("another name that is read, `alias`", breaks::<Until, Span>()),
+        ("a variant for all other names, `other`", breaks::<Open, Closed>()),
+        (
+            "an object into which a map or an enum is flattened",
+            breaks::<WithMore<u8>, WithMore<bool>>(),
+        ),
+        (
+            "the length of the keys of a map",
+            breaks::<BTreeMap<Short<9>, u8>, BTreeMap<Short<5>, u8>>(),
+        ),
     ];
     let page = std::fs::read_to_string(PAGE).expect("the page");
     let (_, rest) = page.split_once("<!-- unseen -->").expect("the table begins");
     let (table, _) = rest.split_once("<!-- end of unseen -->").expect("the table ends");
     let rows = table.trim().lines().skip(2).map(|row| row.split('|').nth(1).unwrap_or_default());
     assert_eq!(unseen.map(|(kind, _)| kind).to_vec(), rows.map(str::trim).collect::<Vec<_>>());
-    assert_eq!(unseen.map(|(_, is_seen)| is_seen), [false; 13]);
+    assert_eq!(unseen.map(|(_, is_seen)| is_seen), [false; 7]);
 }
 
 #[test]
 fn what_is_like_it_is_in_a_shape() {
     let seen = [
-        breaks::<Text<500_000>, Text<400_000>>(),
-        breaks::<List<u8, 5_000>, List<u8, 2_000>>(),
-        breaks::<BTreeMap<String, u8>, BTreeMap<String, bool>>(),
-        breaks::<(u8, u8), (bool, bool)>(),
+        breaks::<Text<600_000>, Text<530_000>>(),
+        breaks::<Short<9>, Short<5>>(),
+        breaks::<String, OrderId>(),
+        breaks::<List<u8, 9_000>, List<u8, 8_500>>(),
+        breaks::<BTreeMap<String, u8>, BTreeMap<u8, u8>>(),
+        breaks::<BTreeMap<String, u8>, BTreeMap<OrderId, u8>>(),
+        breaks::<(u8, String), (bool, String)>(),
         breaks::<(u8, u8), (u8, u8, u8)>(),
         breaks::<u8, NonZeroU8>(),
-        breaks::<Three3<u8>, Three3<bool>>(),
+        breaks::<i8, NonZeroI8>(),
+        breaks::<Untagged<u8>, Untagged<bool>>(),
+        breaks::<Tagged<u8>, Tagged<bool>>(),
+        breaks::<f64, Share>(),
+        breaks::<Tree<u8>, Tree<bool>>(),
     ];
-    assert_eq!(seen, [true; 7]);
+    assert_eq!(seen, [true; 14]);
+}
+
+id_type!(OrderId, "names an order");
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only the shape matters")]
+enum Untagged<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(tag = "type")]
+#[expect(dead_code, reason = "only the shape matters")]
+enum Tagged<T> {
+    One { number: u8, note: Option<T> },
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("minimum" = 0, "maximum" = 1))]
+#[expect(dead_code, reason = "only the shape matters")]
+struct Share(f64);
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only the shape matters")]
+struct Tree<T> {
+    branches: Vec<Branch<T>>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only the shape matters")]
+struct Branch<T> {
+    leaf: T,
+    tree: Option<Box<Tree<T>>>,
 }

@@ -51,7 +51,7 @@ impl Source<'_> {
 
     /// The product of what mappings have polled. One that is left out polls nothing, and is not missed.
     fn polls(&self, mappings: &[(&str, String)]) -> String {
-        let ids = mappings.iter().map(|(_, mapping)| &mapping.to_lower_camel_case());
+        let ids = mappings.iter().map(|(_, mapping)| mapping.to_lower_camel_case());
         if mappings.iter().all(|(function, _)| self.condition(function).is_none()) {
             return format!("\"{}\"", ids.collect::<Vec<_>>().join(" * "));
         }

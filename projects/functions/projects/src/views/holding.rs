@@ -1,12 +1,10 @@
 //! The holder of an edge, as rows show it.
 
-use serde::{Deserialize, Serialize};
-
 use crate::{AgentId, ClaimId, EdgeEvent, Lease, OnExpiry};
 
 /// The holder of an edge, and its lease.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holding {
     /// Absent if the edge is free.
     #[serde(flatten)]
@@ -17,8 +15,8 @@ pub struct Holding {
 
 /// The holder of an edge. A claim that has expired is shown until another one follows or a person takes it back,
 /// because in some projects it still bars others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     pub agent: AgentId,
     pub claim: ClaimId,

@@ -9,7 +9,7 @@
 
 use ringfence::view::View;
 use ringfence::{prelude::*, rfc3339};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use crate::{
     AgentId, ClaimId, Config, EdgeRef, FeatureId, FeatureRef, GapCounts, IntentId, ProjectId,
@@ -73,8 +73,8 @@ struct About {
 }
 
 /// An event.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EventRow {
     /// Its id: its partition and its number there.
     pub event: String,

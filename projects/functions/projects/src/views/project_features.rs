@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 use super::Holding;
 use crate::{
@@ -47,8 +46,8 @@ pub enum Consumed {
 }
 
 /// A feature.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeatureRow {
     /// Its data from the creation, with the rules and dependencies of now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,8 +63,8 @@ pub struct FeatureRow {
 }
 
 /// An edge of a feature. Times are in milliseconds since 1970.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct EdgeRow {
     #[serde(flatten)]
     pub holding: Holding,
@@ -94,8 +93,8 @@ pub struct EdgeRow {
 }
 
 /// A feature that was born at an edge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Child {
     /// Whether the edge waits for it.
     pub blocks: bool,

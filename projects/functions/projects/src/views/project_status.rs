@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 use crate::{
     Config, EdgeEvent, EdgeRef, FeatureRef, GapCounts, IntentId, Mode, Otherwise, ProjectId,
@@ -62,8 +61,8 @@ pub enum Consumed {
 }
 
 /// A project. Times are in milliseconds since 1970.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StatusRow {
     /// Whether one agent works on it or many; absent until the row shows that the project has begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,8 +98,8 @@ pub struct StatusRow {
 }
 
 /// Something that is missing.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
     pub raised_ms: u64,
     /// The edge at which work is stuck; absent if requirements are not met.
@@ -109,8 +108,8 @@ pub struct Intent {
 }
 
 /// Why a person has to look at an edge.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Pending {
     pub since_ms: u64,
     pub run: u32,
@@ -120,8 +119,8 @@ pub struct Pending {
 }
 
 /// A state of the work that is kept in a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Checkpoint {
     pub created_ms: u64,
     pub sha256: Sha256,
@@ -129,8 +128,8 @@ pub struct Checkpoint {
 }
 
 /// How far the requirements are met.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Gaps {
     pub validated_ms: u64,
     pub intent: IntentId,
@@ -139,8 +138,8 @@ pub struct Gaps {
 }
 
 /// Features that went out.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Release {
     pub created_ms: u64,
     pub version: Version,

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 use crate::{Artifact, EdgeName, EdgeRef, FeatureId, IntentId, Met, ProjectId, ReqKey};
 
@@ -17,8 +16,8 @@ use crate::{Artifact, EdgeName, EdgeRef, FeatureId, IntentId, Met, ProjectId, Re
 pub struct ProjectTrace;
 
 /// A requirement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
     /// The features that named it, each with the edges at which it did.
     pub features: BTreeMap<FeatureId, BTreeMap<EdgeName, Stage>>,
@@ -28,8 +27,8 @@ pub struct Trace {
 }
 
 /// How far a requirement is met.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
     pub met: Met,
     /// The state of the project that was compared.
@@ -41,8 +40,8 @@ pub struct Gap {
 }
 
 /// The latest work at an edge that named the requirement.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub run: u32,
     /// The iteration of the run; 0 if the edge converged without any.

@@ -5,6 +5,7 @@ use anyhow::{Error, Result, anyhow, bail};
 use projects::Projects;
 use ringfence_core::{Context, SequencedEvent, json};
 use ringfence_schemas::{Mismatch, Shape, present};
+use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use stack::SharedProjects;
@@ -13,7 +14,7 @@ use stack::SharedProjects;
 ///
 /// # Errors
 /// It is not JSON, or does not have the shape.
-pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned + JsonSchema>(text: &str) -> Result<T> {
     let error = match serde_json::from_str(text) {
         Ok(read) => return Ok(read),
         Err(error) => error,
@@ -74,7 +75,7 @@ fn what_is_wrong_is_named_by_its_place_and_without_words_of_the_program() {
     assert_eq!(wrong("[]"), "a list of 0 is not an object of checkpoint, event_id, timestamp");
     assert_eq!(
         wrong(r#"{"checkpoint":"x","event_id":"e","timestamp":"t"}"#),
-        r#"checkpoint: "x" is not a whole number from 0 to 9223372036854775807"#
+        r#"checkpoint: "x" is not an integer from 0 to 9223372036854775807"#
     );
     assert_eq!(object("5").unwrap_err().to_string(), "must be a JSON object");
     let twice = object(r#"{"a":{"b":1,"b":2}}"#).unwrap_err().to_string();
@@ -83,6 +84,6 @@ fn what_is_wrong_is_named_by_its_place_and_without_words_of_the_program() {
     let mut event = projects::facts::entry(7, 1).event;
     assert!(payload(&event).is_none());
     event.data["epoch"] = "x".into();
-    let of_event = r#"data.epoch: "x" is not a whole number from 0 to 18446744073709551615"#;
+    let of_event = r#"data.epoch: "x" is not an integer from 0 to 18446744073709551615"#;
     assert_eq!(payload(&event).unwrap().to_string(), of_event);
 }

@@ -6,6 +6,7 @@ use projects::{ProjectId, Projects};
 use ringfence_core::Context;
 use ringfence_local::stack_root;
 use ringfence_schemas::{Lock, LockedVersion, Shape};
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use super::folder::Snapshot;
@@ -14,7 +15,7 @@ use projects::line::{Line, snake_case, to_text};
 const PATH: &str = "docs/api/events.jsonl.json";
 
 /// An object as [`to_text`] writes it: with its sum.
-fn summed<T: serde::de::DeserializeOwned>() -> Value {
+fn summed<T: JsonSchema>() -> Value {
     let mut schema = Shape::of::<T>().schema();
     schema["properties"]["sum"] = json!({ "type": "string", "minLength": 16, "maxLength": 16 });
     schema["required"].as_array_mut().expect("some members are required").push("sum".into());

@@ -9,7 +9,6 @@ use std::collections::BTreeSet;
 use anyhow::{Result, anyhow};
 use projects::EdgeRef;
 use ringfence_core::Id;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{OUTBOX, Reading, Writing};
@@ -19,8 +18,9 @@ use projects::line::About;
 const CONFLICTS: &str = "conflicts";
 
 /// A command that waits.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Queued {
     pub(crate) slice: String,
     pub(crate) data: Value,
@@ -37,7 +37,7 @@ impl Queued {
 }
 
 /// A file in `conflicts/`.
-#[derive(Serialize, Deserialize)]
+#[ringfence::value]
 struct Conflict {
     command: Queued,
     /// The answer that rejects it.

@@ -13,7 +13,6 @@ use projects::{AgentId, ClaimExpired, EdgeRef, FeatureId, FeatureRef, FeatureRow
 use ringfence_core::prelude::*;
 use ringfence_core::{Metadata, SequencedEvent};
 use ringfence_views::{ViewError, fold};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::folder::{End, Reading, Snapshot};
@@ -29,7 +28,8 @@ pub(crate) const STATUS: Part = |it, event| fold::<ProjectStatus>(&mut it.status
 pub(crate) const TRACES: Part = |it, event| fold::<ProjectTrace>(&mut it.traces, event);
 
 /// The rows of the stack's views, folded here. Only the parts that are asked for are up to date.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Standing {
     pub(crate) claims: BTreeMap<String, Holding>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ringfence_core::{id_type, prelude::*};
 use ringfence_document_log::{AccessStrategy, Document, Documents, Snapshot};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id_type!(CartId, "names a cart");
 id_type!(ProductId, "names a product");
@@ -33,7 +33,8 @@ impl Context for Carts {
 }
 
 /// Units by product.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Cart(BTreeMap<ProductId, u32>);
 
 #[derive(Reads)]

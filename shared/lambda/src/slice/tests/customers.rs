@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ringfence_core::{Text, id_type, prelude::*};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 id_type!(CustomerId, "names a customer");
 
@@ -43,7 +43,8 @@ pub(crate) struct PointsReceived {
 }
 
 /// A type that checks its text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(try_from = "String")]
 pub(crate) struct Email(String);
 

@@ -41,7 +41,8 @@ pub(crate) struct DemandRecorded {
 }
 
 /// An amount in the smallest unit of its currency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Money {
     pub(crate) amount: u64,
@@ -53,7 +54,8 @@ pub(crate) fn euros(amount: u64) -> Money {
 }
 
 /// A type that checks its text.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(try_from = "String")]
 pub(crate) struct Currency(String);
 

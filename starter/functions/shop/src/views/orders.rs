@@ -3,7 +3,6 @@
 use crate::{OrderId, ProductId};
 use ringfence::prelude::*;
 use ringfence::view::View;
-use serde::{Deserialize, Serialize};
 
 /// The view.
 #[derive(Debug)]
@@ -17,8 +16,8 @@ pub enum Consumed {
 }
 
 /// An order.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[ringfence::value]
+#[derive(Debug, PartialEq)]
 pub struct Order {
     pub product_ids: Vec<ProductId>,
     pub shipped: bool,

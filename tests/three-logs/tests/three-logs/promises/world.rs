@@ -10,7 +10,7 @@ use ringfence_core::{Envelope, Handled, LogKind, LogName, OnLog, Outcome};
 use ringfence_document_log::Document;
 use ringfence_local::engine::Engine;
 use ringfence_log::{InTable, Log};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::Tested;
 
@@ -63,7 +63,8 @@ pub(super) enum Consumed {
 }
 
 /// The things on a shelf.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Shelf {
     pub(super) things: Vec<String>,
     /// The times of each decision and of each event, in milliseconds since 1970.

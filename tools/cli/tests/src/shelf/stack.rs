@@ -37,7 +37,8 @@ impl Members for All {
 }
 
 /// The state of an item: a text of each event.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, Default)]
 struct Known(Vec<String>);
 
 impl State for Known {

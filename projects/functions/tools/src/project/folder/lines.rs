@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use anyhow::{Context, Result, anyhow};
 use projects::{FeatureId, ProjectId};
 use ringfence_cli::remark;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::super::json;
@@ -30,7 +30,8 @@ pub(crate) struct End {
 
 /// The first line of a compacted copy. It stands for all events up to its last one. Lines of such events that follow
 /// are for decisions, and need not be folded again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[ringfence::value]
+#[derive(Clone, Debug, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Snapshot {
     /// The features whose lines are gone.

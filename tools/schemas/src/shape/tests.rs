@@ -1,28 +1,38 @@
-//! Types and the shapes that are found of them.
+//! The shapes that types declare, and what they are written as.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::{NonZeroI8, NonZeroU32};
 
-use ringfence_core::{Command, Event, List, Text, id_type};
+use ringfence_core::{List, Text, id_type, prelude::*};
+use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::Shape;
+use super::Shape;
+
+mod written;
 
 #[track_caller]
-fn check<T: DeserializeOwned>(expected: Value) {
+fn check<T: JsonSchema>(expected: Value) {
     let shape = Shape::of::<T>();
     assert_eq!(shape.schema(), expected, "{}", std::any::type_name::<T>());
     assert_eq!(Shape::from_schema(&expected), Ok(shape));
 }
 
-fn whole(min: i64, max: u64) -> Value {
+fn day() -> Value {
+    json!({ "type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format": "date" })
+}
+
+fn integer(min: i64, max: u64) -> Value {
     json!({ "type": "integer", "minimum": min, "maximum": max })
 }
 
-fn text() -> Value {
+fn string() -> Value {
     json!({ "type": "string" })
+}
+
+fn id() -> Value {
+    json!({ "type": "string", "minLength": 1, "maxLength": 64, "pattern": "^[A-Za-z0-9._-]+$" })
 }
 
 /// An object without other members; those that are `required` have to be there.
@@ -38,75 +48,75 @@ fn object(members: Value, required: &[&str]) -> Value {
 id_type!(OrderId, "names an order");
 
 /// A number of hundredths.
-#[derive(Deserialize)]
-#[serde(try_from = "u8")]
-struct Percent;
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("minimum" = 10, "maximum" = 100))]
+#[expect(dead_code, reason = "only the shape matters")]
+struct Percent(u8);
 
-impl TryFrom<u8> for Percent {
-    type Error = String;
+/// A part of a whole.
+#[derive(Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("minimum" = 0, "maximum" = 1))]
+#[expect(dead_code, reason = "only the shape matters")]
+struct Share(f64);
 
-    fn try_from(number: u8) -> Result<Self, String> {
-        if (10..=100).contains(&number) { Ok(Self) } else { Err("10 to 100".to_owned()) }
-    }
-}
-
-/// A text that is no text of letters.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-struct Day;
-
-impl TryFrom<String> for Day {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.len() == 10 && text.contains('-') { Ok(Self) } else { Err("a day".to_owned()) }
-    }
-}
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
+#[serde(transparent)]
+#[schemars(extend("pattern" = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", "format" = "date"))]
+struct Day(String);
 
 #[test]
 fn a_single_value_has_the_limits_of_its_type() {
-    check::<u8>(whole(0, 255));
-    check::<i8>(whole(-128, 127));
-    check::<u16>(whole(0, 65_535));
-    check::<i32>(whole(-2_147_483_648, 2_147_483_647));
-    check::<i64>(whole(i64::MIN, i64::MAX as u64));
-    check::<u64>(whole(0, u64::MAX));
-    check::<u128>(whole(0, u64::MAX));
-    check::<NonZeroU32>(whole(1, 4_294_967_295));
-    check::<NonZeroI8>(whole(-128, 127));
-    check::<Percent>(whole(10, 100));
+    check::<u8>(integer(0, 255));
+    check::<i8>(integer(-128, 127));
+    check::<u16>(integer(0, 65_535));
+    check::<i32>(integer(-2_147_483_648, 2_147_483_647));
+    check::<i64>(integer(i64::MIN, i64::MAX as u64));
+    check::<u64>(integer(0, u64::MAX));
+    check::<NonZeroU32>(integer(1, 4_294_967_295));
+    let below = json!({ "type": "integer", "minimum": -128, "maximum": -1 });
+    check::<NonZeroI8>(json!({ "anyOf": [below, integer(1, 127)] }));
+    check::<Percent>(integer(10, 100));
     check::<f32>(json!({ "type": "number" }));
+    check::<Share>(json!({ "type": "number", "minimum": 0.0, "maximum": 1.0 }));
     check::<bool>(json!({ "type": "boolean" }));
     check::<()>(json!({ "type": "null" }));
     check::<char>(json!({ "type": "string", "minLength": 1, "maxLength": 1 }));
-    check::<String>(text());
-    check::<Day>(text());
-    check::<OrderId>(json!({ "type": "string", "minLength": 1, "maxLength": 64 }));
+    check::<String>(string());
+    check::<Day>(day());
+    check::<OrderId>(id());
     check::<Text<200>>(json!({ "type": "string", "maxLength": 200 }));
-    check::<Option<u8>>(json!({ "anyOf": [whole(0, 255), { "type": "null" }] }));
+    check::<Option<u8>>(json!({ "anyOf": [integer(0, 255), { "type": "null" }] }));
     check::<Box<Option<Value>>>(json!({}));
 }
 
 #[test]
 fn lists_and_maps_have_one_shape_inside() {
     let list = |item: Value| json!({ "type": "array", "items": item });
-    check::<Vec<u8>>(list(whole(0, 255)));
-    check::<BTreeSet<Day>>(list(text()));
+    check::<Vec<u8>>(list(integer(0, 255)));
+    check::<BTreeSet<Day>>(list(day()));
     check::<Vec<Vec<bool>>>(list(list(json!({ "type": "boolean" }))));
     check::<List<OrderId, 20>>(json!({
-        "type": "array", "items": { "type": "string", "minLength": 1, "maxLength": 64 }, "maxItems": 20,
+        "type": "array", "items": id(), "maxItems": 20,
     }));
     check::<[i8; 2]>(json!({
-        "type": "array", "items": whole(-128, 127), "minItems": 2, "maxItems": 2,
+        "type": "array", "items": integer(-128, 127), "minItems": 2, "maxItems": 2,
     }));
-    check::<(u8, String)>(json!({ "type": "array", "items": {}, "minItems": 2, "maxItems": 2 }));
-    check::<BTreeMap<OrderId, NonZeroU32>>(json!({
-        "type": "object", "additionalProperties": whole(1, 4_294_967_295),
-    }));
-    check::<BTreeMap<u32, Vec<Day>>>(json!({
-        "type": "object", "additionalProperties": list(text()),
-    }));
-    let ways = json!({ "by-air": whole(0, 255), "by-sea": whole(0, 255) });
+    let items = [integer(0, 255), string()];
+    let pair = json!({ "type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2 });
+    check::<(u8, String)>(pair);
+    let map = |keys: &str, value: Value| {
+        json!({
+            "type": "object", "patternProperties": { keys: value }, "additionalProperties": false,
+        })
+    };
+    check::<BTreeMap<OrderId, NonZeroU32>>(map("^[A-Za-z0-9._-]+$", integer(1, 4_294_967_295)));
+    check::<BTreeMap<u32, Vec<Day>>>(map(r"^\d+$", list(day())));
+    check::<BTreeMap<String, bool>>(
+        json!({ "type": "object", "additionalProperties": { "type": "boolean" } }),
+    );
+    let ways = json!({ "by-air": integer(0, 255), "by-sea": integer(0, 255) });
     check::<BTreeMap<Way, u8>>(object(ways, &[]));
     check::<serde_json::Map<String, Value>>(
         json!({ "type": "object", "additionalProperties": {} }),
@@ -117,7 +127,7 @@ fn seven() -> u8 {
     7
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Line {
@@ -130,13 +140,13 @@ struct Line {
     inner: Box<Inner>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Inner {
     at: Vec<Point>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Point {
     x: i16,
@@ -144,14 +154,14 @@ struct Point {
     more: More,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct More {
     label: String,
 }
 
 /// A tree, which is in itself.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Tree {
     name: String,
@@ -161,30 +171,31 @@ struct Tree {
 
 #[test]
 fn a_member_that_may_be_absent_is_optional() {
-    let point = object(json!({ "x": whole(-32_768, 32_767), "label": text() }), &["label", "x"]);
+    let point =
+        object(json!({ "x": integer(-32_768, 32_767), "label": string() }), &["label", "x"]);
     let points = json!({ "type": "array", "items": point });
     let comment = json!({ "anyOf": [{ "type": "string", "maxLength": 9 }, { "type": "null" }] });
     let line = json!({
-        "orderId": { "type": "string", "minLength": 1, "maxLength": 64 },
-        "notes": { "type": "array", "items": text() },
-        "rating": whole(0, 255),
+        "orderId": id(),
+        "notes": { "type": "array", "items": string() },
+        "rating": integer(0, 255),
         "comment": comment,
         "inner": object(json!({ "at": points }), &["at"]),
     });
     check::<Line>(object(line, &["inner", "orderId"]));
     let tree =
-        json!({ "name": text(), "children": { "type": "array", "items": {} }, "parent": {} });
+        json!({ "name": string(), "children": { "type": "array", "items": {} }, "parent": {} });
     check::<Tree>(object(tree, &["children", "name"]));
 }
 
-#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum Way {
     ByAir,
     BySea,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 enum Untagged {
     Nothing,
@@ -193,7 +204,7 @@ enum Untagged {
     Named { way: Way },
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all_fields = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "only the shape matters")]
 enum Tagged {
@@ -202,14 +213,14 @@ enum Tagged {
     Part(Part),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Part {
     weight: NonZeroU32,
     sizes: BTreeMap<String, [u8; 2]>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(tag = "type", content = "value")]
 #[expect(dead_code, reason = "only the shape matters")]
 enum Adjacent {
@@ -218,14 +229,14 @@ enum Adjacent {
 }
 
 /// It is like an enum with a tag, but the rest does not depend on it.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[expect(dead_code, reason = "only the shape matters")]
 struct Marked {
     way: Way,
     value: Value,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only the shape matters")]
 enum Either {
@@ -233,21 +244,14 @@ enum Either {
     Text(String),
 }
 
-#[derive(Deserialize)]
-enum Open {
-    Known,
-    #[serde(other)]
-    Other,
-}
-
 fn part() -> Value {
     let sizes = json!({
         "type": "object",
         "additionalProperties": {
-            "type": "array", "items": whole(0, 255), "minItems": 2, "maxItems": 2,
+            "type": "array", "items": integer(0, 255), "minItems": 2, "maxItems": 2,
         },
     });
-    object(json!({ "weight": whole(1, 4_294_967_295), "sizes": sizes }), &["sizes", "weight"])
+    object(json!({ "weight": integer(1, 4_294_967_295), "sizes": sizes }), &["sizes", "weight"])
 }
 
 /// A schema of an object with a tag, which comes first.
@@ -262,21 +266,21 @@ fn tagged(tag: &str, name: &str, mut schema: Value) -> Value {
 fn an_enum_is_a_choice_or_one_of_several_objects() {
     let way = json!({ "type": "string", "enum": ["by-air", "by-sea"] });
     check::<Way>(way.clone());
-    check::<Open>(text());
-    check::<Either>(json!({}));
+    check::<Either>(json!({ "anyOf": [integer(0, 255), string()] }));
     check::<Marked>(object(json!({ "way": way, "value": {} }), &["value", "way"]));
-    let pair = json!({ "type": "array", "items": whole(0, 255), "minItems": 2, "maxItems": 2 });
+    let items = [integer(0, 255), integer(0, 255)];
+    let pair = json!({ "type": "array", "prefixItems": items, "minItems": 2, "maxItems": 2 });
     check::<Untagged>(json!({ "oneOf": [
         object(json!({ "Named": object(json!({ "way": way }), &["way"]) }), &["Named"]),
         { "const": "Nothing" },
-        object(json!({ "Number": whole(0, 255) }), &["Number"]),
+        object(json!({ "Number": integer(0, 255) }), &["Number"]),
         object(json!({ "Pair": pair }), &["Pair"]),
     ] }));
     let order = json!({
-        "orderId": { "type": "string", "minLength": 1, "maxLength": 64 },
+        "orderId": id(),
         "lines": { "type": "array", "items": part() },
         "way": way,
-        "note": { "anyOf": [text(), { "type": "null" }] },
+        "note": { "anyOf": [string(), { "type": "null" }] },
     });
     check::<Tagged>(json!({ "oneOf": [
         tagged("kind", "Nothing", object(json!({}), &[])),
@@ -313,7 +317,7 @@ struct OrderNoted {
 
 #[test]
 fn commands_and_events_have_shapes() {
-    let id = || json!({ "type": "string", "minLength": 1, "maxLength": 64 });
+    let id = || id();
     let note = json!({ "anyOf": [{ "type": "string", "maxLength": 9 }, { "type": "null" }] });
     let lines = json!({ "type": "array", "items": id(), "maxItems": 3 });
     let cancel = object(json!({ "orderId": id() }), &["orderId"]);
@@ -322,6 +326,6 @@ fn commands_and_events_have_shapes() {
         tagged("type", "Cancel", cancel),
         tagged("type", "Note", object(noted, &["lines", "orderId"])),
     ] }));
-    let note = json!({ "anyOf": [text(), { "type": "null" }] });
+    let note = json!({ "anyOf": [string(), { "type": "null" }] });
     check::<OrderNoted>(object(json!({ "orderId": id(), "note": note }), &["orderId"]));
 }
