@@ -93,7 +93,14 @@ impl Source<'_> {
     ) -> Alarm<'a> {
         let metrics = mappings.iter().map(|(function, mapping)| {
             let of = self.unless_left_out(function, &format!("!Ref {mapping}"), "none");
-            metric(&mapping.to_lower_camel_case(), stat, period, name, "EventSourceMappingUUID", &of)
+            metric(
+                &mapping.to_lower_camel_case(),
+                stat,
+                period,
+                name,
+                "EventSourceMappingUUID",
+                &of,
+            )
         });
         let looks = Looks::Over(of, expression, metrics.collect());
         Alarm { id: id.to_owned(), says, looks, ..Alarm::default() }
@@ -235,8 +242,14 @@ impl Source<'_> {
         let answers = "        - { Id: answers, ReturnData: false, MetricStat: { Stat: Sum, Period: 300, Metric: {\n            \
                        Namespace: AWS/ApiGateway, MetricName: 5xx, Dimensions: [{ Name: ApiId, Value: !Ref Api }] } } }\n";
         let readers = readers.iter().map(|id| {
-            let of =
-                metric(&id.to_lower_camel_case(), "Sum", 300, "views_not_ready", "function", &self.reference(id));
+            let of = metric(
+                &id.to_lower_camel_case(),
+                "Sum",
+                300,
+                "views_not_ready",
+                "function",
+                &self.reference(id),
+            );
             of.replace("AWS/Lambda", "Ringfence")
         });
         let metrics = [answers.to_owned()].into_iter().chain(readers).collect();
