@@ -75,8 +75,8 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds a view; with `from_start` it first deletes the rows of an unfinished rebuild. It says in words how far it is
-/// on its way to `end`, the end of the index.
+/// Rebuilds a view; with `from_start` it first deletes the rows of an unfinished rebuild. It says in words how far it
+/// is on its way to `end`, the end of the index.
 pub async fn run(
     projector: &Projector,
     end: Checkpoint,
