@@ -70,7 +70,8 @@ impl Mailer {
 
     /// Opens it, once for a process.
     ///
-    /// # Errors The sender is not an address, or the environment has no Region or no credentials.
+    /// # Errors
+    /// The sender is not an address, or the environment has no Region or no credentials.
     pub async fn open(config: MailConfig) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let MailConfig { from, smtp_url, bundle } = config;
         let bundle = Some(bundle).filter(|path| !path.is_empty());

@@ -155,8 +155,9 @@ impl Checkpoints {
     /// Moves a reader to `to`, wherever it is, for an operator. A move forward skips events; after a move
     /// back, the reader reads events again.
     ///
-    /// # Errors [`FeedError::Moved`] if the reader has moved on meanwhile, and may never have been at `to`; a request
-    /// that fails for good or too often.
+    /// # Errors
+    /// [`FeedError::Moved`] if the reader has moved on meanwhile, and may never have been at `to`; a request that fails
+    /// for good or too often.
     pub async fn set(&self, reader: &str, to: Checkpoint) -> Result<(), FeedError> {
         loop {
             let item = self.item(reader).await?;

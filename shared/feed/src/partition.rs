@@ -55,7 +55,8 @@ impl Notification {
     /// The notification of a NEW_IMAGE in a stream of one of the tables; `None` if the image shows no new event. A
     /// document's Tip shows the events of its last append.
     ///
-    /// # Errors The image is not of these tables.
+    /// # Errors
+    /// The image is not of these tables.
     pub fn of_image(sources: &Sources, image: Item) -> Result<Option<Self>, EntryError> {
         let news = sources.news(image)?;
         Ok(news.map(|(log, (id, events))| Self { partition: Partition { log, id }, events }))

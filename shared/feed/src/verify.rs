@@ -234,7 +234,8 @@ impl Indexer {
 
     /// The same, and indexes missing events. It can be interrupted, repeated, and run beside the function.
     ///
-    /// # Errors As [`Indexer::verify`]. If a partition can't be indexed, the outcomes say so.
+    /// # Errors
+    /// As [`Indexer::verify`]. If a partition can't be indexed, the outcomes say so.
     pub async fn repair(
         &self,
         progress: OnProgress<'_>,

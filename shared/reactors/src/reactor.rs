@@ -60,7 +60,8 @@ pub trait Reactor: Sized + Send + Sync + 'static {
 
     /// Carries out one effect.
     ///
-    /// # Errors It did not happen, or may have happened.
+    /// # Errors
+    /// It did not happen, or may have happened.
     fn run(
         &self,
         effect: &Self::Effect,

@@ -35,7 +35,8 @@ impl<H: Handler> Lanes<H> {
     /// Handles waiting lanes and new events, until nothing is left or the time is over. No effect begins after `time`;
     /// one that has begun may take [`EFFECT_TIME_MAX`]. Any number of runs may begin at once: one has the lease.
     ///
-    /// # Errors A table can't be read or written, or another run has taken over. Effects that were carried out stay.
+    /// # Errors
+    /// A table can't be read or written, or another run has taken over. Effects that were carried out stay.
     pub async fn run(&self, time: Duration) -> Result<RanLanes, ReactorError> {
         let name = self.handler.name();
         let end = sleep(time).deadline();

@@ -68,7 +68,8 @@ impl Projector {
     /// Gives up the generation that is being built, if there is one, so that the next
     /// [`Projector::rebuild`] begins with the first event. That rebuild deletes its rows.
     ///
-    /// # Errors A table can't be read or written. The generation may be given up or not.
+    /// # Errors
+    /// A table can't be read or written. The generation may be given up or not.
     pub async fn abandon(
         &self,
         view: &Definition,

@@ -75,8 +75,8 @@ impl fmt::Display for Rebuilt {
     }
 }
 
-/// Rebuilds a view. With `from_start` it first deletes the rows of an unfinished rebuild. It reports its progress to `end`,
-/// the end of the index.
+/// Rebuilds a view. With `from_start` it first deletes the rows of an unfinished rebuild. It reports
+/// its progress to `end`, the end of the index.
 pub async fn run(
     projector: &Projector,
     end: Checkpoint,

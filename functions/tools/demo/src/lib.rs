@@ -1,5 +1,6 @@
-//! `cargo demo`: says how long a first build takes, builds the programs of the stack, and starts the walk. `cargo demo
-//! <folder>` does it for another stack of the workspace. The names of its programs begin with the folder's name.
+//! `cargo demo`: says how long a first build takes, builds the programs of the stack, and starts the walk.
+//! `cargo demo <folder>` does it for another stack of the workspace. The names of its programs begin with the folder's
+//! name.
 //!
 //! It has no dependencies, so it runs before the first one is compiled.
 

@@ -157,7 +157,8 @@ impl Line {
 
     /// The event, as the log has it.
     ///
-    /// # Errors The id or the time can't be read. This does not happen with lines of the index.
+    /// # Errors
+    /// The id or the time can't be read. This does not happen with lines of the index.
     pub fn event(&self) -> Result<SequencedEvent, NoPlace> {
         let place = self.event_id.rsplit_once('/');
         let place = place.and_then(|(partition, slot)| Some((partition, slot.parse().ok()?)));

@@ -19,7 +19,8 @@ pub(crate) struct Working {
 /// The claim that a command of work names. If it names no claim, the claim of `primary` counts, or in single mode a new
 /// one. [`check_free`] gets `features` and `after` then.
 ///
-/// # Errors The caller may not work under the claim, or the edge has no claim and no claim can begin.
+/// # Errors
+/// The caller may not work under the claim, or the edge has no claim and no claim can begin.
 pub(crate) fn working(
     (features, edges): (&Features, &Edges),
     of: &EdgeRef,
@@ -56,7 +57,8 @@ pub(crate) fn working(
 /// Checks that work on a free edge may begin: the features that its feature waits for are done, and the edges before
 /// it.
 ///
-/// # Errors The first reason against it.
+/// # Errors
+/// The first reason against it.
 pub(crate) fn check_free(
     features: &Features,
     edge: &Edge,

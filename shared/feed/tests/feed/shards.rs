@@ -1,5 +1,5 @@
-//! The cost of several indexers that put their pages at one end: the same backlog for 1 and 4 of them, and in `cargo
-//! proof` for 8 and 16.
+//! The cost of several indexers that put their pages at one end: the same backlog for 1 and 4 of them, and in
+//! `cargo proof` for 8 and 16.
 //!
 //! Each request takes some milliseconds, by a seed, in a time that only requests and pauses move. So a run repeats exactly.
 

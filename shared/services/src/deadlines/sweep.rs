@@ -23,7 +23,7 @@ use crate::deadlines::list::Opened;
 
 /// Commands that are carried out at once. Each due always has room for one, so a slow due holds up no other.
 const COMMANDS_AT_ONCE: usize = 16;
-/// How far ahead a due looks that looks ahead: until the next sweep, in milliseconds.
+/// How far a due with `LOOKS_AHEAD` looks, in milliseconds: until the next sweep.
 const AHEAD_MS: u64 = 60_000;
 /// The first pause after a command that cleared nothing, in milliseconds; each further one is twice as long.
 const PAUSE_MS: u64 = 60_000;

@@ -1,5 +1,5 @@
-//! States and answers of commands: one item for each in the view table, under `view` = `$Command-<command id>` and `id`
-//! = `ANSWER`.
+//! States and answers of commands: one item for each in the view table, under
+//! `view` = `$Command-<command id>` and `id` = `ANSWER`.
 //!
 //! | attribute | holds |
 //! |---|---|

@@ -111,7 +111,8 @@ pub async fn answer(
 
 /// The result of a read, if the table answers within `time`. Lambda would end the process.
 ///
-/// # Errors The errors of the read; after the time, one that is transient.
+/// # Errors
+/// The errors of the read; after the time, one that is transient.
 pub async fn within<T>(
     time: Duration,
     read: impl Future<Output = Result<T, ViewError>>,
@@ -184,7 +185,8 @@ fn parked(view: &str) -> Problem {
 
 /// The answer of a view, or the problem that a caller gets.
 ///
-/// # Errors The view is unknown, is being built, or does not show the event for which the caller waited.
+/// # Errors
+/// The view is unknown, is being built, or does not show the event for which the caller waited.
 pub fn found<T>(view: &str, wait: Option<&Wait>, read: ViewRead<T>) -> Result<T, Problem> {
     match read {
         ViewRead::Found(answer) => Ok(answer),

@@ -32,7 +32,7 @@ const REJECTED: u16 = 422;
 /// Slices whose commands depend on the edge at the moment of their effect. So they can't wait if many agents work.
 const OF_THE_MOMENT: [&str; 3] = [Draft::CLAIM, "force-release", "reopen-edge"];
 
-/// Whether an answer leaves open if a command took effect, as when a function runs out of time. An answer of API
+/// Whether an answer leaves open whether a command took effect, as when a function runs out of time. An answer of API
 /// Gateway settles that only if it rejects the request.
 fn is_unknown(answer: &Answer) -> bool {
     answer.status == 504 || !answer.is_of_stack() && !(400..500).contains(&answer.status)

@@ -77,8 +77,9 @@ impl Cache {
 
     /// Tries a command after the waiting ones. This uses up the events.
     ///
-    /// # Errors Some events are missing or of a newer version. Or [`Folded`]: the command, or a waiting one, names a
-    /// folded feature.
+    /// # Errors
+    /// Some events are missing or of a newer version. Or [`Folded`]: the command, or a waiting one, names a folded
+    /// feature.
     pub(crate) async fn try_out(&mut self, slices: &Slices, queued: &Queued) -> Result<Decided> {
         if let Some(feature) = self.lacks(&queued.data) {
             bail!(Folded { feature, what: "the command", or: "give it to the stack" });

@@ -36,8 +36,8 @@ const IMPORT_ID: &str = "importId";
 #[command(after_help = "\
 The file has a JSON object a line, with `event_type` and `timestamp`. The project is local, or begins with the import;
 `publish` brings it into a stack. Or it belongs to a stack, and the folder has a copy; then others can work on it
-meanwhile. A line may also have `feature` (or `feature_id`), `edge` and `agent` (or `agent_id`), beside these members, or
-in `data` or `payload`. A line of one of these types becomes an event of the project:
+meanwhile. A line may also have `feature` (or `feature_id`), `edge` and `agent` (or `agent_id`), beside these members,
+or in `data` or `payload`. A line of one of these types becomes an event of the project:
 
   project_initialized             if it is the first line
   edge_started, edge_claim        opens again an edge that was done

@@ -143,7 +143,8 @@ impl<'a> Importer<'a> {
 
     /// Adds an event that is added once.
     ///
-    /// # Errors It was added before.
+    /// # Errors
+    /// It was added before.
     pub(super) fn add_once<E: Event>(&mut self, event: E) -> Result<(), Why> {
         let event: NewEvent = event.into();
         let said = said_once(&event.event_type, &event.data);

@@ -52,7 +52,8 @@ pub(crate) struct Outbox(Vec<Queued>);
 impl Outbox {
     /// Reads them.
     ///
-    /// # Errors A line is not a command, or is of another project.
+    /// # Errors
+    /// A line is not a command, or is of another project.
     pub(crate) fn read(folder: &Reading<'_>) -> Result<Self> {
         let text = folder.text(OUTBOX)?.unwrap_or_default();
         let mut queued = Vec::new();

@@ -100,7 +100,8 @@ fn recorded(event: &SequencedEvent) -> ForeignEvent {
 
 /// The ids of the events that the stack has.
 ///
-/// # Errors It has other events in the partitions of the project.
+/// # Errors
+/// It has other events in the partitions of the project.
 async fn compare(
     log: &impl EventLog,
     project: &ProjectId,

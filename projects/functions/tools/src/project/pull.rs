@@ -95,7 +95,8 @@ impl Source {
         })
     }
 
-    /// # Errors No source of events is named.
+    /// # Errors
+    /// No source of events is named.
     pub(crate) async fn named(&self) -> Result<Origin<'_>> {
         let origin = self.origin().await?;
         origin.context(
@@ -136,7 +137,8 @@ struct Copied {
 
 /// The folder of a project of the stack.
 ///
-/// # Errors The project is local, so its file is not a copy. Or the file is of another project.
+/// # Errors
+/// The project is local, so its file is not a copy. Or the file is of another project.
 fn of_stack(folder: &Folder) -> Result<Writing<'_>> {
     let folder = folder.write()?;
     ensure!(
@@ -165,7 +167,8 @@ pub(crate) async fn run_reconstruct(folder: &Folder, source: &Source) -> Result<
 
 /// Pulls into a folder, which is made only if there is such a project.
 ///
-/// # Errors There is no such project, its file is not a copy, or as [`add_new`].
+/// # Errors
+/// There is no such project, its file is not a copy, or as [`add_new`].
 pub(crate) async fn pull(origin: &Origin<'_>, folder: &Folder) -> Result<u64> {
     if folder.is_begun()? {
         return add_new(origin, &of_stack(folder)?).await;
@@ -178,7 +181,8 @@ pub(crate) async fn pull(origin: &Origin<'_>, folder: &Folder) -> Result<u64> {
 
 /// Appends the events after the last line, and returns how many. From the index it reads the events of all projects.
 ///
-/// # Errors A line is damaged, the events can't be read, or the lines are of other events.
+/// # Errors
+/// A line is damaged, the events can't be read, or the lines are of other events.
 pub(crate) async fn add_new(origin: &Origin<'_>, folder: &Writing<'_>) -> Result<u64> {
     let end = folder.lines(|_| Ok(()))?;
     let from = match origin {

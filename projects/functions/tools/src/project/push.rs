@@ -60,7 +60,8 @@ pub(crate) async fn run(folder: &Folder, arguments: &Push) -> Result<ExitCode> {
 /// Sends the commands in their order, until no command is left or the stack does not take one now. Returns the reason.
 /// The folder is free for others while an answer is on its way, so the outbox is read again after each.
 ///
-/// # Errors The stack can't be used as it is. Commands that were not sent stay.
+/// # Errors
+/// The stack can't be used as it is. Commands that were not sent stay.
 async fn push(
     api: &Api,
     folder: &Folder,

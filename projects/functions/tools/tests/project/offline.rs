@@ -137,7 +137,7 @@ async fn what_something_before_the_stack_answers_moves_no_command() {
         assert!(pushed.stderr.contains(&expected), "{}", pushed.stderr);
         assert_eq!(primary.text("outbox.jsonl"), queued, "{status}");
     }
-    // Now a command is not passed on, and then perhaps passed on.
+    // The gateway has not passed the command on, or may have done so.
     world.fails([Fault::Breaks(422), Fault::Breaks(200)]);
     primary.does("create-feature", &fix("PAY")).ends(2);
     assert_eq!(primary.text("outbox.jsonl"), queued);

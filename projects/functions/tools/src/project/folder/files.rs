@@ -139,7 +139,7 @@ impl Folder {
         let project = self.project.to_string();
         ensure!(
             ![".", ".."].contains(&&*project),
-            "project {project:?} can't have a folder here, because this name stands for another folder: take another name"
+            "project {project:?} can't have a folder here, because this name means another folder: take another name"
         );
         let making = || format!("making the folder {}", self.path.display());
         let root = self.path.parent().unwrap_or(&self.path);

@@ -67,8 +67,9 @@ impl Reading<'_> {
     /// a wrong sum, or lines of it are missing. A copy loses nothing, because the next pull begins after the last good
     /// line. In a local project such an append has not taken place.
     ///
-    /// # Errors A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the
-    /// one before, or another version has written it. Or the file is of another project.
+    /// # Errors
+    /// A line before the last one is damaged, or a line is whole but can't be taken: it does not follow the one before,
+    /// or another version has written it. Or the file is of another project.
     pub(crate) fn lines(&self, mut each: impl FnMut(Line) -> Result<()>) -> Result<End> {
         let path = self.path(EVENTS);
         let reading = || format!("reading {}", path.display());
