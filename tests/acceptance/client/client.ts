@@ -1,5 +1,5 @@
-// A client of the shop. Its types are made of docs/api/openapi.json, so this file does not compile if the API lacks
-// something that it uses.
+// A client of the shop. Its types come from docs/api/openapi.json, so this file does not compile if the API lacks a part
+// that it uses.
 import createClient from 'openapi-fetch';
 import type { paths } from './api.js';
 

@@ -1,5 +1,6 @@
-// Checks of documents and values, and a client, for the tests of the API's documents, and what runs a state machine: one JSON
-// request a line on stdin, one JSON answer a line on stdout, in order. A check answers what is wrong, a text for each.
+// For the tests of the API's documents: checks documents and values, runs a client, and runs a state machine. It reads one
+// JSON request a line on stdin, and writes one JSON answer a line on stdout, in order. A check answers a text for each
+// fault.
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -13,14 +14,14 @@ const read = file => JSON.parse(readFileSync(file));
 const text = ({ instanceLocation, absoluteKeywordLocation }) =>
   `${instanceLocation}: ${absoluteKeywordLocation}`;
 
-/** What is wrong with a value, by the schema of this URI. */
+/** The faults of a value, by the schema of this URI. */
 const wrong = async (uri, value) => ((await validate(uri, value, 'BASIC')).errors ?? []).map(text);
 
 const asyncapi = read(createRequire(import.meta.url).resolve('@asyncapi/specs/schemas/3.0.0.json'));
 registerSchema(asyncapi);
 
 let count = 0;
-/** What is wrong with values, by a schema of JSON Schema 2020-12. It throws if the schema is not one. */
+/** The faults of values, by a schema of JSON Schema 2020-12. Throws if the schema is invalid. */
 const valid = async (schema, ...values) => {
   const uri = `https://schemas.example/${(count += 1)}`;
   registerSchema(schema, uri, 'https://json-schema.org/draft/2020-12/schema');
@@ -28,7 +29,7 @@ const valid = async (schema, ...values) => {
   return values.flatMap(value => (check(value, 'BASIC').errors ?? []).map(text));
 };
 
-/** What the runner of state machines needs of newer versions of Node.js. */
+/** Functions of newer versions of Node.js that the runner of state machines needs. */
 Promise.withResolvers ??= () => {
   const made = {};
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
@@ -62,7 +63,7 @@ const operations = {
 
   values: ({ schema, values }) => valid(schema, ...values),
 
-  /** Answers `[method, path, status, content type, body]` of the stack that a document of OpenAPI is about. */
+  /** Checks answers `[method, path, status, content type, body]` of a stack against its document of OpenAPI. */
   async answers({ file, answers }) {
     const { paths, components } = read(file);
     const found = value => value?.$ref?.split('/').slice(1).reduce((it, name) => it[name], { components }) ?? value;
@@ -76,8 +77,8 @@ const operations = {
   },
 
   /**
-   * Makes the types of a client of a document of OpenAPI, and compiles the client under the strictest checks. What is
-   * compiled is compiled again when any of its files has changed.
+   * Makes the types of a client from a document of OpenAPI, and compiles the client under the strictest checks. The
+   * result is kept until one of its files changes.
    */
   async compile({ file }) {
     const hash = createHash('sha256');
@@ -105,8 +106,8 @@ const operations = {
   },
 
   /**
-   * Runs a state machine whose tasks are functions of `lambda`. It does not wait between tries. It answers how the
-   * execution of this name ends, and which tasks it has tried.
+   * Runs a state machine whose tasks are functions of `lambda`, without waits between tries. Answers how the execution of
+   * this name ended, and which tasks it tried.
    */
   async machine({ file, functions, lambda, execution, input }) {
     const { StateMachine } = await import('aws-local-stepfunctions');
@@ -127,7 +128,7 @@ const operations = {
     return { ended, tried };
   },
 
-  /** Runs the client that is compiled. */
+  /** Runs the compiled client. */
   run: async ({ api }) => (await import(here('client.js'))).run(api),
 };
 

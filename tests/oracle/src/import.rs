@@ -23,7 +23,7 @@ use crate::table::{NOW_MS, TABLE, table};
 const PARTITIONS: u64 = 1_000;
 /// Boundaries with a fence that counts half of the events.
 const HALLS: u64 = 50;
-/// Recorded requests are dropped after each this many events.
+/// Recorded requests are dropped once per this many events.
 const KEPT: u64 = 1_000;
 
 /// Sends transactions without their tokens: at each transaction the embedded store looks through all tokens of the last

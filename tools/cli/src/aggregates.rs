@@ -17,7 +17,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::stack::name;
 
-/// Progress is shown after each this many events.
+/// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: u64 = 1_000;
 
 #[derive(Args)]

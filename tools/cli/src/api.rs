@@ -91,8 +91,8 @@ impl Api {
     /// Posts a JSON body with these headers, whose names are in lower case.
     ///
     /// # Errors
-    /// The answer is late, incomplete, too long or not JSON. The command may have taken effect, unless the request [was
-    /// not sent](was_not_sent).
+    /// The answer is late, incomplete, too long or not JSON. The command may have taken effect, unless the request
+    /// [was not sent](was_not_sent).
     pub async fn post(&self, path: &str, body: &str, with: &[(&str, &str)]) -> Result<Answer> {
         let headers = [&[("content-type", "application/json")], with].concat();
         self.send("POST", path, headers, body).await

@@ -23,8 +23,8 @@ use crate::tables::LogTables;
 #[derive(Args)]
 #[command(after_help = "\
 It checks only the tables that are named. A table may have more than is needed, such as other indexes. For each thing
-that a table lacks, the output says how to mend it. It also prints the parameters with which a stack uses the tables. If a
-table belongs to another option, such as a table of documents under --index-table, the error names that option.
+that a table lacks, the output says how to mend it. It also prints the parameters with which a stack uses the tables. If
+a table belongs to another option, such as a table of documents under --index-table, the error names that option.
 
 Examples:
   ringfence tables check --table restored-events --index-table restored-index

@@ -23,7 +23,7 @@ use crate::stack::name;
 const LOOKS: u32 = 3;
 /// Streams that are read at once.
 const STREAMS_AT_ONCE: usize = 16;
-/// Progress is shown after each this many streams.
+/// The number of streams between two updates of the progress.
 const PROGRESS_STREAMS: u64 = 100;
 
 #[derive(Args)]

@@ -26,8 +26,8 @@ const AHEAD_MAX: Duration = Duration::from_secs(36_500 * 24 * 3_600);
 #[command(after_help = "\
 It does the work of the function fire-deadlines, which runs once a minute, with the decisions of this build. A command
 that both send takes effect once. If a command did not clear its deadline, the function waits up to an hour before it
-sends the command again. `ringfence due` does not wait, so use it when the cause is mended. `--in` is for a stack on this
-machine: decisions and events get the later time too, so a test need not wait.
+sends the command again. `ringfence due` does not wait, so use it when the cause is mended. `--in` is for a stack on
+this machine: decisions and events get the later time too, so a test need not wait.
 
 Examples:
   ringfence due

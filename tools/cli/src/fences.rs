@@ -18,7 +18,7 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::EventTable;
 
-/// Progress is shown after each this many items.
+/// The number of items between two updates of the progress.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]

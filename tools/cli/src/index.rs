@@ -16,14 +16,14 @@ use crate::out::{Output, serialize_as, write_line};
 use crate::progress;
 use crate::tables::{EventTable, IndexTable, StreamTables, sources};
 
-/// Progress is shown after each this many items.
+/// The number of items between two updates of the progress.
 const PROGRESS_ITEMS: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
 Reads the whole index and the tables of the logs, the events with strong consistency. It needs some hundred bytes of
-memory for each partition. It compares only the logs whose tables are named. The newest events may not be indexed yet, so
-on a stack that is in use, rely on the result of `repair`. It can be broken off and begun again.
+memory for each partition. It compares only the logs whose tables are named. The newest events may not be indexed yet,
+so on a stack that is in use, rely on the result of `repair`. It can be broken off and begun again.
 
 Examples:
   ringfence index verify --table ringfence-prod-events --index-table ringfence-prod-index

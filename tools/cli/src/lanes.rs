@@ -61,9 +61,9 @@ pub(crate) struct Show {
 
 #[derive(Args)]
 #[command(after_help = "\
-The reactor retries the lane within a minute, because only the reactor writes its lanes. It handles the event that failed
-again, and then all later ones. If the effect may have happened already, look at the receiver first. If the lane waits for
-another event by then, nothing is done.
+The reactor retries the lane within a minute, because only the reactor writes its lanes. It handles the event that
+failed again, and then all later ones. If the effect may have happened already, look at the receiver first. If the lane
+waits for another event by then, nothing is done.
 
 Examples:
   ringfence parked retry-lane confirm-order orderId:ord-1/2
@@ -102,10 +102,10 @@ pub(crate) struct Skip {
 
 #[derive(Args)]
 #[command(after_help = "\
-The reactor reads the events after the checkpoint again. Its lanes have receipts of the effects that happened, so without
---again only missing effects happen. With --again the receipts are ignored, and every effect gets a new key, so the
-receiver takes it for a new one. An ordered automation recognizes repeats of the last 15 days by their keys. Retry or skip
-parked lanes first.
+The reactor reads the events after the checkpoint again. Its lanes have receipts of the effects that happened, so
+without --again only missing effects happen. With --again the receipts are ignored, and every effect gets a new key, so
+the receiver takes it for a new one. An ordered automation recognizes repeats of the last 15 days by their keys. Retry
+or skip parked lanes first.
 
 Examples:
   ringfence replay reactor confirm-order --from 1000

@@ -37,9 +37,10 @@ impl Tables {
 #[derive(Args)]
 #[command(after_help = "\
 A row is parked if an event makes it too large, if DynamoDB can't store it, or if the stored row does not match the
-view's row type. It is served as an error until it is folded again. An event is parked if the view can't read it. Its rows
-are served without it until it is folded in its place. Mend the view, deploy, and retry: `retry` folds with the views of
-this build. It reads the index once for each 100 rows of a view, so for many rows `ringfence replay view` is faster.
+view's row type. It is served as an error until it is folded again. An event is parked if the view can't read it. Its
+rows are served without it until it is folded in its place. Mend the view, deploy, and retry: `retry` folds with the
+views of this build. It reads the index once for each 100 rows of a view, so for many rows `ringfence replay view` is
+faster.
 
 Examples:
   ringfence parked show
@@ -55,8 +56,8 @@ pub(crate) struct Arguments {
 
 #[derive(Args)]
 #[command(after_help = "\
-The rows of the view stay without the event. A rebuild does not park the event again, and folds it if the view can read it
-by then. The reason stays in the table.
+The rows of the view stay without the event. A rebuild does not park the event again, and folds it if the view can read
+it by then. The reason stays in the table.
 
 Example:
   ringfence parked skip-event customers 'customers#a#b/1' --why 'a test by hand'")]

@@ -35,7 +35,7 @@ use crate::remark;
 use crate::tables::{LogTables, StackLogs, log_name};
 use cost::Whole;
 
-/// Progress is shown after each this many events.
+/// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: usize = 100;
 
 #[derive(Args)]

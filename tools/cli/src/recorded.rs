@@ -9,7 +9,7 @@ use ringfence_dcb_log::{DcbLog, Imported};
 
 use crate::progress;
 
-/// Progress is shown after each this many events.
+/// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: u64 = 100;
 
 /// An event from another log.

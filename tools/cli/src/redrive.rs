@@ -21,18 +21,18 @@ use crate::work::{Does, Fate, SENT, Tried, each};
 
 #[derive(Args)]
 #[command(after_help = "\
-Remove the cause first. A message or object is deleted after its work is done. If the work fails again, it stays, and the
-cause is printed. It is safe to run the command again: consumers recognize events by their id, and the index takes each
-event once.
+Remove the cause first. A message or object is deleted after its work is done. If the work fails again, it stays, and
+the cause is printed. It is safe to run the command again: consumers recognize events by their id, and the index takes
+each event once.
 
-With `--stack`, `--queue` takes publish-events, index-events, automations or commands, and `--bucket` takes the name of a
-function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
+With `--stack`, `--queue` takes publish-events, index-events, automations or commands, and `--bucket` takes the name of
+a function. Without it, `--queue` takes a URL, and `--bucket` the name of the bucket.
 
 Each message contains its work. Commands go into their queue again. Events of the automations' queue go to the bus again
 unchanged, so every rule that matches gets them. The output names the function and the rule that failed. While a redrive
-works, its messages are hidden from others, and for 30 seconds after it is broken off. Of a group of commands, SQS returns
-at most the first ten dead letters, and later ones only when these are gone. So `--dry-run` shows the first ones, in their
-order, and says how many follow.
+works, its messages are hidden from others, and for 30 seconds after it is broken off. Of a group of commands, SQS
+returns at most the first ten dead letters, and later ones only when these are gone. So `--dry-run` shows the first
+ones, in their order, and says how many follow.
 
 For a bucket of failed batches, give `--to bus` (publish-events) or `--to index` (index-events). Delete batches of
 project-views: the next event does their work.

@@ -23,7 +23,7 @@ use crate::stack;
 use crate::tables::{IndexTable, ViewTable};
 use crate::topic::{send, topic};
 
-/// The checkpoint is saved after each this many entries. After an interruption at most so many are sent again.
+/// The checkpoint is saved once per this many entries. After an interruption at most so many are sent again.
 const KEEP_ENTRIES: usize = 100;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -35,8 +35,8 @@ context does not take it. A rule that wants replays matches the source by the pr
 matches, a replay has no effect.
 
 A replay saves its checkpoint under the reader `replay.<name>`. After an interruption the same command continues there,
-and at most 100 events are sent twice. Events that the bus refused before are not named again. A name whose checkpoint is
-not between `--from` and `--until` belongs to another replay, so it is refused. To begin the replay again, run
+and at most 100 events are sent twice. Events that the bus refused before are not named again. A name whose checkpoint
+is not between `--from` and `--until` belongs to another replay, so it is refused. To begin the replay again, run
 `ringfence checkpoint set replay.<name> start`.
 
 Example:

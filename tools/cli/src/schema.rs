@@ -14,8 +14,8 @@ use crate::out;
 A document has the tables of the logs, of the index and of the views. Its outputs are the parameters with which a stack
 uses existing tables: docs/deploy.md. `ringfence template` writes the template of the stack itself.
 
-With --legacy a document has the table of one event store in Castore's older layout instead. No stack uses that table, but a
-program can use it through the crate of the aggregate log: docs/aggregate-log.md.
+With --legacy a document has the table of one event store in Castore's older layout instead. No stack uses that table,
+but a program can use it through the crate of the aggregate log: docs/aggregate-log.md.
 
 Examples:
   ringfence schema --terraform > tables.tf

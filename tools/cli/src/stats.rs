@@ -25,8 +25,8 @@ const NOBODY: &str = "no principal";
 
 #[derive(Args)]
 #[command(after_help = "\
-The heat map divides the time into 24 parts, the oldest first. For each part it shows a boundary's number of conflicts: a
-dot for none, and + for ten or more.
+The heat map divides the time into 24 parts, the oldest first. For each part it shows a boundary's number of conflicts:
+a dot for none, and + for ten or more.
 
 Examples:
   ringfence stats --since 15m

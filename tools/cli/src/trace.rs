@@ -21,8 +21,8 @@ use crate::{Lists, remark};
 #[derive(Args)]
 #[command(after_help = "\
 A command has the time of its first event, and how long that came after the event that led to the command. A command
-without an event is not shown; its line is in the functions' logs. It reads the whole index, or all of it after --from: a
-gigabyte takes about 125,000 read units.
+without an event is not shown; its line is in the functions' logs. It reads the whole index, or all of it after --from:
+a gigabyte takes about 125,000 read units.
 
 Examples:
   ringfence trace walk-1

@@ -63,9 +63,9 @@ pub fn look(dead_letter: Result<DeadLetter>, name: String) -> Tried {
     }
 }
 
-/// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them. The
-/// dead letters that stay become visible again at the end. Returns about how many more messages wait behind those that
-/// stay, in their groups; `None` if unknown.
+/// Goes through the dead letters of a store, and passes each result to `on_tried`. Without `does` it only shows them.
+/// The dead letters that stay become visible again at the end. Returns about how many more messages wait behind those
+/// that stay, in their groups; `None` if unknown.
 pub async fn each(
     store: &mut DeadLetterBox,
     does: Option<&Does>,

@@ -48,7 +48,7 @@ pub(crate) fn markup(explained: &Explanation) -> Markup {
         }
         @if !events.is_empty() {
             details {
-                summary { "The events that it depends on:  " (events.len()) }
+                summary { "The events that it depends on: " (events.len()) }
                 ul.list {
                     @for event in events.iter().rev().take(EVENTS_MAX) {
                         li {

@@ -1,5 +1,5 @@
-// The server writes the pages. This puts new events on top of the page of events, and new
-// failures on top of the page of trouble.
+// The server writes the pages. This adds new events at the top of the page of events, and new failures at the top of the
+// page of troubles.
 const of = id => document.getElementById(id);
 
 const live = rows => {
@@ -8,14 +8,14 @@ const live = rows => {
   const source = new EventSource(rows.dataset.live);
   let count = 0;
   let failure = "";
-  // The browser connects again by itself, and names the last event that it got.
+  // The browser reconnects by itself, and names the last event that it got.
   source.onerror = () => { status.textContent = `${failure || "The connection is lost"}. Trying again.` };
   source.onopen = () => { failure = ""; status.textContent = "New events appear by themselves." };
   // The connection ends after it.
   source.addEventListener("failed", ({ data }) => { failure = `New events can't be read: ${data}` });
   source.onmessage = ({ data }) => {
     const before = rows.rows.length;
-    // The server has escaped what is in the rows.
+    // The server has escaped the content of the rows.
     rows.insertAdjacentHTML("afterbegin", data);
     const added = rows.rows.length - before;
     for (const row of [...rows.rows].slice(0, added)) row.classList.add("new");
@@ -27,7 +27,7 @@ const live = rows => {
 
 const trouble = list => {
   const notices = new EventSource("/trouble/notices");
-  // The latest notices come again with each connection.
+  // Each connection begins with the latest notices.
   notices.onopen = () => list.replaceChildren();
   notices.onmessage = ({ data }) => {
     const item = document.createElement("li");

@@ -1,4 +1,4 @@
-//! The embedded DynamoDB without its server. A request is a function call, so it needs no socket, no thread and no time.
+//! The embedded DynamoDB without its server. A request is a function call, so it needs no socket, thread or time.
 
 use dynoxide::{
     Database, DynoxideError,

@@ -205,10 +205,10 @@ impl Plan {
 }
 
 impl Read {
-    /// Whether the read shows a decision an event of the boundary's partition whose type the plan does not read. A read
-    /// of the table must: the event may take a slot, or have an unknown type (rule 11). An index may lack the needed
-    /// attributes. It shows only the events of the partition that has the boundary's name, where a put begins after the
-    /// last slot (rule 8).
+    /// Whether the read shows a decision an event of the boundary although the plan does not read the event's type.
+    /// That depends on the event's partition. A read of the table must show it: the event may take a slot, or have an
+    /// unknown type (rule 11). An index may lack the needed attributes. It shows only the events of the partition that
+    /// has the boundary's name, where a put begins after the last slot (rule 8).
     #[must_use]
     pub fn shows_unread(&self, partition: &str) -> bool {
         self.access.is_of_table() || partition == self.boundary.as_str()

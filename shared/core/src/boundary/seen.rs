@@ -10,9 +10,9 @@ use crate::{Access, BoundaryId, Change, Conflict, Name, Plan, Read, SequencedEve
 pub type Counts = BTreeMap<Name, u64>;
 
 /// What a decision has seen of each boundary that it depends on (rule 2). Events are never deleted. The events of a
-/// partition are numbered without gaps. So a decision that has seen slots 1 to m has seen the whole partition if slot m
-/// + 1 is free. The transaction that puts an event also counts it in its fences. So a decision that has seen as many
-/// events as a fence counts has seen all of them.
+/// partition are numbered without gaps. So a decision that has seen slots 1 to m has seen the whole partition if the
+/// next slot is free. The transaction that puts an event also counts it in its fences. So a decision that has seen as
+/// many events as a fence counts has seen all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     boundaries: BTreeMap<BoundaryId, Extent>,

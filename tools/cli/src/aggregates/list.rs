@@ -20,8 +20,8 @@ use crate::stack::name;
 #[derive(Args)]
 #[command(after_help = "\
 Lists the aggregates of a context by the times of their first events, from the index `initialEvents`. About 40 of them
-cost half a read unit. A new aggregate may be missing for a moment. The table may also have Castore's older layout, which
-has one event store a table.
+cost half a read unit. A new aggregate may be missing for a moment. The table may also have Castore's older layout,
+which has one event store a table.
 
 Examples:
   ringfence aggregates list --context customers --limit 20 --reverse

@@ -31,7 +31,7 @@ Deletes the events of a context's documents that are older than the time, the ol
 index stays, so the index and its readers get every event. A document also stays whole if it has no snapshot from which
 its decisions can begin. The table has no other copy of a deleted event, but the index has one.
 
-A repeated command is found by its events, so give a time that is longer than callers repeat commands.
+A repeated command is found by its events, so give a longer time than callers take to repeat a command.
 
 Examples:
   ringfence documents prune --context carts --older-than 90d --dry-run

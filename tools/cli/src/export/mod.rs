@@ -30,14 +30,14 @@ use form::OpenSegment;
 const SEGMENT_EVENTS: u64 = 10_000;
 /// A segment reads at most this many entries of the index.
 const SEGMENT_ENTRIES: u64 = 100_000;
-/// Progress is shown after each this many entries.
+/// The number of entries between two updates of the progress.
 const PROGRESS_ENTRIES: u64 = 1_000;
 
 #[derive(Args)]
 #[command(after_help = "\
-The folder gets a file for every 10,000 events, and `export.list`, which has the checkpoint, the number of events and the
-SHA-256 of each file. The same command continues the export: after an interruption, and when there are new events. Each event
-is in the export once. docs/data.md describes the lines.
+The folder gets a file for every 10,000 events, and `export.list`, which has the checkpoint, the number of events and
+the SHA-256 of each file. The same command continues the export: after an interruption, and when there are new events.
+Each event is in the export once. docs/data.md describes the lines.
 
 Examples:
   ringfence export --to jsonl shop-events

@@ -9,8 +9,8 @@ use crate::tables::LogTables;
 #[derive(Args)]
 #[command(after_help = "\
 Checks every event against the types, slices and views of this stack. If one does not fit, it names the cause and the
-lines or items, and writes nothing. Otherwise it imports the events in their order and with their times, each once. So the
-command can be broken off and run again.
+lines or items, and writes nothing. Otherwise it imports the events in their order and with their times, each once. So
+the command can be broken off and run again.
 
 jsonl: the folder of `ringfence export --to jsonl`, or one file of such lines. Each event keeps its place and its id:
 docs/data.md.
@@ -26,8 +26,8 @@ Tables are read strongly, and their events are held in memory. docs/runbook.md l
 and those that are not.
 
 Automations, deadlines and reactors would act on imported events too, and automations would take the places of later
-events. So switch the rules and the schedules of the stack off first, as docs/data.md says, and then add --rules-are-off.
-`cargo local --no-rules` starts a stack on this machine without them.
+events. So switch the rules and the schedules of the stack off first, as docs/data.md says, and then add
+--rules-are-off. `cargo local --no-rules` starts a stack on this machine without them.
 
 Examples:
   ringfence import --from jsonl shop-events --dry-run

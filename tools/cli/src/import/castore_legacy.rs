@@ -19,7 +19,7 @@ use crate::machine::dynamo_client;
 use crate::progress;
 use crate::recorded::Imports;
 
-/// Progress is shown after each this many events.
+/// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: u64 = 100;
 
 /// Copies the events as they are: version, timestamp, payload and metadata.

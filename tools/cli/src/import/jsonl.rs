@@ -25,7 +25,7 @@ use crate::export::folder::{Folder, Form, Segment};
 use crate::line::event_of;
 use crate::progress;
 
-/// Progress is shown after each this many lines.
+/// The number of lines between two updates of the progress.
 const PROGRESS_LINES: u64 = 1_000;
 /// This many partitions are compared at once.
 const PARTITIONS: usize = 32;

@@ -30,7 +30,7 @@ use crate::progress;
 
 /// The partition that every index has.
 const FIRST_PARTITION: &str = "0";
-/// Progress is shown after each this many batches.
+/// The number of batches between two updates of the progress.
 const PROGRESS_BATCHES: u64 = 100;
 
 /// Events of one stream that were indexed in one batch.

@@ -15,7 +15,7 @@ use crate::Lists;
 use crate::out::{serialize_as, write_line};
 use crate::progress;
 
-/// Progress is shown after each this many events.
+/// The number of events between two updates of the progress.
 const PROGRESS_EVENTS: u64 = 1_000;
 
 /// A report names at most this many kinds of failures.

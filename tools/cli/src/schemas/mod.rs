@@ -17,9 +17,9 @@ use crate::tables::index_of;
 #[derive(Args)]
 #[command(after_help = "\
 Run it with the next build before a deploy. It decodes each event of the index, from all logs, with each slice, view and
-automation of this build that reads it, and names the events that can't be read. A whole index costs half a read unit for
-each 4 KB. `--newest` ends earlier, as soon as it has that many events of each type of this build. If a type has fewer, it
-reads to the beginning.
+automation of this build that reads it, and names the events that can't be read. A whole index costs half a read unit
+for each 4 KB. `--newest` ends earlier, as soon as it has that many events of each type of this build. If a type has
+fewer, it reads to the beginning.
 
 With `--base` it reads no stack on AWS or on this machine. It compares this build with a commit's locks of the stack in
 the working directory. It names changes that break callers, readers or stored data, and events of this build that the

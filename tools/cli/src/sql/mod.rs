@@ -20,9 +20,9 @@ const PROGRAM: &str = "duckdb";
 
 #[derive(Args)]
 #[command(after_help = "\
-The view `events` has all events of the export. Each type of events of this build has a view with its name, with a column
-for each field of the payload, and the columns _id, _at, _partition, _slot, _version, _principal, _data and _meta.
-docs/data.md explains them.
+The view `events` has all events of the export. Each type of events of this build has a view with its name, with a
+column for each field of the payload, and the columns _id, _at, _partition, _slot, _version, _principal, _data and
+_meta. docs/data.md explains them.
 
 The program `duckdb` runs the query: https://duckdb.org/install, or `pip install duckdb-cli`. Without it, the command
 prints the SQL of the views, and ends with status 2.
