@@ -1,5 +1,6 @@
 //! What the template must say of roles, mappings, alarms, tables and queues.
 
+mod adopted;
 mod alarms;
 mod written;
 
