@@ -31,6 +31,8 @@ macro_rules! context {
             }
         }
 
+        $($crate::__is_member! { context $kind })*
+
         $crate::__members! { $context: $($kind $member;)* }
 
         $crate::__cases_of! { $name { $crate::stack::check_cases_in_memory::<$context>(); } }
@@ -54,6 +56,8 @@ macro_rules! stack {
         $(#[$meta])*
         $visible struct $stack;
 
+        $($crate::__is_member! { stack $kind })*
+
         $crate::__members! { $stack: $($kind $member;)* }
 
         /// The stack in plain values.
@@ -64,6 +68,33 @@ macro_rules! stack {
         $visible fn stack() -> $crate::stack::Stack {
             $crate::stack::Stack::of::<$stack>().unwrap_or_else(|error| panic!("{error}"))
         }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __is_member {
+    (stack context) => {};
+    (stack $kind:ident) => {
+        compile_error!(concat!(
+            "a stack lists contexts, as `context ordering::Ordering;`: list this `",
+            stringify!($kind),
+            "` in the `context!` that it is of"
+        ));
+    };
+    (context slice) => {};
+    (context due) => {};
+    (context view) => {};
+    (context reactor) => {};
+    (context function) => {};
+    (context event) => {};
+    (context reads) => {};
+    (context $kind:ident) => {
+        compile_error!(concat!(
+            "a context lists `slice`, `due`, `view`, `reactor`, `function`, `event` and `reads`, and this is `",
+            stringify!($kind),
+            "`: a context is listed in `stack!`"
+        ));
     };
 }
 

@@ -1,5 +1,6 @@
 //! A stack in plain values.
 
+use std::any::type_name;
 use std::collections::BTreeSet;
 
 use ringfence_core::{
@@ -15,6 +16,8 @@ use crate::{Function, MemberList, Members, Visitor};
 /// The members of a stack, without the code of its slices.
 #[derive(Clone, Debug)]
 pub struct Stack {
+    /// The type that lists it, with its crate, such as `stack::Shop`.
+    pub name: &'static str,
     /// Every event type of the DCB log.
     pub catalog: Catalog,
     /// The catalogs of all contexts, which make events of any log current.
@@ -106,7 +109,8 @@ impl Stack {
         let (catalog, mut catalogs) = (Catalog::compose(all(found.dcb)?)?, all(found.others)?);
         catalogs.push(catalog.clone());
         let Found { sources, contexts, .. } = found;
-        Ok(Self { catalog, catalogs: Catalogs(catalogs), sources, contexts })
+        let name = type_name::<M>();
+        Ok(Self { name, catalog, catalogs: Catalogs(catalogs), sources, contexts })
     }
 
     /// The slices with their contexts, in the order of the list.

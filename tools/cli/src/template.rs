@@ -42,7 +42,7 @@ pub(crate) fn template(arguments: &Arguments, lists: &Lists) -> Result<ExitCode>
     let root = ringfence_new::root()?;
     let path = root.join("template.yaml");
     let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let (stack, place) = (&lists.stack, StackPlace::of(&root));
+    let (stack, place) = (&lists.stack, StackPlace::own(&root, &lists.stack)?);
     let fresh = if arguments.adopt {
         let Adopted { text, lost } = adopted(&text, stack, &place)?;
         if !lost.is_empty() {

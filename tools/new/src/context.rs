@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use heck::{ToPascalCase, ToSnakeCase};
 
 use crate::edit::{add_dependency, add_member};
+use crate::ids::check_id;
 use crate::names::{TYPES, check, check_crate, check_path, id_type, near, singular};
 use crate::plan::{Plan, fill};
 
@@ -106,6 +107,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, log: Log) -> Result<()> {
         "the name of a context on the document log has no hyphen, because the name of a stream is <context>-<id>: choose \
          one word in place of {context}, or another log"
     );
+    if log != Log::Dcb {
+        check_id("the context", context, &format!("{}Role", pascal(context)))?;
+    }
     if let Some(found) = find(plan, context)? {
         ensure!(
             found.log == log,

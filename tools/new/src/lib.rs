@@ -9,6 +9,7 @@ mod context;
 mod declared;
 mod due;
 mod edit;
+mod ids;
 pub mod marks;
 mod names;
 mod plan;
@@ -36,6 +37,7 @@ use crate::slice::Begins;
 use crate::stack::Auth;
 use crate::version::Begun;
 
+pub use crate::ids::{is_written, written_ids};
 pub use crate::names::near;
 
 /// What is written for a stack, a context, a slice, a view or a version of an event.

@@ -8,6 +8,7 @@ use crate::context::{self, Found, Log};
 use crate::declared::{Declared, declared};
 use crate::due::{After, Begin};
 use crate::edit::{add_arm, add_binary, add_entry, add_member, add_module, append, names};
+use crate::ids::check_id;
 use crate::names::{Deed, TYPES, check, check_target, check_type, id_type};
 use crate::plan::{Plan, fill};
 
@@ -70,7 +71,9 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
     let other = other_event(plan, &found, &deed, &values)?;
     let file = format!("{}/src/{module}.rs", found.folder);
     if plan.has(&file) {
-        let is_it = plan.read(&file)?.contains(&format!("= \"{slice}\";"));
+        let text = plan.read(&file)?;
+        let is_it = text.contains(&format!("= \"{slice}\";"))
+            && text.contains(&format!("impl Slice for {name} "));
         ensure!(is_it, "{file} is there, but is not the slice {slice}: choose another name");
         ensure!(
             begin.is_none() || plan.read(&file)?.contains(&format!("impl Due for {name} ")),
@@ -107,6 +110,11 @@ pub(crate) fn add(plan: &mut Plan, context: &str, slice: &str, begins: Begins<'_
 /// A binary is built once, so no other context may have one of this name.
 fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
     check_target(slice)?;
+    check_id("the slice", slice, &pascal(slice))?;
+    ensure!(
+        !slice.ends_with("-role"),
+        "the slice {slice}: the ids of roles in template.yaml end in Role: choose another name"
+    );
     let text = plan.read("template.yaml")?;
     ensure!(
         !text.contains(&format!("Binary: {slice} ")),
@@ -118,8 +126,7 @@ fn check_binary(plan: &Plan, context: &str, slice: &str) -> Result<()> {
         !text.contains(&format!("\n  {id}:")),
         "template.yaml has a resource {id} already, so choose another name than {slice}"
     );
-    let own = plan.root().join(format!("functions/{context}/Cargo.toml"));
-    for (manifest, text) in plan.manifests().into_iter().filter(|(manifest, _)| *manifest != own) {
+    for (manifest, text) in plan.manifests() {
         ensure!(
             !text.contains(&format!("[[bin]]\nname = \"{slice}\"\n")),
             "{} has a binary {slice}: names of binaries are unique in a workspace, so choose another name",

@@ -194,7 +194,10 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         ("carts", "book", Some("rooms/Booked"), "no context rooms: its contexts are accounts, "),
         ("carts", "book", Some("carts/Booked"), "has no event Booked"),
         ("carts", "add-item", None, "has ItemAdded already"),
-        ("carts", "event-table", None, "has a resource EventTable already"),
+        ("carts", "event-table", None, "writes something else of the id EventTable"),
+        ("carts", "functions-fail2", None, "writes something else of the id FunctionsFail2"),
+        ("carts", "carts-role", None, "the ids of roles in template.yaml end in Role"),
+        ("ordering", "confirm-order", None, "is not the slice confirm-order: choose another name"),
         ("carts", "views", None, "choose another name in kebab case, such as show-views"),
         ("carts", "command", None, "has another type Command"),
         ("carts", "carts", None, "has another type Carts"),
@@ -239,6 +242,9 @@ fn what_cannot_be_added_is_refused_with_the_way_out_and_nothing_is_written() {
         let error = format!("{:#}", refused.unwrap_err());
         assert!(error.contains(said), "{context}/{name}: {error}");
     }
+    let refused = run(folder.path(), |plan| context::add(plan, "dcb-log", Log::Aggregate));
+    let error = refused.unwrap_err().to_string();
+    assert!(error.contains("writes something else of the id DcbLogRole"), "{error}");
     for (name, said) in [
         ("carts", "is there, on the document log"),
         ("stack", "is not a context"),

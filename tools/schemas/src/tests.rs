@@ -57,7 +57,8 @@ fn stack() -> Stack {
     };
     let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
     let sources = [ringfence_dcb_log::SOURCE].into();
-    Stack { catalog, catalogs: Catalogs::default(), sources, contexts: vec![context] }
+    let (name, catalogs) = ("", Catalogs::default());
+    Stack { name, catalog, catalogs, sources, contexts: vec![context] }
 }
 
 fn locks() -> BTreeMap<&'static str, Lock> {

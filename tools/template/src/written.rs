@@ -10,6 +10,7 @@ mod error;
 mod flow;
 mod functions;
 mod grants;
+mod line_ends;
 mod lines;
 mod policy;
 mod settings;
@@ -19,7 +20,7 @@ mod variables;
 mod way_out;
 mod write;
 
-pub use adopt::{Adopted, adopted};
+pub use adopt::{Adopted, adopted, has_marks};
 pub use edits::edits;
 pub use error::WriteError;
 pub use grants::{Grant, Grants};

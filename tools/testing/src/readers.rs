@@ -1,5 +1,6 @@
 //! Compares the requests of functions that are not slices with their roles.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use ringfence_aggregate_log::{AggregateKey, AggregateTable, Push, PushPlace};
@@ -98,9 +99,15 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn start() -> Self {
-        let template = template();
-        let tables = tables(&template);
-        Self { dynamo: Dynamo::with(&template, &tables), tables, clock: Clock::system() }
+        Self::of(&template())
+    }
+
+    /// It has an event table, whatever the template has.
+    fn of(template: &Template) -> Self {
+        let tables = tables(template);
+        let all: BTreeSet<_> = tables.iter().copied().chain([EVENTS]).collect();
+        let dynamo = Dynamo::with(template, &Vec::from_iter(all));
+        Self { dynamo, tables, clock: Clock::system() }
     }
 
     fn log(&self) -> DcbLog {
@@ -244,12 +251,18 @@ pub(crate) async fn requests_of_rows(views: &[&'static str]) -> Vec<Exchange> {
 
 /// Compares the requests of index-events with its role. Panics unless the role allows exactly them.
 pub async fn check_role_of_index_events() {
-    let world = World::start();
+    check_role(binary(&model(), "IndexEvents"), requests_of_index_events(&World::start()).await);
+}
+
+async fn requests_of_index_events(world: &World) -> Vec<Exchange> {
     let mut asked = Vec::new();
     // First the partitions are new. Later some of a document's new events are in a calf.
     for appends in [1, 3] {
-        let events = world.append(vec![noted(&["a"], 0)]).await;
-        let mut partitions: Vec<Partition> = events.iter().map(Partition::of).collect();
+        let mut partitions = Vec::new();
+        if world.tables.contains(&EVENTS) {
+            let events = world.append(vec![noted(&["a"], 0)]).await;
+            partitions.extend(events.iter().map(Partition::of));
+        }
         if world.tables.contains(&AGGREGATES) {
             partitions.push(world.push(3).await);
         }
@@ -262,7 +275,7 @@ pub async fn check_role_of_index_events() {
         world.index_all(partitions).await;
         asked.extend(world.dynamo.wire.take());
     }
-    check_role(binary(&model(), "IndexEvents"), asked);
+    asked
 }
 
 /// Compares the requests of project-views with its role. Panics unless the role allows exactly them.
@@ -311,4 +324,50 @@ pub async fn check_role_of_query_views() {
         asked.extend(ask(question).await);
     }
     check_role(binary(&model(), "QueryViews"), asked);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ringfence_core::LogKind;
+    use ringfence_stack::{ContextInfo, Stack};
+    use ringfence_template::written::{StackPlace, written};
+
+    use super::*;
+    use crate::requests::lines;
+
+    #[tokio::test]
+    async fn readers_of_a_stack_without_the_dcb_log_are_checked() {
+        let context = ContextInfo {
+            name: "notes",
+            log: LogKind::Aggregates,
+            event_types: Vec::new(),
+            origins: Vec::new(),
+            slices: Vec::new(),
+            dues: Vec::new(),
+            views: vec![Definition::of::<Notes>()],
+            reactors: Vec::new(),
+            functions: Vec::new(),
+        };
+        let stack = Stack {
+            name: "",
+            catalog: Catalog::new("none", []).unwrap(),
+            catalogs: Catalogs::default(),
+            sources: [ringfence_aggregate_log::SOURCE, ringfence_document_log::SOURCE].into(),
+            contexts: vec![context],
+        };
+        let begin = "AWSTemplateFormatVersion: \"2010-09-09\"\n";
+        let text = written(begin, &stack, &StackPlace::of(Path::new("notes")), None).unwrap();
+        assert!(!text.contains("EventTable"), "{text}");
+        let template = Template::parse(&text).unwrap().whole();
+        let world = World::of(&template);
+        let asked = requests_of_index_events(&world).await.into_iter();
+        let asked = asked.map(|asked| (asked.operation, asked.request)).collect();
+        let asked = [("index-events".to_owned(), asked)];
+        assert_eq!(lines(&template, &world.tables, &asked).unwrap(), [""; 0]);
+        // The checks of views publish events of their own.
+        world.publish(noted(&["a"], 0)).await;
+        world.project().await;
+    }
 }

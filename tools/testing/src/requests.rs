@@ -1,8 +1,10 @@
 //! Compares the requests of functions with their roles.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use ringfence_core::kit::fail;
+use ringfence_local::stack_root;
 use ringfence_local::template::{Excess, LackingPermission, Template, TemplateError, excess};
 use ringfence_template::written::{Grant, Grants};
 use serde_json::Value;
@@ -34,7 +36,8 @@ pub(crate) fn lines(
     lines.dedup();
     lines.extend(excess.iter().map(ToString::to_string));
     if !lines.is_empty() {
-        lines.push(written::HINT.to_owned());
+        let text = fs::read_to_string(stack_root().join("template.yaml"));
+        lines.push(written::hint(&text.unwrap_or_default()).to_owned());
     }
     Ok(lines)
 }

@@ -254,7 +254,8 @@ fn a_statement_that_is_not_limited_to_its_keys_is_named() {
     };
     let catalog = ringfence_core::Catalog::new("carts", []).expect("nothing contradicts nothing");
     let catalogs = ringfence_core::Catalogs::default();
-    let stack = Stack { catalog, catalogs, sources: Default::default(), contexts: vec![context] };
+    let (name, sources) = ("", Default::default());
+    let stack = Stack { name, catalog, catalogs, sources, contexts: vec![context] };
     let path = |path| json!({ "Events": { "Http": { "Properties": { "Path": path } } } });
     let check = |id: &str, function: Value, action: &str, condition: Value, is_named: bool| {
         let mut statement = crate::grants::allow("Items", json!([action]), table_arn("SomeTable"));

@@ -137,7 +137,13 @@ mod tests {
         let catalog = Catalog::new("rooms", []).expect("nothing contradicts nothing");
         let catalogs = Catalogs::default();
         Code {
-            stack: Stack { catalog, catalogs, sources: Default::default(), contexts: Vec::new() },
+            stack: Stack {
+                name: "",
+                catalog,
+                catalogs,
+                sources: Default::default(),
+                contexts: Vec::new(),
+            },
             readers: Readers::default(),
             present: BTreeMap::from([("rooms", Lock { events, ..Lock::default() })]),
         }

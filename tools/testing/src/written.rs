@@ -6,12 +6,19 @@ use std::{env, fs};
 use ringfence_core::kit::fail;
 use ringfence_local::stack_root;
 use ringfence_stack::Stack;
-use ringfence_template::written::{Grants, StackPlace, WriteError, edits, written};
+use ringfence_template::written::{Grants, StackPlace, WriteError, edits, has_marks, written};
 
 use crate::template::check_none;
 
 /// The hint of a check that could have written the missing part.
-pub(crate) const HINT: &str = "`UPDATE=1 cargo test` writes this";
+pub(crate) fn hint(text: &str) -> &'static str {
+    match has_marks(text) {
+        true => "`UPDATE=1 cargo test` writes this",
+        false => {
+            "template.yaml has no marks: `ringfence template --adopt` takes it over, and then `UPDATE=1 cargo test` writes this"
+        }
+    }
+}
 
 /// Whether checks write.
 pub(crate) fn is_asked() -> bool {
@@ -34,8 +41,9 @@ pub(crate) fn check_written(stack: &Stack, grants: Option<&Grants>) {
         eprintln!("wrote {}", path.display());
     } else if lines.is_empty() && fresh != text {
         lines.push(format!(
-            "{} is not what follows from the list of the stack: {HINT}",
-            path.display()
+            "{} is not what follows from the list of the stack: {}",
+            path.display(),
+            hint(&text)
         ));
     }
     check_none(&lines);
@@ -55,12 +63,12 @@ fn differences(
     stack: &Stack,
     grants: Option<&Grants>,
 ) -> Result<(String, Vec<String>), WriteError> {
-    let fresh = written(text, stack, &StackPlace::of(&stack_root()), grants)?;
+    let fresh = written(text, stack, &StackPlace::own(&stack_root(), stack)?, grants)?;
     let mut lines = edits(text, &fresh)?;
     if !lines.is_empty() {
         lines.insert(0, "template.yaml was edited between its marks:".to_owned());
         lines.push(
-            "`ringfence template --adopt` writes these settings, `--force` writes over the edits"
+            "`ringfence template --adopt` keeps what can be kept, `--force` writes over the edits"
                 .to_owned(),
         );
     }

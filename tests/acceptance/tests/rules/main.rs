@@ -2,5 +2,6 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod cargo;
+mod declarations;
 mod template;
 mod tidy;

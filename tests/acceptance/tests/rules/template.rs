@@ -1,5 +1,6 @@
 //! Checks the template's roles, mappings, alarms, tables and queues.
 
+mod adopted;
 mod alarms;
 mod written;
 

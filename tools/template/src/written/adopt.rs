@@ -11,10 +11,11 @@ use serde_yaml_ng::{Mapping, Value};
 use super::edits::{Change, changes, entries, line, setting};
 use super::error::WriteError;
 use super::flow::flow;
+use super::line_ends::in_its_line_ends;
 use super::lines::{Lines, comments};
 use super::source::{SECTIONS, Source, StackPlace};
 use super::table::with_settings;
-use super::write::{in_its_line_ends, written};
+use super::write::written;
 
 /// What older releases wrote, by the id that it has now.
 const FORMER: [(&str, &str); 2] =
@@ -98,6 +99,12 @@ fn taken(text: &str, stack: &Stack, place: &StackPlace) -> Result<Adopted, Write
     let own = with_settings(&own, &had, &source.settings)?;
     let text = written(&own, stack, place, Some(&source.kept_grants()))?;
     Ok(Adopted { text, lost: found.lost })
+}
+
+/// Whether a template has marks.
+#[must_use]
+pub fn has_marks(text: &str) -> bool {
+    sections(&text.replace("\r\n", "\n")).iter().any(|section| section.block.is_some())
 }
 
 /// What a person may have written of a section that has marks: what stands between them if that has been edited, and all

@@ -5,13 +5,9 @@ use serde_yaml_ng::{Mapping, Value};
 
 use super::error::WriteError;
 use super::flow::flow;
+use super::line_ends::unix;
 use super::policy::{is_covered, statements};
-use super::way_out::way_out;
-use super::write::unix;
-
-/// The lists to which a setting adds, with the name of an item.
-pub(super) const LISTS: [(&str, &str); 2] =
-    [("AttributeDefinitions", "AttributeName"), ("GlobalSecondaryIndexes", "IndexName")];
+use super::way_out::{LISTS, of_name, way_out};
 
 /// A change of something that is written.
 pub(super) enum Change {
@@ -28,11 +24,6 @@ pub(super) enum Change {
 /// The entries of a section.
 pub(super) fn entries(body: &str) -> Result<Mapping, WriteError> {
     Ok(serde_yaml_ng::from_str::<Option<Mapping>>(body)?.unwrap_or_default())
-}
-
-/// The item of this name.
-pub(super) fn of_name<'v>(all: &'v [Value], key: &str, name: &Value) -> Option<&'v Value> {
-    all.iter().find(|one| one.get(key) == Some(name))
 }
 
 /// How an entry differs from the one that is written. `any` is the one that a stack with everything has.

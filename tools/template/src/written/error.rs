@@ -19,6 +19,19 @@ pub enum WriteError {
         "template.yaml: each entry of {0} has to begin on a line of its own, after two spaces: write it so, and run the command again"
     )]
     Form(String),
+    /// The folder is another stack's.
+    #[error(
+        "this program is of the stack {stack}, and {folder} has another one: run the program of that stack, for example by `cargo run --bin <program> -- template`"
+    )]
+    Other {
+        /// The stack of the program.
+        stack: &'static str,
+        /// The folder.
+        folder: String,
+    },
+    /// Two things would have one name.
+    #[error("{0}: choose another name")]
+    Name(String),
     /// A setting is of nothing that is written.
     #[error("template.yaml: {0}")]
     Settings(String),

@@ -2,18 +2,13 @@
 
 use serde_yaml_ng::{Mapping, Value};
 
-use super::edits::{LISTS, of_name};
 use super::error::WriteError;
 use super::flow::flow;
-use super::way_out::way_out;
+use super::way_out::{LISTS, OF_RESOURCE, of_name, way_out};
 
 /// The settings, by logical id; `Globals` are those of all functions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Settings(pub(super) Mapping);
-
-/// The attributes of a resource that are not properties.
-pub(super) const OF_RESOURCE: [&str; 5] =
-    ["Condition", "DeletionPolicy", "DependsOn", "Metadata", "UpdateReplacePolicy"];
 
 /// A setting that can't be. `what` is the path to it.
 fn wrong(what: &str, why: &str) -> WriteError {

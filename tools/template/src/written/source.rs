@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use ringfence_core::{Cause, LogKind};
+use ringfence_new::is_written;
 use ringfence_stack::{ContextInfo, SliceInfo, Stack};
 use serde_json::Value;
 
@@ -35,6 +36,34 @@ impl StackPlace {
         {
             true => Self { prefix: String::new(), code: "." },
             false => Self { prefix: format!("{name}-"), code: ".." },
+        }
+    }
+
+    /// The place of a stack, if the folder is that stack's: a program must not write another stack's template.
+    ///
+    /// # Errors
+    /// The folder is another stack's.
+    pub fn own(root: &Path, stack: &Stack) -> Result<Self, WriteError> {
+        let read = |file: &str| fs::read_to_string(root.join("functions/stack").join(file));
+        let (manifest, list) = (read("Cargo.toml"), read("src/lib.rs"));
+        let mut names = stack.name.split("::");
+        let package = names.next().unwrap_or_default().replace('_', "-");
+        let name = names.last().unwrap_or_default();
+        let of = |line: &str| {
+            line.split_once('=')
+                .map(|(key, of)| (key.trim().to_owned(), of.replace(['"', ' '], "")))
+        };
+        let is_package = |line: &str| {
+            of(line).is_some_and(|(key, of)| key == "name" && of.replace('_', "-") == package)
+        };
+        let is_name = |word: &str| word == name;
+        let mut words =
+            list.as_deref().unwrap_or_default().split(|c: char| !c.is_alphanumeric() && c != '_');
+        match manifest.unwrap_or_default().lines().any(is_package) && words.any(is_name) {
+            true => Ok(Self::of(root)),
+            false => {
+                Err(WriteError::Other { stack: stack.name, folder: root.display().to_string() })
+            }
         }
     }
 
@@ -114,6 +143,24 @@ pub(super) fn has_rule(slice: &SliceInfo) -> bool {
     slice.order.is_none() && !slice.reacts_to.is_empty()
 }
 
+/// Checks that no function of the list and no role of a context has the name of something else that is written.
+fn check_names(stack: &Stack) -> Result<(), WriteError> {
+    let slices = stack.slices().map(|(_, slice)| ("slice", slice.name, id_of(slice.name)));
+    let reactors =
+        stack.reactors().map(|(_, reactor)| ("reactor", reactor.name, id_of(reactor.name)));
+    let contexts = stack.contexts.iter().filter(|context| context.log != LogKind::Dcb);
+    let contexts = contexts.map(|context| ("context", context.name, role_of(context)));
+    let mut ids = BTreeSet::new();
+    for (what, name, id) in slices.chain(reactors).chain(contexts) {
+        if is_written(&id) || !ids.insert(id.clone()) {
+            return Err(WriteError::Name(format!(
+                "the {what} {name}: another thing in template.yaml has its id {id}"
+            )));
+        }
+    }
+    Ok(())
+}
+
 impl<'a> Source<'a> {
     pub(super) fn of(
         text: &str,
@@ -121,6 +168,7 @@ impl<'a> Source<'a> {
         place: &'a StackPlace,
         grants: Option<&'a Grants>,
     ) -> Result<Self, WriteError> {
+        check_names(stack)?;
         let yaml: serde_yaml_ng::Value = serde_yaml_ng::from_str(text)?;
         let settings = Settings::of(&yaml)?;
         let template = serde_json::to_value(yaml)?;

@@ -1,6 +1,14 @@
-//! What no setting changes.
+//! Which names are settings, and what to write in place of the others.
 
-use super::settings::OF_RESOURCE;
+use serde_yaml_ng::Value;
+
+/// The attributes of a resource that are not properties.
+pub(super) const OF_RESOURCE: [&str; 5] =
+    ["Condition", "DeletionPolicy", "DependsOn", "Metadata", "UpdateReplacePolicy"];
+
+/// The lists to which a setting adds, with the name of an item.
+pub(super) const LISTS: [(&str, &str); 2] =
+    [("AttributeDefinitions", "AttributeName"), ("GlobalSecondaryIndexes", "IndexName")];
 
 /// Why a name is no setting, and what to write in place of it. `None` if it is one.
 pub(super) fn way_out(section: &str, name: &str) -> Option<&'static str> {
@@ -40,4 +48,9 @@ pub(super) fn way_out(section: &str, name: &str) -> Option<&'static str> {
         }
         _ => return None,
     })
+}
+
+/// The item of this name.
+pub(super) fn of_name<'v>(all: &'v [Value], key: &str, name: &Value) -> Option<&'v Value> {
+    all.iter().find(|one| one.get(key) == Some(name))
 }

@@ -4,23 +4,22 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ringfence_acceptance::{Application, applications};
-use ringfence_new::marks::{Section, sealed, sections};
 use ringfence_template::written::{StackPlace, adopted, edits, written};
 use serde_json::{Value, json};
 
 /// The most lines outside of the marks, by the folder of the stack. People maintain those.
 const BY_HAND_MAX: [(&str, usize); 3] = [("", 150), ("projects", 150), ("starter", 60)];
 
-fn read(application: &Application) -> (String, StackPlace) {
+pub(super) fn read(application: &Application) -> (String, StackPlace) {
     let text = fs::read_to_string(application.root.join("template.yaml")).unwrap();
     (text, StackPlace::of(&application.root))
 }
 
-fn json_of(text: &str) -> Value {
+pub(super) fn json_of(text: &str) -> Value {
     serde_json::to_value(serde_yaml_ng::from_str::<serde_yaml_ng::Value>(text).unwrap()).unwrap()
 }
 
-fn starter() -> Application {
+pub(super) fn starter() -> Application {
     applications().last().unwrap()
 }
 
@@ -43,6 +42,26 @@ fn every_template_is_current_and_little_of_it_is_kept_by_hand() {
         });
         let count = by_hand.count();
         assert!(count <= most, "{folder}/template.yaml has {count} lines by hand, at most {most}");
+    }
+}
+
+#[test]
+fn a_program_writes_the_template_of_its_own_stack_alone() {
+    for (n, application) in applications().enumerate() {
+        for (m, other) in applications().enumerate() {
+            let place = StackPlace::own(&other.root, &application.stack);
+            assert_eq!(
+                place.is_ok(),
+                n == m,
+                "{} in {}",
+                application.stack.name,
+                other.root.display()
+            );
+            if let Err(error) = place {
+                let said = format!("this program is of the stack {}, and ", application.stack.name);
+                assert!(error.to_string().starts_with(&said), "{error}");
+            }
+        }
     }
 }
 
@@ -261,278 +280,6 @@ fn a_role_may_do_what_the_variables_of_its_functions_need_and_a_condition_is_kno
     assert_eq!(*value, json!({ "!If": ["X", { "!Ref": "QueryViews" }, "none"] }));
     let body = resources["Dashboard"]["Properties"]["DashboardBody"].to_string();
     assert!(!body.contains("RowsParked.Arn") && body.contains("ViewsBehind.Arn"), "{body}");
-}
-
-/// All that stands outside of the marks.
-fn outside(text: &str) -> String {
-    let mut is_inside = false;
-    let mut outside = String::new();
-    for line in text.split_inclusive('\n') {
-        is_inside &= !line.starts_with("  # --- end ");
-        if !is_inside && !line.starts_with("  # --- end ") {
-            outside += line;
-        }
-        is_inside |= line.starts_with("  # --- written by");
-    }
-    outside
-}
-
-#[test]
-fn all_that_is_outside_of_the_marks_stays_byte_for_byte() {
-    let application = starter();
-    let (today, place) = read(&application);
-    // An older release wrote another time-out, and a slice that is deleted; a person changed none of it.
-    let older: String = sections(&today)
-        .into_iter()
-        .map(|Section { before, block, after, .. }| {
-            let block = block.map(|block| {
-                let gone = "  Gone:\n    Type: AWS::Serverless::Function\n    Metadata: { BuildMethod: rust-cargolambda, \
-                            BuildProperties: { Binary: gone } }\n    Properties:\n      Role: !GetAtt DcbLogRole.Arn\n\n  Api:\n";
-                sealed(&block.body.replacen("Timeout: 10 #", "Timeout: 7 #", 1).replacen("  Api:\n", gone, 1))
-            });
-            format!("{before}{}{after}", block.unwrap_or_default())
-        })
-        .collect();
-    let table = "# Ours.
-Metadata: # all of it
-    Other:   [a,   'b']
-
-    Ringfence: # by id
-        # Why it is large.
-        TakeOrder:   { MemorySize:   1024 }   # megabytes
-        ShipOrder:
-            # Why it is slow.
-            Timeout:  20
-        # Below the table.
-    Last: \"x\"
-
-# Parameters.
-";
-    let own = "
-  # Before ours.
-
-  Ours: # a bucket
-    Type:   AWS::S3::Bucket
-
-  # After ours.
-
-# The outputs.
-
-";
-    let older = older
-        .replacen("Parameters:\n", &format!("{table}Parameters:\n  # First.\n"), 1)
-        .replacen("\nOutputs:\n", &format!("{own}Outputs:\n"), 1)
-        + "  # The end.";
-    assert_eq!(edits(&older, &today).unwrap(), [""; 0], "each block is as it was written");
-    let fresh = written(&older, &application.stack, &place, None).unwrap();
-    assert_eq!(outside(&fresh), outside(&older));
-    assert!(!fresh.contains("  Gone:") && fresh.contains("Timeout: 10 #"));
-    let taken = adopted(&older, &application.stack, &place).unwrap();
-    assert_eq!((taken.text, taken.lost), (fresh.clone(), Vec::new()), "nobody has edited it");
-
-    // An edit adds a line to the table.
-    let edited = fresh
-        .replacen(
-            "      Timeout: 20\n",
-            "      Timeout: 20\n      ReservedConcurrentExecutions: 5\n",
-            1,
-        )
-        .replacen("      MemorySize: 1024\n", "      MemorySize: 1024\n      Tracing: Active\n", 1)
-        .replacen("    Default: 30\n", "    Default: 90\n", 1);
-    let taken = adopted(&edited, &application.stack, &place).unwrap();
-    assert_eq!(taken.lost, [""; 0]);
-    let more = [
-        ("{ MemorySize:   1024 }", "{ MemorySize:   1024, Tracing: Active }"),
-        ("Timeout:  20\n", "Timeout:  20\n            ReservedConcurrentExecutions: 5\n"),
-        ("Executions: 5\n", "Executions: 5\n        LogRetentionDays: { Default: 90 }\n"),
-    ];
-    let expected = more.iter().fold(outside(&older), |text, (old, new)| text.replacen(old, new, 1));
-    assert_eq!(outside(&taken.text), expected);
-
-    // A section that is missing goes to its place, before the comments of the next one.
-    let begin = fresh.find("Rules:\n").unwrap();
-    let end = fresh.find("Conditions:\n").unwrap();
-    let without = format!("{}# The conditions.\n{}", &fresh[..begin], &fresh[end..]);
-    let again = written(&without, &application.stack, &place, None).unwrap();
-    let expected =
-        format!("{}{}# The conditions.\n{}", &fresh[..begin], &fresh[begin..end], &fresh[end..]);
-    assert_eq!(again, expected);
-
-    // Lines may end with CR LF, all of them.
-    let windows = |text: &str| text.replace('\n', "\r\n");
-    assert_eq!(
-        written(&windows(&older), &application.stack, &place, None).unwrap(),
-        windows(&fresh)
-    );
-    assert_eq!(edits(&windows(&older), &windows(&fresh)).unwrap(), [""; 0]);
-    let taken = adopted(&windows(&edited), &application.stack, &place).unwrap();
-    assert_eq!(taken.text, windows(&adopted(&edited, &application.stack, &place).unwrap().text));
-    let mixed = windows(&older).replacen("\r\n", "\n", 1);
-    let error = written(&mixed, &application.stack, &place, None).unwrap_err().to_string();
-    assert!(
-        error.contains("end with CR LF and lines that end with LF: save it with one"),
-        "{error}"
-    );
-}
-
-#[test]
-fn what_a_team_has_in_an_old_template_is_kept_or_named() {
-    let application = starter();
-    let (_, place) = read(&application);
-    let mut old = include_str!("old_stack.yaml").to_owned();
-    for (from, to) in [
-        // A statement of the slices' role, and one that denies.
-        (
-            "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n",
-            "        - PolicyName: dcb-log\n          PolicyDocument:\n            Version: \"2012-10-17\"\n            Statement:\n              \
-             - { Sid: Ours, Effect: Allow, Action: s3:GetObject, Resource: !Sub \"${Reports.Arn}/*\" }\n              \
-             - { Effect: Deny, Action: \"s3:*\", Resource: !If [A, x, y] }\n",
-        ),
-        // An index.
-        (
-            "        - { AttributeName: position, AttributeType: N }\n",
-            "        - { AttributeName: position, AttributeType: N }\n        - { AttributeName: ours, AttributeType: S }\n",
-        ),
-        (
-            "      StreamSpecification: { StreamViewType: NEW_IMAGE } # events are inserted once: no old image\n      TimeToLive",
-            "      GlobalSecondaryIndexes:\n        - IndexName: ours\n          KeySchema: [{ AttributeName: ours, KeyType: HASH }]\n          \
-             Projection: { ProjectionType: ALL }\n      StreamSpecification: { StreamViewType: NEW_IMAGE }\n      TimeToLive",
-        ),
-        // Attributes of a function.
-        (
-            "BuildProperties: { Binary: take-order } }\n",
-            "BuildProperties: { Binary: take-order, Flags: [--locked] }, cfn_nag: off }\n    UpdatePolicy: { A: b }\n",
-        ),
-        (
-            "BuildProperties: { Binary: offer-product } }",
-            "BuildProperties: { Binary: offer-more } }",
-        ),
-        // Another kind of resource by a name of another stack, and one that older releases wrote.
-        (
-            "  Reports: # for",
-            "  LanesParked:\n    Type: AWS::S3::Bucket\n\n  RingReaders:\n    Type: AWS::Serverless::Function\n\n  Reports: # for",
-        ),
-        ("  LogGroupName: {", "  LogGroupName: { Export: { Name: logs },"),
-        ("  # ---- What only", "  # Ours too.\n\n  # ---- What only"),
-    ] {
-        assert!(old.contains(from), "{from}");
-        old = old.replacen(from, to, 1);
-    }
-    let before = adopted(include_str!("old_stack.yaml"), &application.stack, &place).unwrap();
-    let taken = adopted(&old, &application.stack, &place).unwrap();
-    let more: Vec<_> = taken.lost.iter().filter(|line| !before.lost.contains(line)).collect();
-    assert_eq!(
-        more,
-        [
-            "Metadata of OfferProduct: the name of the binary follows from the list",
-            "UpdatePolicy of TakeOrder: no type that is written takes it: write a resource of your own below the closing mark",
-            "Resources: RingReaders: its name is NotifyReaders now; settings are those of NotifyReaders",
-            "Outputs: LogGroupName follows from the list: write yours by another name below the closing mark of Outputs",
-        ]
-    );
-    let template = json_of(&taken.text);
-    let settings = &template["Metadata"]["Ringfence"];
-    let metadata = json!({ "BuildProperties": { "Flags": ["--locked"] }, "cfn_nag": "off" });
-    assert_eq!(settings["TakeOrder"]["Metadata"], metadata);
-    let resources = &template["Resources"];
-    let of_function = json!({ "BuildMethod": "rust-cargolambda", "BuildProperties": { "Binary": "take-order", "Flags": ["--locked"] }, "cfn_nag": "off" });
-    assert_eq!(resources["TakeOrder"]["Metadata"], of_function);
-    let table = &resources["EventTable"]["Properties"];
-    assert!(
-        table["GlobalSecondaryIndexes"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|it| it["IndexName"] == "ours")
-    );
-    assert!(
-        table["AttributeDefinitions"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|it| it["AttributeName"] == "ours")
-    );
-    assert_eq!(resources["LanesParked"]["Type"], "AWS::S3::Bucket");
-    let policy = &resources["DcbLogRoleOwn"];
-    assert_eq!(policy["Type"], "AWS::IAM::RolePolicy");
-    assert_eq!(policy["Properties"]["RoleName"], json!({ "!Ref": "DcbLogRole" }));
-    let statements = policy["Properties"]["PolicyDocument"]["Statement"].as_array().unwrap();
-    assert_eq!(statements[0]["Resource"], json!({ "!Sub": "${Reports.Arn}/*" }));
-    assert_eq!(statements[1]["Resource"], json!({ "!If": ["A", "x", "y"] }));
-    assert_eq!(statements.len(), 2);
-    assert!(
-        taken.text.contains("  # Ours too.\n\n  # ---- What only"),
-        "comments before what is kept"
-    );
-    assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
-}
-
-/// A stack that was made before templates were written, with a bucket, a parameter and a setting of its own. The step that
-/// the command line describes: `ringfence template --adopt`.
-#[test]
-fn an_old_stack_is_taken_over_with_all_of_its_own_parts() {
-    let application = starter();
-    let (today, place) = read(&application);
-    let old = include_str!("old_stack.yaml");
-    let taken = adopted(old, &application.stack, &place).unwrap();
-    // It has no context on the other two logs, whose tables stay in the account.
-    let lost: Vec<_> =
-        taken.lost.iter().map(|line| line.split(": it follows").next().unwrap()).collect();
-    let others = ["Aggregate", "Document"].map(|log| {
-        ["Table", "TableArn", "StreamArn"]
-            .map(|end| format!("Resources: {log}{end}: the list does not need it"))
-    });
-    for other in others.as_flattened() {
-        assert!(lost.contains(&&**other), "{other}: {lost:#?}");
-    }
-    let lost: Vec<_> = lost
-        .into_iter()
-        .filter(|line| !line.contains("Aggregate") && !line.contains("Document"))
-        .collect();
-    assert_eq!(
-        lost,
-        [
-            "Resources: FireDeadlines: the list does not need it",
-            "Resources: FireDeadlinesRole: the list does not need it",
-            "Metrics of StreamsBehind",
-            "Metrics of MappingsStopped",
-            "Metrics of BatchesGivenUp",
-            "Metrics of BatchesLost",
-            "Metrics of FunctionsFail",
-            "AlarmDescription of PublishEventsHasDeadLetters",
-            "AlarmDescription of IndexEventsHasDeadLetters",
-            "AlarmDescription of AutomationsHaveDeadLetters",
-            "AlarmDescription of CommandsHaveDeadLetters",
-            "Metrics of CommandsFail",
-            "Resources: DeadlinesLate: the list does not need it",
-            "DashboardBody of Dashboard",
-            "Resources: the comment `# One event is put by itself; the next slot of one partition and the record of a key are \
-             looked at so.` and 12 more: write comments outside of the marks",
-        ],
-        "the starter has no deadlines, and an older release wrote other alarms"
-    );
-    assert!(
-        taken.text.contains(
-            "  # ---- What only this stack has ----\n\n  Reports: # for the accountant\n"
-        )
-    );
-    let (old, mut taken_over, today) = (json_of(old), json_of(&taken.text), json_of(&today));
-    assert_eq!(taken_over["Metadata"]["Ringfence"], json!({ "TakeOrder": { "MemorySize": 1024 } }));
-    assert_eq!(taken_over["Resources"]["Reports"], old["Resources"]["Reports"]);
-    assert_eq!(taken_over["Parameters"]["Greeting"], old["Parameters"]["Greeting"]);
-    let memory = &taken_over["Resources"]["TakeOrder"]["Properties"]["MemorySize"];
-    assert_eq!(*memory, 1024);
-    // The rest equals a new stack.
-    taken_over["Resources"]["TakeOrder"]["Properties"]
-        .as_object_mut()
-        .unwrap()
-        .remove("MemorySize");
-    taken_over["Resources"].as_object_mut().unwrap().remove("Reports");
-    taken_over["Parameters"].as_object_mut().unwrap().remove("Greeting");
-    for section in ["Parameters", "Rules", "Conditions", "Globals", "Resources", "Outputs"] {
-        assert_eq!(taken_over[section], today[section], "{section}");
-    }
-    assert_eq!(written(&taken.text, &application.stack, &place, None).unwrap(), taken.text);
 }
 
 #[derive(clap::Parser)]

@@ -1,0 +1,48 @@
+//! The ids in a template that are not names of slices, reactors and contexts.
+
+use anyhow::{Result, ensure};
+
+/// What `ringfence template` writes for some stack besides functions of slices and reactors, and roles of them:
+/// parameters, resources, and the mappings that SAM makes. A test of the template compares them.
+const WRITTEN: &str = "
+    AggregateStreamArn AggregateTable AggregateTableArn AggregateTableName AggregateTableStreamArn
+    AlarmTopicArn Api ApiLogs Architecture AutomationsDeadLetters AutomationsDeadLettersPolicy
+    AutomationsHaveDeadLetters BatchesGivenUp BatchesLost CommandQueue CommandsContend
+    CommandsDeadLetters CommandsFail CommandsHaveDeadLetters CommandsWait CorsOrigins Dashboard
+    DcbLogRole DeadlinesLate DocumentStreamArn DocumentTable DocumentTableArn DocumentTableName
+    DocumentTableStreamArn EventStreamArn EventTable EventTableArn EventTableName EventTableStreamArn
+    EventTopic FireDeadlines FireDeadlinesRole ForwardSpans ForwardSpansRole FunctionsFail IndexEvents
+    IndexEventsAggregates IndexEventsDeadLetters IndexEventsDocuments IndexEventsFailedBatches
+    IndexEventsHasDeadLetters IndexEventsRole IndexEventsStream IndexStreamArn IndexTable IndexTableArn
+    IndexTableName IndexTableStreamArn JwtIssuers LanesParked LogLevel LogRetentionDays Logs
+    MappingsStopped MetricsPerSlice NotifyReaders NotifyReadersRole NotifyReadersStream ProjectViews
+    ProjectViewsFailedBatches ProjectViewsRole ProjectViewsStream PublishEvents PublishEventsAggregates
+    PublishEventsDeadLetters PublishEventsDocuments PublishEventsFailedBatches
+    PublishEventsHasDeadLetters PublishEventsRole PublishEventsStream QueryViews QueryViewsConcurrency
+    QueryViewsRole ReactInOrder ReactInOrderRole RowsParked RunCommands RunCommandsRole SpansUrl
+    StreamsBehind ViewTable ViewTableArn ViewTableName ViewsBehind
+";
+
+/// The ids that `ringfence template` writes for any stack.
+pub fn written_ids() -> impl Iterator<Item = &'static str> {
+    WRITTEN.split_whitespace()
+}
+
+/// Whether `ringfence template` writes something of this id for any stack. Alarms on more functions than fit have numbers.
+#[must_use]
+pub fn is_written(id: &str) -> bool {
+    let id = id.trim_end_matches(|c: char| c.is_ascii_digit());
+    written_ids().any(|written| written == id)
+}
+
+/// Refuses a name whose id in the template is something else there, now or when the stack needs that.
+///
+/// # Errors
+/// Names the id.
+pub(crate) fn check_id(what: &str, name: &str, id: &str) -> Result<()> {
+    ensure!(
+        !is_written(id),
+        "{what} {name}: `ringfence template` writes something else of the id {id}: choose another name"
+    );
+    Ok(())
+}
