@@ -5,12 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
-mod declared;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use declared::integer;
-
 /// What JSON a type takes and makes. Written down, it is a schema of JSON Schema 2020-12, of the few words that these
 /// shapes need.
 #[derive(Clone, Debug, Default, PartialEq)]

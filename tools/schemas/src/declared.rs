@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{Member, Shape, ShapeError};
+use crate::{Member, Shape, ShapeError};
+
+#[cfg(test)]
+mod tests;
 
 /// Words that say nothing about which JSON is taken. A set takes a list with equal elements too.
 const ANNOTATIONS: [&str; 10] = [
