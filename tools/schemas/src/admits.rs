@@ -3,7 +3,7 @@
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-use crate::shape::integer;
+use crate::declared::integer;
 use crate::{Member, Shape};
 
 /// A value that does not have the shape.

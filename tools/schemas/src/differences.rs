@@ -6,13 +6,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::slice;
 
 use crate::admits::Extra;
 use crate::{Member, Shape};
-
-mod found;
-
-use found::Found;
 
 /// A difference between an old shape and a new one.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,10 +125,12 @@ impl fmt::Display for ShapeDifference {
 }
 
 impl Shape {
-    /// What differs between this shape, which is the old one, and a new one.
-    #[must_use]
-    pub fn differences(&self, new: &Self) -> Vec<ShapeDifference> {
-        Found::between(self, new)
+    /// The shapes of which a value has one.
+    pub(crate) fn alternatives(&self) -> &[Self] {
+        match self {
+            Self::AnyOf(shapes) => shapes,
+            shape => slice::from_ref(shape),
+        }
     }
 
     /// The shape that takes the values of both this shape, which is the old one, and a new one. No difference between
@@ -160,9 +159,20 @@ impl Shape {
             }
             (Self::Nullable(old), Self::Nullable(new)) => Self::Nullable(Box::new(old.grown(new))),
             (old, Self::Nullable(new)) => Self::Nullable(Box::new(old.grown(new))),
+            (old, Self::AnyOf(new)) => {
+                let grown = |new: &Self| old.alternatives().iter().fold(new.clone(), grown_by);
+                Self::AnyOf(new.iter().map(grown).collect())
+            }
+            (Self::AnyOf(old), new) => old.iter().fold(new.clone(), grown_by),
             (_, new) => new.clone(),
         }
     }
+}
+
+/// A shape of several, after one that it may have been.
+fn grown_by(new: Shape, old: &Shape) -> Shape {
+    let breaks = old.differences(&new).iter().any(ShapeDifference::breaks_readers);
+    if breaks { new } else { old.grown(&new) }
 }
 
 fn grown_members(

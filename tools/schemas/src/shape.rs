@@ -5,12 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::{Map, Value, json};
 
-mod declared;
-#[cfg(test)]
-mod tests;
-
-pub(crate) use declared::integer;
-
 /// What JSON a type takes and makes. Written down, it is a schema of JSON Schema 2020-12, of the few words that these
 /// shapes need.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,14 +139,10 @@ impl Shape {
                 bounded(schema, "Items", items.len() as u64, Some(items.len() as u64))
             }
             Self::Map { keys, value, min, max } => {
-                let schema = match keys {
-                    None => json!({ "type": "object", "additionalProperties": value.schema() }),
-                    Some(keys) => json!({
-                        "type": "object",
-                        "patternProperties": { keys: value.schema() },
-                        "additionalProperties": false,
-                    }),
-                };
+                let schema = json!({ "type": "object", "additionalProperties": value.schema() });
+                // Generators of clients know no `patternProperties`.
+                let keys = keys.as_ref().map(|keys| json!({ "pattern": keys }));
+                let schema = words(schema, [("propertyNames", keys)]);
                 bounded(schema, "Properties", *min, *max)
             }
             Self::Object(members) => object(members),

@@ -264,10 +264,10 @@ fn values(shape: &Shape) -> Vec<Value> {
     }
 }
 
-/// Whether somewhere the one is an object of some kind and the other of another kind: they may still have all values in
-/// common, and are said to differ.
-fn are_objects_of_two_kinds(old: &Shape, new: &Shape) -> bool {
-    let two = |(old, new)| are_objects_of_two_kinds(old, new);
+/// Whether somewhere the one is an object or a list of some kind and the other of another kind: they may still have all
+/// values in common, and are said to differ.
+fn are_of_two_kinds(old: &Shape, new: &Shape) -> bool {
+    let two = |(old, new)| are_of_two_kinds(old, new);
     match (old, new) {
         (Shape::Nullable(old), new) => two((&**old, new)),
         (old, Shape::Nullable(new)) => two((old, &**new)),
@@ -275,6 +275,7 @@ fn are_objects_of_two_kinds(old: &Shape, new: &Shape) -> bool {
         (Shape::Tuple(old), Shape::Tuple(new)) => old.iter().zip(new).any(two),
         (Shape::Map { value: old, .. }, Shape::Map { value: new, .. }) => two((&**old, &**new)),
         (Shape::AnyOf(_), _) | (_, Shape::AnyOf(_)) => true,
+        (Shape::List { .. }, Shape::Tuple(_)) | (Shape::Tuple(_), Shape::List { .. }) => true,
         (Shape::Object(old), Shape::Object(new)) => {
             let both =
                 old.iter().filter_map(|(name, old)| Some((&old.shape, &new.get(name)?.shape)));
@@ -302,7 +303,7 @@ proptest! {
         }
         let unread = values_of_old.iter().find(|value| new.reads(value).is_err());
         let refused = values_of_old.iter().find(|value| new.admits(value).is_err());
-        let is_told_apart = !are_objects_of_two_kinds(&old, &new);
+        let is_told_apart = !are_of_two_kinds(&old, &new);
         for (breaks, witness) in [
             (differences.iter().any(ShapeDifference::breaks_readers), unread),
             (differences.iter().any(ShapeDifference::breaks_callers), refused),

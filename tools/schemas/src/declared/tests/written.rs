@@ -4,7 +4,7 @@ use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::shape::{Member, Shape, ShapeError};
+use crate::{Member, Shape, ShapeError};
 
 /// Each is in one form, and so equal to what is read: a choice is no [`Shape::OneOf`], and what can be null can be it once.
 fn shapes() -> impl Strategy<Value = Shape> {

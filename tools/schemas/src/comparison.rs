@@ -1,20 +1,22 @@
 //! The comparison of two shapes, place by place.
 
 use std::collections::BTreeMap;
-use std::slice;
 
-use super::{DifferenceKind, ShapeDifference};
-use crate::{Member, Shape};
+use crate::{DifferenceKind, Member, Shape, ShapeDifference};
 
-pub(super) struct Found(Vec<ShapeDifference>);
-
-impl Found {
-    pub(super) fn between(old: &Shape, new: &Shape) -> Vec<ShapeDifference> {
-        let mut found = Self(Vec::new());
-        found.compare(old, new, "");
+impl Shape {
+    /// What differs between this shape, which is the old one, and a new one.
+    #[must_use]
+    pub fn differences(&self, new: &Self) -> Vec<ShapeDifference> {
+        let mut found = Found(Vec::new());
+        found.compare(self, new, "");
         found.0
     }
+}
 
+struct Found(Vec<ShapeDifference>);
+
+impl Found {
     fn add(&mut self, place: &str, kind: DifferenceKind) {
         self.0.push(ShapeDifference { place: place.to_owned(), kind });
     }
@@ -110,7 +112,7 @@ impl Found {
                 self.compare(value, new_value, &format!("{place}/*"));
             }
             (Shape::AnyOf(_), _) | (_, Shape::AnyOf(_)) => {
-                self.alternatives(alternatives(old), alternatives(new), place);
+                self.alternatives(old.alternatives(), new.alternatives(), place);
             }
             (Shape::Object(old), Shape::Object(new)) => self.members(old, new, place),
             (
@@ -286,14 +288,6 @@ fn takes_anything(shape: &Shape) -> bool {
         Shape::Any => true,
         Shape::Nullable(shape) => takes_anything(shape),
         _ => false,
-    }
-}
-
-/// The shapes of which a value has one.
-fn alternatives(shape: &Shape) -> &[Shape] {
-    match shape {
-        Shape::AnyOf(shapes) => shapes,
-        shape => slice::from_ref(shape),
     }
 }
 

@@ -7,7 +7,10 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::{Member, Shape, ShapeError};
+use crate::{Member, Shape, ShapeError};
+
+#[cfg(test)]
+mod tests;
 
 /// Words that say nothing about which JSON is taken. A set takes a list with equal elements too.
 const ANNOTATIONS: [&str; 10] = [
@@ -200,9 +203,9 @@ impl Place {
     }
 
     fn object(&self, words: &Words) -> Result<Shape, ShapeError> {
-        let known = ["properties", "required", "additionalProperties", "patternProperties"];
-        let of_map = ["minProperties", "maxProperties"];
-        self.only(words, &[&known[..], &of_map].concat())?;
+        let of_object = ["properties", "required", "additionalProperties"];
+        let of_map = ["patternProperties", "propertyNames", "minProperties", "maxProperties"];
+        self.only(words, &[&of_object[..], &of_map].concat())?;
         let members = self.members(words)?;
         let others = words.get("additionalProperties").filter(|others| **others != false);
         let patterns = words.get("patternProperties").and_then(Value::as_object);
@@ -213,18 +216,28 @@ impl Place {
         if !members.is_empty() {
             return Ok(Shape::Any);
         }
-        let number = |word: &str| words.get(word).and_then(Value::as_u64);
         let (keys, value) = match patterns.and_then(|patterns| patterns.iter().next()) {
+            // `schemars` gives each pattern of a key the same value.
             Some((pattern, value)) => {
-                let place = self.step("patternProperties").step(pattern);
-                let patterns: Vec<_> =
-                    patterns.into_iter().flatten().map(|(it, _)| &**it).collect();
-                (Some(self.pattern(patterns.join("|"))?), place.shape(value)?)
+                let patterns = patterns.into_iter().flatten().map(|(pattern, _)| pattern.as_str());
+                let keys = patterns.collect::<Vec<_>>().join("|");
+                (Some(keys), self.step("patternProperties").step(pattern).shape(value)?)
             }
-            None => (None, self.inside(words, "additionalProperties")?),
+            None => {
+                let keys = words.get("propertyNames").map(|names| match &names["pattern"] {
+                    Value::String(keys) => Ok(keys.clone()),
+                    _ => Err(self.step("propertyNames").error("`pattern` is missing")),
+                });
+                (keys.transpose()?, self.inside(words, "additionalProperties")?)
+            }
         };
-        let min = number("minProperties").unwrap_or(0);
-        Ok(Shape::Map { keys, value: Box::new(value), min, max: number("maxProperties") })
+        let number = |word: &str| words.get(word).and_then(Value::as_u64);
+        Ok(Shape::Map {
+            keys: keys.map(|keys| self.pattern(keys)).transpose()?,
+            value: Box::new(value),
+            min: number("minProperties").unwrap_or(0),
+            max: number("maxProperties"),
+        })
     }
 
     fn members(&self, words: &Words) -> Result<BTreeMap<String, Member>, ShapeError> {
