@@ -2,7 +2,7 @@
 //!
 //! `fn main() -> ExitCode { ringfence::run::<PlaceOrder>() }` is a whole function, on any of the
 //! logs. It answers an API Gateway HTTP API request, a direct invoke, and an EventBridge
-//! event that the slice reacts to; `invocation.rs` tells them apart.
+//! event that the slice reacts to.
 
 mod answer;
 mod function;
