@@ -1,8 +1,8 @@
 //! AWS's Signature Version 4 ("Create a signed AWS API request" in AWS's IAM User Guide), for requests for items. The
 //! SDK's own signer derives the signing key for each request; here it is kept for the day.
 //!
-//! Requests to other services have paths and queries of any form, so [`crate::http`] signs them with the SDK's signer. Its
-//! rules for URLs would be more lines here than that module has for it.
+//! Requests to other services have paths and queries of any form, so [`crate::http`] signs them with the SDK's signer. To
+//! sign them here, the SDK's rules for URLs would have to be written again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
