@@ -117,14 +117,16 @@ impl Slice for OrderProduct {
             given([]).when(order("o1", 10)).then([ordered("o1", "c1", "p1", 10)]),
             given([]).when(order("o1", 11)).then_rejected(exceeded(0)),
             given([]).when(order("o1", 0)).then_rejected(Rejection::InvalidQuantity),
-            given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
+            case("the tenth unit in three orders")
+                .given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
                 .when(order("o3", 1))
                 .then([ordered("o3", "c1", "p1", 1)]),
-            given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
+            case("the eleventh unit in three orders")
+                .given(events![ordered("o1", "c1", "p1", 6), ordered("o2", "c1", "p1", 3)])
                 .when(order("o3", 2))
                 .then_rejected(exceeded(9)),
-            // Neither another customer nor another product counts.
-            given(events![ordered("o1", "c2", "p1", 9), ordered("o2", "c1", "p2", 9)])
+            case("another customer and another product do not count")
+                .given(events![ordered("o1", "c2", "p1", 9), ordered("o2", "c1", "p2", 9)])
                 .when(order("o3", 10))
                 .then([ordered("o3", "c1", "p1", 10)]),
             given(events![ordered("o1", "c1", "p1", 1)])

@@ -21,7 +21,7 @@ use ringfence_aws::Random;
 use ringfence_core::kit::id;
 use ringfence_core::{List, NewEvent, Outcome, Slice, events};
 use ringfence_dcb_log::DcbLog;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde::Deserialize;
 
 use super::stack::{Came, Stack, came};

@@ -10,7 +10,7 @@ use projects::views::project_status::ProjectStatus;
 use projects::views::project_trace::ProjectTrace;
 use proptest::prelude::*;
 use ringfence_core::SequencedEvent;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_views::{View, fold};
 use serde_json::Value;
 

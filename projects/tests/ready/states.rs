@@ -10,7 +10,7 @@ use projects::views::project_claims::ProjectClaims;
 use projects::views::project_features::{EdgeRow, FeatureRow, ProjectFeatures};
 use projects::{Edges, FeatureCreated, FeatureRows, OnExpiry, ProjectState, Rules, ready, status};
 use ringfence_core::kit::id;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_views::{View, fold};
 
 use crate::world::{Step, World, current};

@@ -1,4 +1,5 @@
-//! Given/when/then for the slices of every log: `given(events![…]).when(command).then([…])`.
+//! Given/when/then for the slices of every log: `given(events![…]).when(command).then([…])`, or with a name
+//! `case("a second payment").given(…)`.
 //!
 //! A case is data, so the same case runs in memory in the slice's own tests and on DynamoDB in the
 //! checks of a stack.
@@ -26,7 +27,7 @@ use crate::Event;
 
 pub use crate::decide::case::{Case, DueCase};
 pub use due::check_due;
-pub use given::{BEGIN_MS, Given, When, given};
+pub use given::{BEGIN_MS, CaseName, Given, When, case, given};
 pub use in_memory::{catalog, check_in_memory};
 pub use run::check_each;
 pub use same::{assert_same, fail};

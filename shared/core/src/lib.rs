@@ -168,7 +168,7 @@ pub mod prelude {
         Catalog, CatalogError, Cause, Command, CommandContext, Context, Current, Due, Event,
         FieldError, Fields, Lane, Never, NewEvent, Principal, Reads, Slice, Snapshots, State,
         TopicEvent, Writes, events,
-        kit::{Case, DueCase, given, id},
+        kit::{Case, DueCase, case, given, id},
     };
 }
 

@@ -2,7 +2,8 @@
 //! spans of the commands that wrote the events.
 
 use ringfence_core::{Metadata, Traceparent, rfc3339};
-use serde_json::Value;
+
+use crate::line::LogLine;
 
 /// The most links of a line.
 const LINKS_MAX: usize = 10;
@@ -25,32 +26,44 @@ impl Links {
     }
 
     /// Makes the line of a run a span. Without links it stays a plain line.
-    pub fn trace(&self, line: &mut Value, run: &str, request_id: &str, (began, ended): (u64, u64)) {
-        line["timestamp"] = rfc3339(began).into();
-        line["duration_ms"] = ended.saturating_sub(began).into();
+    pub fn trace(
+        &self,
+        LogLine { json, .. }: &mut LogLine,
+        run: &str,
+        request_id: &str,
+        (began, ended): (u64, u64),
+    ) {
+        json["timestamp"] = rfc3339(began).into();
+        json["duration_ms"] = ended.saturating_sub(began).into();
         if self.0.is_empty() {
             return;
         }
         let span = Traceparent::of_batch(run, request_id);
-        line["trace_id"] = span.trace_id().into();
-        line["span_id"] = span.span_id().into();
-        line["links"] = self.0.iter().map(Traceparent::to_string).collect();
+        json["trace_id"] = span.trace_id().into();
+        json["span_id"] = span.span_id().into();
+        json["links"] = self.0.iter().map(Traceparent::to_string).collect();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tracing::Level;
 
     use super::*;
 
     #[test]
     fn a_line_has_a_link_to_each_of_the_first_ten_commands_and_none_without_events() {
         let mut links = Links::default();
-        let mut line = json!({});
+        let mut line = LogLine::new(0, Level::INFO, "batch", json!({}));
         links.trace(&mut line, "orders", "r", (1_719_100_800_000, 1_719_100_800_007));
-        let times = json!({ "timestamp": "2024-06-23T00:00:00.000Z", "duration_ms": 7 });
-        assert_eq!(line, times);
+        let expected = json!({
+            "timestamp": "2024-06-23T00:00:00.000Z",
+            "level": "INFO",
+            "message": "batch",
+            "duration_ms": 7,
+        });
+        assert_eq!(line.json, expected);
         links.add(&Metadata::default());
         for n in 0..24 {
             let span = Traceparent::of_command(&format!("c-{}", n / 2), "s", None).to_string();
@@ -59,9 +72,9 @@ mod tests {
             links.add(&metadata);
         }
         links.trace(&mut line, "orders", "r", (0, 0));
-        let found = line["links"].as_array().expect("links");
+        let found = line.json["links"].as_array().expect("links");
         let first = Traceparent::of_command("c-0", "s", None);
         assert_eq!((found.len(), &found[0]), (10, &json!(first.to_string())));
-        assert_eq!(line["span_id"], Traceparent::of_batch("orders", "r").span_id());
+        assert_eq!(line.json["span_id"], Traceparent::of_batch("orders", "r").span_id());
     }
 }

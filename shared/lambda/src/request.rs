@@ -7,12 +7,6 @@ use serde_json::Value;
 
 use crate::problem::Problem;
 
-/// Whether API Gateway sent a payload.
-#[must_use]
-pub fn is_http(payload: &Value) -> bool {
-    payload.pointer("/requestContext/http").is_some()
-}
-
 /// Parses a request of the HTTP API, payload format 2.0.
 ///
 /// # Errors

@@ -2,7 +2,6 @@
 //!
 //! `fn main() -> ExitCode { ringfence::run::<PlaceOrder>() }` is a whole function, on any of the logs. It answers a
 //! request of an API Gateway HTTP API, a direct invoke, and an EventBridge event that the slice reacts to.
-//! `invocation.rs` distinguishes them.
 
 mod answer;
 mod function;

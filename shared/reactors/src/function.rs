@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::{Context, rfc3339};
+use ringfence_core::Context;
 use ringfence_dcb_log::SOURCE;
 use ringfence_feed::Index;
-use ringfence_lambda::{Call, Service, Variables, chain};
+use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables, chain};
 use ringfence_log::Sourced;
 use serde_json::{Value, json};
 
@@ -67,7 +67,7 @@ impl<H: Handler> Lanes<H> {
     pub async fn answer(&self, time: Duration) -> Result<Value, Diagnostic> {
         let ran = self.run(time).await;
         if let Some(line) = line(self.handler.name(), &ran, self.table.clock.now_ms()) {
-            println!("{line}");
+            line.write();
         }
         let failed = |error: ReactorError| Diagnostic {
             error_type: "reactor-failed".to_owned(),
@@ -78,34 +78,25 @@ impl<H: Handler> Lanes<H> {
 }
 
 /// The line of the log about a run, with the number of parked lanes as a metric.
-fn line(reactor: &str, ran: &Result<RanLanes, ReactorError>, now_ms: u64) -> Option<Value> {
+fn line(reactor: &str, ran: &Result<RanLanes, ReactorError>, now_ms: u64) -> Option<LogLine> {
     let (level, ended) = match ran {
-        Err(_) => ("ERROR", "failed"),
+        Err(_) => (Level::ERROR, "failed"),
         Ok(RanLanes { ended: Ended::Held, .. }) => return None,
         Ok(RanLanes { ended: Ended::Idle, parked: 0, waiting: 0, .. }) => return None,
-        Ok(ran) if ran.parked > 0 => ("ERROR", "has parked lanes"),
-        Ok(RanLanes { ended: Ended::Behind, .. }) => ("WARN", "behind"),
-        Ok(RanLanes { ended: Ended::Stopped, .. }) => ("WARN", "waits"),
-        Ok(RanLanes { ended: Ended::Idle | Ended::Present, .. }) => ("INFO", "present"),
+        Ok(ran) if ran.parked > 0 => (Level::ERROR, "has parked lanes"),
+        Ok(RanLanes { ended: Ended::Behind, .. }) => (Level::WARN, "behind"),
+        Ok(RanLanes { ended: Ended::Stopped, .. }) => (Level::WARN, "waits"),
+        Ok(RanLanes { ended: Ended::Idle | Ended::Present, .. }) => (Level::INFO, "present"),
     };
-    let mut line = json!({
-        "timestamp": rfc3339(now_ms),
-        "level": level,
-        "message": format!("{reactor} {ended}"),
-        "reactor": reactor,
-        "outcome": ended,
-    });
+    let json = json!({ "reactor": reactor, "outcome": ended });
+    let mut line = LogLine::new(now_ms, level, format!("{reactor} {ended}"), json);
     match ran {
-        Err(error) => line["cause"] = chain(error).into(),
+        Err(error) => line.json["cause"] = chain(error).into(),
         Ok(RanLanes { checkpoint, effects, waiting, parked, ended: _ }) => {
-            line["checkpoint"] = json!(checkpoint);
-            line["effects"] = json!(effects);
-            line["lanes_waiting"] = json!(waiting);
-            line["lanes_parked"] = json!(parked);
-            let metrics = [json!({ "Name": "lanes_parked", "Unit": "Count" })];
-            let directive =
-                json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": metrics });
-            line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
+            line.json["checkpoint"] = json!(checkpoint);
+            line.json["effects"] = json!(effects);
+            line.json["lanes_waiting"] = json!(waiting);
+            line.measure(&[], [("lanes_parked", MetricUnit::Count, *parked)]);
         }
     }
     Some(line)

@@ -124,8 +124,14 @@
 //!         let exceeded = Rejection::LimitExceeded { product_id: id("p1"), ordered: 9, limit: UNITS_MAX };
 //!         let nine = || events![ordered("o1", 6), ordered("o2", 3)];
 //!         vec![
-//!             given(nine()).when(order("o3", 1)).then([ordered("o3", 1)]),
-//!             given(nine()).when(order("o3", 2)).then_rejected(exceeded),
+//!             case("the tenth unit in three orders")
+//!                 .given(nine())
+//!                 .when(order("o3", 1))
+//!                 .then([ordered("o3", 1)]),
+//!             case("the eleventh unit in three orders")
+//!                 .given(nine())
+//!                 .when(order("o3", 2))
+//!                 .then_rejected(exceeded),
 //!             given(nine()).when(order("o2", 1)).then_rejected(Rejection::OrderAlreadyPlaced { order_id: id("o2") }),
 //!         ]
 //!     }

@@ -11,7 +11,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
 use ringfence_core::Catalogs;
 use ringfence_feed::{Index, Sources};
-use ringfence_lambda::{Call, Service, Variables};
+use ringfence_lambda::{Call, LogLine, Service, Variables};
 use serde_json::Value;
 
 use crate::project::Projector;
@@ -62,9 +62,7 @@ impl Service for ProjectViews {
     async fn answer(&self, call: Call) -> Result<Value, Diagnostic> {
         let (projector, clock) = (&self.projector, &self.clock);
         let round = run_views(projector, &self.views, call.time, clock, &call.request_id).await;
-        for line in round.lines {
-            println!("{line}");
-        }
+        round.lines.iter().for_each(LogLine::write);
         if round.unfinished.is_empty() {
             return Ok(Value::Null);
         }

@@ -58,7 +58,7 @@ impl Service for QueryViews {
         let started_ms = self.clock.now_ms();
         let Call { payload, request_id, time, .. } = &call;
         let answered = answer(&self.reader, &self.issuers, payload, request_id, *time).await;
-        println!("{}", answered.line(&call, started_ms, self.clock.now_ms()));
+        answered.line(&call, started_ms, self.clock.now_ms()).write();
         Ok(answered.answer)
     }
 }

@@ -25,13 +25,10 @@ mod gateway;
 mod guard;
 pub mod invoke;
 mod kept;
-pub mod left_out;
 pub mod mails;
 mod message;
-pub mod node;
 pub mod notices;
 pub mod pattern;
-pub mod pip;
 mod port;
 pub mod programs;
 pub mod queue_poller;
@@ -54,12 +51,3 @@ mod workspace;
 pub use run::{FunctionByName, run};
 pub use stack::Console;
 pub use workspace::{stack_root, workspace_root};
-
-/// With this variable `cargo proof` makes tests run to their full bound.
-pub const PROOF: &str = "RINGFENCE_PROOF";
-
-/// The bound of a test: `quick` in `cargo test`, `full` in `cargo proof`.
-#[must_use]
-pub fn bound<T>(quick: T, full: T) -> T {
-    if std::env::var_os(PROOF).is_some() { full } else { quick }
-}

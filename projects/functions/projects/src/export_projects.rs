@@ -12,7 +12,7 @@ use lambda_runtime::{Diagnostic, Error};
 use ringfence::aws::http::{Http, HttpError, Signer, endpoint};
 use ringfence::aws::{Clock, Trust, sdk_config};
 use ringfence::feed::{Checkpoint, Entry, FeedError, Index, Until};
-use ringfence::function::{Call, Service, Variables, chain};
+use ringfence::function::{Call, Level, LogLine, Service, Variables, chain};
 use ringfence::stack::Function;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -92,15 +92,14 @@ impl Service for ExportProjects {
         let end_ms = started_ms.saturating_add(u64::try_from(time_ms).unwrap_or(u64::MAX));
         match self.export(end_ms).await {
             Ok((lines, segments)) => {
-                let function_request_id = call.request_id;
-                let duration_ms = self.clock.now_ms().saturating_sub(started_ms);
-                println!(
-                    "{}",
-                    json!({
-                        "message": "exported", "lines": lines, "segments": segments,
-                        "duration_ms": duration_ms, "function_request_id": function_request_id,
-                    })
-                );
+                let now_ms = self.clock.now_ms();
+                let json = json!({
+                    "lines": lines,
+                    "segments": segments,
+                    "duration_ms": now_ms.saturating_sub(started_ms),
+                    "function_request_id": call.request_id,
+                });
+                LogLine::new(now_ms, Level::INFO, "exported", json).write();
                 Ok(json!({ "lines": lines, "segments": segments }))
             }
             Err(error) => {

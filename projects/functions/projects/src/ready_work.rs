@@ -51,7 +51,7 @@ impl Service for ReadyWork {
         let (payload, started_ms) = (call.payload.clone(), self.clock.now_ms());
         let id = &call.request_id;
         let answered = answer(&self.reader, payload, id, started_ms, call.time).await;
-        println!("{}", answered.line(&call, started_ms, self.clock.now_ms()));
+        answered.line(&call, started_ms, self.clock.now_ms()).write();
         Ok(answered.answer)
     }
 }

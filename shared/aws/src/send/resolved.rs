@@ -30,7 +30,7 @@ use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use uuid::Uuid;
 
-use super::signature::{Signed, Signer};
+use super::signature::{ItemSigner, Signed};
 
 const DATE: &str = "x-amz-date";
 const AUTHORIZATION: &str = "authorization";
@@ -49,7 +49,7 @@ pub(super) struct Resolved {
     template: HttpRequest,
     host: String,
     path: String,
-    signer: Signer,
+    signer: ItemSigner,
     clock: SharedTimeSource,
     components: RuntimeComponents,
     identities: SharedIdentityResolver,
@@ -89,7 +89,7 @@ impl Resolved {
         let config = ConfigBag::of_layers([layer]);
         let credentials = credentials(&components, &identities, &config).await?;
         let known = request.headers().get(AUTHORIZATION).unwrap_or_default();
-        let signer = Signer::like(known, credentials);
+        let signer = ItemSigner::like(known, credentials);
         let signer = signer.ok_or_else(|| wrong("the SDK signs in an unknown way"))?;
 
         let mut settings = HttpConnectorSettings::builder();

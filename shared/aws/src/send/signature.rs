@@ -1,5 +1,8 @@
-//! AWS's Signature Version 4 ("Create a signed AWS API request" in AWS's IAM User Guide). The SDK's signer derives the
-//! signing key for each request; here it is kept for the day.
+//! AWS's Signature Version 4 ("Create a signed AWS API request" in AWS's IAM User Guide), for requests for items. The
+//! SDK's signer derives the signing key for each request; here it is kept for the day.
+//!
+//! Requests to other services have paths and queries of any form, so [`crate::http`] signs them with the SDK's signer. To
+//! sign them here, the SDK's rules for URLs would have to be written again.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
@@ -14,7 +17,7 @@ const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 /// Signs the requests to one service in one Region with the same credentials.
 #[derive(Debug)]
-pub(super) struct Signer {
+pub(super) struct ItemSigner {
     credentials: Credentials,
     region: String,
     service: String,
@@ -34,7 +37,7 @@ pub(super) struct Signed<'a> {
     pub body: &'a [u8],
 }
 
-impl Signer {
+impl ItemSigner {
     /// The signer that made this `Authorization` header.
     pub(super) fn like(authorization: &str, credentials: Credentials) -> Option<Self> {
         let parts = authorization.strip_prefix(ALGORITHM)?.split(',').map(str::trim);
@@ -226,7 +229,7 @@ fn signatures_equal_those_of_awss_test_suite() {
         let scope = "AKIDEXAMPLE/20150830/us-east-1/service/aws4_request";
         let known =
             format!("{ALGORITHM} Credential={scope}, SignedHeaders={names}, Signature={expected}");
-        let signer = Signer::like(&known, credentials()).expect("a header of the form");
+        let signer = ItemSigner::like(&known, credentials()).expect("a header of the form");
         let signed = Signed { method, path: "/", body: body.as_bytes() };
         let authorization = |time| {
             signer.authorization(signed, time, |name| {

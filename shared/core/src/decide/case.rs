@@ -1,5 +1,6 @@
 //! Cases as data: the facts in a log, a command, and the result.
 
+use std::fmt;
 use std::panic::Location;
 
 use serde::Serialize;
@@ -16,13 +17,37 @@ pub(crate) struct Fact {
     pub(crate) event: NewEvent,
 }
 
+/// Where a case is written, and its name, if it has one. A failing case begins with both.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    name: Option<&'static str>,
+    place: &'static Location<'static>,
+}
+
+impl At {
+    /// The place of the caller.
+    #[track_caller]
+    pub(crate) fn here(name: Option<&'static str>) -> Self {
+        Self { name, place: Location::caller() }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name {
+            Some(name) => write!(f, "case {name:?} at {}", self.place),
+            None => write!(f, "case at {}", self.place),
+        }
+    }
+}
+
 /// Facts, a command, and the expected result.
 pub struct Case<S> {
     pub(crate) given: Vec<Fact>,
     pub(crate) command: S,
     pub(crate) context: CommandContext,
     pub(crate) then: Came,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: At,
 }
 
 impl<S> Case<S> {
@@ -57,7 +82,7 @@ pub struct DueCase<D> {
     pub(crate) given: Vec<Fact>,
     pub(crate) now_ms: u64,
     pub(crate) commands: Vec<D>,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: At,
 }
 
 impl<D> DueCase<D> {

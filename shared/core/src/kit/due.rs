@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::marker::PhantomData;
-use std::panic::Location;
 
 use futures::executor::block_on;
 
@@ -14,7 +13,7 @@ use super::stored::stored;
 use crate::{
     CommandContext, Context, Due, DueRow, Envelope, Handled, LogKind, LogName, OnLog, Outcome,
     Reads, SequencedEvent, canonical_json,
-    decide::case::{DueCase, Fact},
+    decide::case::{At, DueCase, Fact},
 };
 
 impl Given {
@@ -23,15 +22,15 @@ impl Given {
     pub fn then_due<D: Due>(self, commands: impl IntoIterator<Item = D>) -> DueCase<D> {
         let commands: Vec<_> = commands.into_iter().collect();
         assert!(!commands.is_empty(), "no commands: say then_none_due()");
-        let (given, now_ms) = self.into_parts();
-        DueCase { given, now_ms, commands, at: Location::caller() }
+        let Self { name, facts: given, now_ms } = self;
+        DueCase { given, now_ms, commands, at: At::here(name) }
     }
 
     /// No command is due by now.
     #[track_caller]
     pub fn then_none_due<D: Due>(self) -> DueCase<D> {
-        let (given, now_ms) = self.into_parts();
-        DueCase { given, now_ms, commands: Vec::new(), at: Location::caller() }
+        let Self { name, facts: given, now_ms } = self;
+        DueCase { given, now_ms, commands: Vec::new(), at: At::here(name) }
     }
 }
 
@@ -61,7 +60,7 @@ pub fn check_due<D: Due, L: OnLog<D>>(open: impl Fn() -> L, set_clock: impl Fn(u
         };
         let expected = sorted(&mut case.commands.iter().map(canonical_json));
         let found = sorted(&mut found.map(|command| canonical_json(&command)));
-        assert_same(format!("case at {}: what is due", case.at), &expected, &found);
+        assert_same(format!("{}: what is due", case.at), &expected, &found);
     }
     let of_due = cases.iter().map(|case| (case.given.clone(), case.at));
     let of_slice = D::cases().into_iter().map(|case| (case.given, case.at));
@@ -118,7 +117,7 @@ fn rows<D: Due>(events: &[SequencedEvent]) -> Rows<D> {
 struct History<'a, D, O, S> {
     facts: Vec<Fact>,
     events: Vec<SequencedEvent>,
-    at: &'static Location<'static>,
+    at: At,
     open: &'a O,
     set_clock: &'a S,
     due: PhantomData<D>,
@@ -152,15 +151,13 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         let context = CommandContext { now_ms, ..CommandContext::default() };
         let envelope = Envelope { context, ..Envelope::default() };
         let added = on.add(vec![event.clone()], &envelope).await;
-        added.unwrap_or_else(|error| fail(format!("case at {}: a given event", self.at), error));
+        added.unwrap_or_else(|error| fail(format!("{}: a given event", self.at), error));
     }
 
     async fn send(&self, on: &L, id: &str, row: &DueRow<D::Row>, now_ms: u64) -> Handled {
         (self.set_clock)(now_ms);
         let handled = on.handle(&command::<D>(id, row), &row.envelope::<D>(id, now_ms)).await;
-        handled.unwrap_or_else(|error| {
-            fail(format!("case at {}: the command that is due", self.at), error)
-        })
+        handled.unwrap_or_else(|error| fail(format!("{}: the command that is due", self.at), error))
     }
 
     /// The row is set by fact `n`, and is sent early, in time, and twice around all later facts.
@@ -172,7 +169,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
             let early = self.send(&on, id, row, due - 1).await;
             assert!(
                 early.written.is_empty(),
-                "case at {at}: {} takes effect a millisecond before {id} is due: a clock may be ahead, so let `decide` \
+                "{at}: {} takes effect a millisecond before {id} is due: a clock may be ahead, so let `decide` \
                  compare the deadline with `now_ms`",
                 D::NAME
             );
@@ -182,7 +179,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         let is_accepted = matches!(sent.outcome, Outcome::Accepted(_));
         assert!(
             is_accepted && !sent.written.is_empty(),
-            "case at {at}: {} has nothing to do for {id} when it is due, so the row would stay: {:?}. Let the due read the \
+            "{at}: {} has nothing to do for {id} when it is due, so the row would stay: {:?}. Let the due read the \
              event that made the command superfluous, or let `due_ms` be the first moment at which it takes effect",
             D::NAME,
             sent.outcome
@@ -193,7 +190,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         let is_left = left.get(id).and_then(|row| row.due).is_some_and(|due| due <= now_ms);
         assert!(
             !is_left,
-            "case at {at}: {id} is still due after the events of {}: let the due read one of them, and clear the row",
+            "{at}: {id} is still due after the events of {}: let the due read one of them, and clear the row",
             D::NAME
         );
         for fact in [None].into_iter().chain(facts[n..].iter().map(Some)) {
@@ -203,7 +200,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
             let again = self.send(&on, id, row, now_ms).await;
             assert!(
                 again.written.is_empty(),
-                "case at {at}: {} takes effect a second time for {id}",
+                "{at}: {} takes effect a second time for {id}",
                 D::NAME
             );
         }
@@ -220,7 +217,7 @@ impl<D: Due, L: OnLog<D>, O: Fn() -> L, S: Fn(u64)> History<'_, D, O, S> {
         let late = self.send(&on, id, row, now_ms).await;
         assert!(
             late.written.is_empty(),
-            "case at {}: {} takes effect for {id}, although {} has cleared or moved it",
+            "{}: {} takes effect for {id}, although {} has cleared or moved it",
             self.at,
             D::NAME,
             self.facts[facts - 1].event.event_type

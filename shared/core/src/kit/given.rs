@@ -1,6 +1,4 @@
-//! The words of a case: `given`, `when`, `then`.
-
-use std::panic::Location;
+//! The words of a case: `given`, `when`, `then`, and before them `case`, if it has a name.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,20 +6,25 @@ use serde_json::Value;
 use super::same::fail;
 use crate::{
     CommandContext, NewEvent, Principal, PrincipalKind, Slice,
-    decide::case::{Came, Case, Fact, written},
+    decide::case::{At, Came, Case, Fact, written},
 };
 
 /// When a case begins, in milliseconds since 1970: 2024-06-23T00:00:00Z.
 pub const BEGIN_MS: u64 = 1_719_100_800_000;
 
+/// The name of a case.
+pub struct CaseName(&'static str);
+
 /// Facts before a command.
 pub struct Given {
-    facts: Vec<Fact>,
-    now_ms: u64,
+    pub(super) name: Option<&'static str>,
+    pub(super) facts: Vec<Fact>,
+    pub(super) now_ms: u64,
 }
 
 /// Facts and a command.
 pub struct When<S: Slice> {
+    name: Option<&'static str>,
     given: Vec<Fact>,
     command: S,
     context: CommandContext,
@@ -29,7 +32,20 @@ pub struct When<S: Slice> {
 
 /// Starts a case with the events that are in the log; without any: `given([])`.
 pub fn given(events: impl IntoIterator<Item = NewEvent>) -> Given {
-    Given { facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
+    Given { name: None, facts: Vec::new(), now_ms: BEGIN_MS }.and(events)
+}
+
+/// Starts a case with a name, which it shows if it fails: `case("a second payment").given(…)`.
+#[must_use]
+pub fn case(name: &'static str) -> CaseName {
+    CaseName(name)
+}
+
+impl CaseName {
+    /// The events that are in the log.
+    pub fn given(self, events: impl IntoIterator<Item = NewEvent>) -> Given {
+        Given { name: Some(self.0), ..given(events) }
+    }
 }
 
 impl Given {
@@ -47,15 +63,10 @@ impl Given {
         Self { now_ms: self.now_ms + ms, ..self }
     }
 
-    /// The facts, and the time of the case.
-    pub(super) fn into_parts(self) -> (Vec<Fact>, u64) {
-        (self.facts, self.now_ms)
-    }
-
     /// The command under test.
     pub fn when<S: Slice>(self, command: S) -> When<S> {
         let context = CommandContext { now_ms: self.now_ms, ..CommandContext::default() };
-        When { given: self.facts, command, context }
+        When { name: self.name, given: self.facts, command, context }
     }
 }
 
@@ -139,12 +150,12 @@ impl<S: Slice> When<S> {
 
     #[track_caller]
     fn case(self, rejection: Option<Value>, events: &[S::Writes]) -> Case<S> {
-        let Self { given, command, context } = self;
+        let Self { name, given, command, context } = self;
         let events = match written(events) {
             Ok(events) => events,
             Err(error) => fail("an expected event", error),
         };
         let then = Came { rejection, events };
-        Case { given, command, context, then, at: Location::caller() }
+        Case { given, command, context, then, at: At::here(name) }
     }
 }

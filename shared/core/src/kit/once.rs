@@ -15,14 +15,14 @@ impl<S: Slice> Case<S> {
         let (Outcome::Accepted(events) | Outcome::Rejected { events, .. }) = &first.outcome;
         let repeated = !events.is_empty();
         let first = json(&Handled { repeated, ..first });
-        let what = format!("case at {}: its repeat under an idempotency key", self.at);
+        let what = format!("{}: its repeat under an idempotency key", self.at);
         assert_same(what, &first, &json(&self.with_key(on).await));
     }
 
     /// Repeats the command of [`Case::check_once`] there and on a copy of the log. Panics if the answers differ.
     pub(super) async fn check_copied(&self, on: &impl OnLog<S>, copy: &impl OnLog<S>) {
         let [there, copied] = [self.with_key(on).await, self.with_key(copy).await];
-        let what = format!("case at {}: its repeat on a copy of the events", self.at);
+        let what = format!("{}: its repeat on a copy of the events", self.at);
         assert_same(what, &json(&there), &json(&copied));
     }
 

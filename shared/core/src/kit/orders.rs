@@ -52,7 +52,7 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
         let other = decide.after(order, now_ms, |_, state| state);
         if let Some(difference) = difference(&first, &other) {
             panic!(
-                "case at {}: the decision depends on the order of events of different boundaries, which no \
+                "{}: the decision depends on the order of events of different boundaries, which no \
                  log promises. Write a fold that gives the same for each order, or an event that carries the \
                  fact.\n  - after {}\n  + after {}\n{difference}",
                 case.at,
@@ -66,7 +66,7 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
     let early = || decide.after(&orders[0], seen.newest_ms(before), |_, state| state);
     assert!(
         catch_unwind(AssertUnwindSafe(early)).is_ok(),
-        "case at {}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
+        "{}: the decision panics if its facts lie more than a minute ahead of the clock, as they do when the \
          clock of their writer was wrong. Take an age with `saturating_sub`.",
         case.at,
     );
@@ -74,7 +74,7 @@ pub(super) fn check<S: Slice>(case: &Case<S>, catalog: &Catalog, events: Vec<Seq
         let other = decide.after(&orders[0], now_ms, Decide::again);
         if let Some(difference) = difference(&first, &other) {
             panic!(
-                "case at {}: the state is another one after a snapshot. Write all of it with serde.\n  \
+                "{}: the state is another one after a snapshot. Write all of it with serde.\n  \
                  - without a snapshot\n  + after a snapshot\n{difference}",
                 case.at
             );

@@ -40,11 +40,11 @@ impl<S: Slice> Case<S> {
             Outcome::Accepted(_) => None,
         };
         let came = Came { rejection, events: handled.written };
-        assert_same(format!("case at {}", self.at), &self.then, &came);
+        assert_same(self.at, &self.then, &came);
     }
 
     pub(super) fn fail(&self, what: &str, error: impl Into<Box<dyn Error>>) -> ! {
-        fail(format!("case at {}: {what}", self.at), error)
+        fail(format!("{}: {what}", self.at), error)
     }
 }
 

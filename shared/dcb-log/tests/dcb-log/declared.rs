@@ -2,7 +2,7 @@
 
 use ringfence_aws::Clock;
 use ringfence_core::events;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use crate::reads::{catalog, noted, plan, seen};
 use crate::repair::{REQUESTS_MAX, stepped_repair, strong_events};

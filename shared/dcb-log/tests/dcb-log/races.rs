@@ -6,7 +6,7 @@ use ringfence_aws::{Clock, seed_thread};
 use ringfence_core::kit::id;
 use ringfence_core::prelude::*;
 use ringfence_core::{HandleError, Handled, Outcome};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::json;
 
 use crate::faults::renamed;

@@ -8,7 +8,7 @@ use ringfence_aws::wire::{Fault, Wire};
 use ringfence_aws::{Clock, Item};
 use ringfence_core::{Catalog, Consistency, Event, EventLog, Plan, SequencedEvent, events};
 use ringfence_dcb_log::{DcbLog, DcbReport};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use tokio::sync::Barrier;
 
 use crate::reads::{Noted, noted, seen};

@@ -7,7 +7,7 @@ use ringfence_aws::wire::{Exchange, Fault, Wire};
 use ringfence_aws::{Clock, Item};
 use ringfence_core::{Catalog, Consistency, Event, EventLog, NewEvent, events};
 use ringfence_dcb_log::DcbReport;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use crate::items::{catalog, moved, plan};
 use crate::repair::{stepped, stepped_repair};

@@ -12,7 +12,8 @@ use ringfence_aws::wire::{Director, Edit, Fault, Wire};
 use ringfence_aws::{Clock, Item, Random, seed_thread};
 use ringfence_core::events;
 use ringfence_dcb_log::{DcbLog, Difference, FenceDefect, VerifyOptions};
-use ringfence_local::{bound, engine::Engine};
+use ringfence_harness::bound;
+use ringfence_local::engine::Engine;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 

@@ -6,7 +6,9 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, sdk_config};
 use ringfence_core::Catalog;
-use ringfence_lambda::{Call, DeadLetterQueue, Service, Variables, delivered, records};
+use ringfence_lambda::{
+    Call, DeadLetterQueue, Level, LogLine, Service, Variables, delivered, records,
+};
 use ringfence_log::{InTable, Sources};
 use serde_json::{Value, json};
 
@@ -70,9 +72,7 @@ impl Service for IndexEvents {
         let records = records(&mut call.payload)?;
         let report =
             index(&self.sources, &self.indexer, &self.dead_letters, &records, call.time).await;
-        let mut line = json!({
-            "level": "INFO",
-            "message": "batch",
+        let json = json!({
             "function_request_id": call.request_id,
             "records": records.len(),
             "partitions": report.partitions,
@@ -81,9 +81,10 @@ impl Service for IndexEvents {
             "failed_from": report.failed_from,
             "cause": report.cause,
         });
-        let times = (began_ms, self.clock.now_ms());
-        report.links.trace(&mut line, Self::NAME, &call.request_id, times);
-        println!("{line}");
+        let now_ms = self.clock.now_ms();
+        let mut line = LogLine::new(now_ms, Level::INFO, "batch", json);
+        report.links.trace(&mut line, Self::NAME, &call.request_id, (began_ms, now_ms));
+        line.write();
         Ok(delivered(report.failed_from))
     }
 }

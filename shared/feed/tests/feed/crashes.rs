@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use ringfence_aws::{Random, Retry};
 use ringfence_feed::{Notification, Partition};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use tokio::time::sleep;
 
 use crate::streams;

@@ -2,7 +2,7 @@
 
 use ringfence_aws::{Random, Retry};
 use ringfence_feed::Partition;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use crate::world::{INDEX, World, any, by_partition, changed, record, run};
 

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use ringfence_aws::{Random, Retry};
 use ringfence_core::Envelope;
 use ringfence_feed::{Indexed, Indexer, Notification, Partition};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use tokio::time::sleep;
 
 use crate::streams::{append, stream};

@@ -8,7 +8,7 @@ use ringfence_aws::Random;
 use ringfence_aws::wire::{Fault, Wire};
 use ringfence_core::{BoundaryId, Tag};
 use ringfence_feed::{Checkpoint, Filter, Index, Until};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use tokio::time::timeout;
 
 use crate::world::{INDEX, World, any, changed, run, sources};

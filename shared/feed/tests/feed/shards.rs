@@ -10,7 +10,7 @@ use futures::future::join_all;
 use ringfence_aws::wire::{Director, Fault};
 use ringfence_aws::{Random, Retry};
 use ringfence_feed::Notification;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::Value;
 
 use crate::world::{EVENTS, World, changed, run, sources};

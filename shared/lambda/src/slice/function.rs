@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{Issuers, LOGGED_BYTES_MAX, Problem, bounded, chain, has_time, http};
+use crate::{Issuers, LOGGED_BYTES_MAX, Problem, Sender, bounded, chain, has_time, http};
 use futures::future::LocalBoxFuture;
 use lambda_runtime::{Context as Lambda, Diagnostic};
 use ringfence_aws::{Clock, Meter, Usage};
@@ -84,8 +84,8 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
     pub(crate) async fn invoke(&self, payload: &str, lambda: &Lambda) -> Invoked {
         let (before, mut line) = (self.meter.snapshot(), self.line(lambda));
         let payload = Payload::of(payload);
-        let caller = match payload {
-            Payload::Http(_) => Caller::Http,
+        let caller = match payload.sender {
+            Sender::Http => Caller::Http,
             _ if payload.fails_on_problem() => Caller::Fails,
             _ => Caller::Direct,
         };
@@ -107,7 +107,7 @@ impl<S: Slice, L: OnLog<S>> Function<S, L> {
             Err(problem) => {
                 line.outcome = problem.kind;
                 line.cause = Some(problem.detail().to_owned());
-                if matches!(payload, Payload::Bus(_)) {
+                if payload.sender == Sender::Bus {
                     Err(problem.diagnostic())
                 } else {
                     caller.answer(Err(problem))

@@ -74,7 +74,7 @@ impl Hosted {
         });
         let lambda = Lambda::default();
         let Invoked { answer, lines } = self.0.call(&entry.to_string(), &lambda).await;
-        lines.iter().for_each(Line::write);
+        lines.iter().for_each(|line| line.log().write());
         answer.map(drop)
     }
 
@@ -106,7 +106,7 @@ impl Hosted {
         lambda.deadline = until_ms.saturating_add(ANSWER_MS);
         request_id.clone_into(&mut lambda.request_id);
         let (answer, line) = self.0.run(queued, &lambda).await;
-        line.write();
+        line.log().write();
         answer
     }
 }

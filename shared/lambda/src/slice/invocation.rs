@@ -1,15 +1,11 @@
-//! The payloads of a function.
+//! The payloads of a slice's function.
 //!
-//! | payload | recognized by |
-//! |---|---|
-//! | API Gateway HTTP API request, format 2.0 | `requestContext.http` |
-//! | EventBridge event of the EventTopic | `detail-type` and `detail` |
-//! | command with surroundings | `command`; with `failOnProblem` a problem is an error of the invocation |
-//! | bare command | anything else |
+//! A direct caller sends a command alone, or a command with its surroundings, in which it is `command`. With
+//! `failOnProblem` a problem is an error of the invocation.
 
 use std::collections::BTreeMap;
 
-use crate::{ApiGatewayV2httpRequest, Issuers, Problem, principal, request};
+use crate::{ApiGatewayV2httpRequest, Issuers, Problem, Sender, principal, request};
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_lambda_events::http::HeaderMap;
 use ringfence_aws::{Clock, LEVELS_MAX, TIME_WANTED, ms_of_rfc3339};
@@ -36,14 +32,10 @@ const EFFECTIVE_AT: &str = "Effective-At (effectiveAt)";
 /// The message for a command that is a list, a string or a number.
 const NO_OBJECT: &str = "must be an object";
 
-/// A payload, by its sender.
-pub(crate) enum Payload<'t> {
-    /// API Gateway.
-    Http(&'t str),
-    /// The EventTopic.
-    Bus(&'t str),
-    /// A direct caller.
-    Direct(&'t str),
+/// A payload, as text: JSON that is read has lost the keys that were given twice.
+pub(crate) struct Payload<'t> {
+    text: &'t str,
+    pub(crate) sender: Sender,
 }
 
 /// A decoded invocation.
@@ -79,35 +71,29 @@ pub(crate) struct Surroundings {
 
 impl<'t> Payload<'t> {
     pub(crate) fn of(text: &'t str) -> Self {
-        let http = member(text, "requestContext").and_then(|context| member(context, "http"));
-        if http.is_some() {
-            Self::Http(text)
-        } else if member(text, "detail-type").is_some() {
-            Self::Bus(text)
-        } else {
-            Self::Direct(text)
-        }
+        let has = |pointer: &str| pointer.split('/').skip(1).try_fold(text, member).is_some();
+        Self { text, sender: Sender::by(has) }
     }
 }
 
 impl Payload<'_> {
     /// Whether a direct caller wants a problem as an error. That is known even if the payload can't be read.
     pub(crate) fn fails_on_problem(&self) -> bool {
-        matches!(*self, Self::Direct(text) if member(text, FAIL_ON_PROBLEM) == Some("true"))
+        self.sender == Sender::Direct && member(self.text, FAIL_ON_PROBLEM) == Some("true")
     }
 
     /// Parses the parts that do not depend on the slice. It is a separate function so that it is compiled once, and not
     /// for each slice.
     fn read(&self, issuers: &Issuers, scopes: &[&str]) -> Result<Given, Problem> {
-        match *self {
-            Self::Http(text) => {
-                let json = serde_json::from_str(text);
+        match self.sender {
+            Sender::Http => {
+                let json = serde_json::from_str(self.text);
                 let json = json.map_err(|error| Problem::malformed("payload", error))?;
                 let (command, surroundings) = of_request(request(json)?, issuers, scopes)?;
                 Ok(Given::Command(command, Box::new(surroundings)))
             }
-            Self::Bus(event) => event_of(event),
-            Self::Direct(command) => direct(command),
+            Sender::Bus => event_of(self.text),
+            Sender::Direct => direct(self.text),
         }
     }
 }

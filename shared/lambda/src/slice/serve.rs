@@ -11,7 +11,6 @@ use ringfence_log::{BoxError, InTable, Log};
 use serde_json::value::RawValue;
 
 use crate::slice::function::{AnyFunction, Function, Invoked};
-use crate::slice::telemetry::Line;
 
 /// A warm handler keeps this many decisions or documents, unless `DECISION_CACHE_ENTRIES` is set; with 0 it keeps none.
 const DECISION_CACHE_ENTRIES_DEFAULT: usize = 100;
@@ -69,7 +68,7 @@ fn serve(
         lambda_runtime::run(service_fn(move |event: LambdaEvent<Box<RawValue>>| async move {
             let Invoked { answer, lines } =
                 function.call(event.payload.get(), &event.context).await;
-            lines.iter().for_each(Line::write);
+            lines.iter().for_each(|line| line.log().write());
             answer
         }))
         .await

@@ -1,11 +1,11 @@
 //! The log line of a command: one JSON object. It is a span of a trace too: it began at `timestamp` and took
 //! `duration_ms`.
 
-use crate::LOGGED_BYTES_MAX;
+use crate::{LOGGED_BYTES_MAX, LogLine, MetricUnit};
 use ringfence_aws::Usage;
-use ringfence_core::{BoundaryId, Traceparent, rfc3339};
+use ringfence_core::{BoundaryId, Traceparent};
 use serde::Serialize;
-use serde_json::{Value, json};
+use tracing::Level;
 
 /// The report of one command, or of an invocation without commands.
 #[derive(Clone, Debug, Serialize)]
@@ -60,67 +60,47 @@ impl Line {
         }
     }
 
-    /// Writes the line to standard output, where Lambda collects it.
-    pub(crate) fn write(&self) {
-        println!("{}", self.json());
-    }
-
-    pub(crate) fn json(&self) -> Value {
+    pub(crate) fn log(&self) -> LogLine {
         let level = match self.outcome {
-            "internal" | "newer-version" | "outcome-unknown" | "unknown-type" => "ERROR",
-            "contention" | "throttled" | "unavailable" => "WARN",
-            _ => "INFO",
+            "internal" | "newer-version" | "outcome-unknown" | "unknown-type" => Level::ERROR,
+            "contention" | "throttled" | "unavailable" => Level::WARN,
+            _ => Level::INFO,
         };
-        let mut line = serde_json::to_value(self).expect("a line is a map with text keys");
-        line["timestamp"] = rfc3339(self.timestamp_ms).into();
-        line["level"] = level.into();
-        line["message"] = format!("{} {}", self.slice, self.outcome).into();
+        let message = format!("{} {}", self.slice, self.outcome);
+        let json = serde_json::to_value(self).expect("a line is a map with text keys");
+        let mut line = LogLine::new(self.timestamp_ms, level, message, json);
+        let json = &mut line.json;
         let units = self.usage.total();
-        line["requests"] = (self.usage.reads + self.usage.writes).into();
-        line["read_units"] = units.read.into();
-        line["write_units"] = units.write.into();
+        json["requests"] = (self.usage.reads + self.usage.writes).into();
+        json["read_units"] = units.read.into();
+        json["write_units"] = units.write.into();
         if let Some(span) = self.span {
-            line["trace_id"] = span.trace_id().into();
-            line["span_id"] = span.span_id().into();
+            json["trace_id"] = span.trace_id().into();
+            json["span_id"] = span.span_id().into();
             if let Some(parent) = self.parent {
-                line["parent_span_id"] = parent.span_id().into();
+                json["parent_span_id"] = parent.span_id().into();
             }
             if !span.is_sampled() {
-                line["sampled"] = false.into();
+                json["sampled"] = false.into();
             }
         }
-        self.measure(&mut line);
-        line
-    }
-
-    /// Adds the numbers for metrics, in CloudWatch's embedded metric format. Each series of a metric costs money every
-    /// month, so all slices share the one with an alarm, and it is written only if there is something to count.
-    /// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>
-    fn measure(&self, line: &mut Value) {
-        let directive = |dimensions: &[&str], metrics: &[(&str, &str)]| {
-            let metric = |(name, unit): &(&str, &str)| json!({ "Name": name, "Unit": unit });
-            let metrics: Vec<_> = metrics.iter().map(metric).collect();
-            json!({ "Namespace": "Ringfence", "Dimensions": [dimensions], "Metrics": metrics })
-        };
-        let mut directives = Vec::new();
+        // All slices share the metric that has an alarm. It is written only when something is to be counted.
         if self.outcome == "contention" {
-            line["contention"] = 1.into();
-            directives.push(directive(&[], &[("contention", "Count")]));
+            line.measure(&[], [("contention", MetricUnit::Count, 1)]);
         }
         if self.per_slice {
-            let metrics = [("attempts", "Count"), ("duration_ms", "Milliseconds")];
-            directives.push(directive(&["slice"], &metrics));
+            let attempts = ("attempts", MetricUnit::Count, u64::from(self.attempts));
+            let duration = ("duration_ms", MetricUnit::Milliseconds, self.duration_ms);
+            line.measure(&["slice"], [attempts, duration]);
         }
-        if !directives.is_empty() {
-            line["_aws"] =
-                json!({ "Timestamp": self.timestamp_ms, "CloudWatchMetrics": directives });
-        }
+        line
     }
 }
 
 #[cfg(test)]
 mod tests {
     use ringfence_aws::Units;
+    use serde_json::json;
 
     use super::*;
 
@@ -161,11 +141,11 @@ mod tests {
             ("internal", "ERROR"),
         ] {
             let contends = outcome == "contention";
-            let found = line(outcome).json();
+            let found = line(outcome).log().json;
             assert_eq!(found["level"], level, "{outcome}");
             assert_eq!(found.get("contention"), contends.then_some(&json!(1)), "{outcome}");
             assert_eq!(found.get("_aws").is_some(), contends, "{outcome}");
-            let own = Line { per_slice: true, ..line(outcome) }.json();
+            let own = Line { per_slice: true, ..line(outcome) }.log().json;
             let directives = own["_aws"]["CloudWatchMetrics"].as_array().expect("directives");
             let dimensions: Vec<_> = directives.iter().map(|it| &it["Dimensions"]).collect();
             let (all, slice) = (json!([[]]), json!([["slice"]]));
@@ -187,7 +167,7 @@ mod tests {
             tables: Units { read: 1.0, write: 8.0 },
             indexes: [("events/tag_a".to_owned(), index)].into(),
         };
-        let line = Line { usage, ..line("accepted") }.json();
+        let line = Line { usage, ..line("accepted") }.log().json;
         let found = [&line["requests"], &line["read_units"], &line["write_units"]];
         assert_eq!(found, [&json!(5), &json!(1.5), &json!(12.0)]);
     }

@@ -327,7 +327,7 @@ fn an_event_that_gets_no_answer_fails_the_invocation() {
 #[test]
 fn the_line_of_a_command_says_what_became_of_it() {
     let shop = shop();
-    let line = invoke(&shop, request(&order().to_string(), json!({}))).line().json();
+    let line = invoke(&shop, request(&order().to_string(), json!({}))).line().log().json;
     assert_eq!(
         (&line["timestamp"], &line["level"], &line["slice"], &line["outcome"], &line["attempts"]),
         (

@@ -6,8 +6,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::Client;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::Clock;
-use ringfence_core::{LogKind, rfc3339};
-use ringfence_lambda::{Call, Service, Variables};
+use ringfence_core::LogKind;
+use ringfence_lambda::{Call, Level, LogLine, MetricUnit, Service, Variables};
 use ringfence_views::DueReader;
 use serde_json::{Value, json};
 
@@ -57,9 +57,9 @@ impl Service for FireDeadlines {
         let swept = sweep.all(call.time).await;
         let now_ms = self.clock.now_ms();
         let mut line = swept.line(now_ms);
-        line["function_request_id"] = call.request_id.as_str().into();
-        line["duration_ms"] = now_ms.saturating_sub(started_ms).into();
-        println!("{line}");
+        line.json["function_request_id"] = call.request_id.as_str().into();
+        line.json["duration_ms"] = now_ms.saturating_sub(started_ms).into();
+        line.write();
         match swept.failures.is_empty() {
             true => Ok(json!({ "fired": swept.fired, "left": swept.left })),
             false => Err(failed(swept.failures.join("; "))),
@@ -93,31 +93,22 @@ impl Sweep {
 
 impl Swept {
     /// The line of the log, with the metric of the alarm DeadlinesLate.
-    fn line(&self, now_ms: u64) -> Value {
+    fn line(&self, now_ms: u64) -> LogLine {
         let level = match (self.failures.is_empty(), self.left) {
-            (false, _) => "ERROR",
-            (true, 0) => "INFO",
-            (true, _) => "WARN",
+            (false, _) => Level::ERROR,
+            (true, 0) => Level::INFO,
+            (true, _) => Level::WARN,
         };
-        json!({
-            "timestamp": rfc3339(now_ms),
-            "level": level,
-            "message": "deadlines",
+        let json = json!({
             "fired": self.fired,
             "left": self.left,
             "paused": self.paused,
             "unfinished": self.unfinished,
-            "due_lag_ms": self.lag_ms,
             "causes": self.causes,
             "cause": self.failures.first(),
-            "_aws": {
-                "Timestamp": now_ms,
-                "CloudWatchMetrics": [{
-                    "Namespace": "Ringfence",
-                    "Dimensions": [[]],
-                    "Metrics": [{ "Name": "due_lag_ms", "Unit": "Milliseconds" }],
-                }],
-            },
-        })
+        });
+        let mut line = LogLine::new(now_ms, level, "deadlines", json);
+        line.measure(&[], [("due_lag_ms", MetricUnit::Milliseconds, self.lag_ms)]);
+        line
     }
 }

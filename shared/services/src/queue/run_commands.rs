@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use lambda_runtime::{Diagnostic, Error};
 use ringfence_aws::{Clock, Meter, sdk_config};
-use ringfence_lambda::{Call, Issuers, Service, Variables, delivered, is_http, records};
+use ringfence_lambda::{Call, Issuers, Sender, Service, Variables, delivered, records};
 use serde_json::{Value, json};
 
 use crate::queue::answers::CommandAnswers;
@@ -70,7 +70,7 @@ impl Service for RunCommands {
         let Call { mut payload, request_id, time, .. } = call;
         let Self { slices, answers, issuers, clock, .. } = self;
         let (queue, request_id) = (&*self.queue, &*request_id);
-        if is_http(&payload) {
+        if Sender::of(&payload) == Sender::Http {
             let asked = Asked { slices, answers, queue, issuers, clock, request_id, time };
             return Ok(json!(asked.answer(payload).await));
         }

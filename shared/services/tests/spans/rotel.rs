@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use ringfence_core::Traceparent;
-use ringfence_local::pip::PipProgram;
+use ringfence_harness::PipProgram;
 
 use crate::{OF_A_SLICE, batch, forward, line, run, span};
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::future::{join, join_all};
 use ringfence_aws::Clock;
 use ringfence_feed::Checkpoint;
-use ringfence_lambda::chain;
-use serde_json::{Value, json};
+use ringfence_lambda::{Level, LogLine, MetricUnit, chain};
+use serde_json::json;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -20,7 +20,7 @@ const TURN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct Round {
     /// A log line for each generation that was run, with metrics of the served ones.
-    pub lines: Vec<Value>,
+    pub lines: Vec<LogLine>,
     /// Served views that failed or did not reach the present in time, with the cause. They need another notification.
     pub unfinished: Vec<String>,
 }
@@ -55,7 +55,7 @@ pub async fn run_views(
     let mut round = Round::default();
     for outcome in all.into_iter().flatten() {
         let Outcome { view, live, ran, .. } = &outcome;
-        let mut line = line(&outcome);
+        let mut line = line(&outcome, now_ms);
         let run = outcome.generation.map_or_else(
             || (*view).to_owned(),
             |Generation(generation)| format!("{view}#{generation}"),
@@ -68,7 +68,7 @@ pub async fn run_views(
                 Ok(end) if known => lag(projector, ran, *end, now_ms).await.ok(),
                 _ => None,
             };
-            measure(&mut line, lag, outcome.parked, now_ms);
+            measure(&mut line, lag, outcome.parked);
             match &outcome.error {
                 Some(error) => round.unfinished.push(format!("{view}: {}", chain(error))),
                 None if !ran.present => round.unfinished.push(format!("{view}: behind")),
@@ -197,18 +197,16 @@ async fn lag(
     Ok((events, next_ms.map_or(0, |next_ms| now_ms.saturating_sub(next_ms))))
 }
 
-fn line(outcome: &Outcome) -> Value {
+fn line(outcome: &Outcome, now_ms: u64) -> LogLine {
     let Outcome { view, generation, live, parked: _, ran, error } = outcome;
     let (level, became) = match error {
-        Some(_) => ("ERROR", "failed"),
-        None if !ran.unread.is_empty() => ("ERROR", "parked events"),
-        None if ran.parked > 0 => ("ERROR", "parked rows"),
-        None if !ran.present => ("WARN", "behind"),
-        None => ("INFO", "present"),
+        Some(_) => (Level::ERROR, "failed"),
+        None if !ran.unread.is_empty() => (Level::ERROR, "parked events"),
+        None if ran.parked > 0 => (Level::ERROR, "parked rows"),
+        None if !ran.present => (Level::WARN, "behind"),
+        None => (Level::INFO, "present"),
     };
-    let mut line = json!({
-        "level": level,
-        "message": format!("{view} {became}"),
+    let mut json = json!({
         "view": view,
         "generation": generation.map(|generation| generation.0),
         "live": live,
@@ -220,7 +218,7 @@ fn line(outcome: &Outcome) -> Value {
         "overtaken": ran.overtaken,
     });
     if let Some(error) = error {
-        line["cause"] = chain(error).into();
+        json["cause"] = chain(error).into();
     }
     let rows = ran.examples.iter().map(|(row, parked)| (Some(row), parked));
     let events = ran.unread.iter().map(|parked| (None, parked));
@@ -229,28 +227,18 @@ fn line(outcome: &Outcome) -> Value {
     );
     let parked: Vec<_> = parked.collect();
     if !parked.is_empty() {
-        line["parked"] = parked.into();
+        json["parked"] = parked.into();
     }
-    line
+    LogLine::new(now_ms, level, format!("{view} {became}"), json)
 }
 
-/// Adds metrics in CloudWatch's embedded metric format: the lag of a served view, and how many rows and events are
-/// parked, if they are known. All views share the two metrics, so a new view needs no new alarm and costs nothing a
-/// month. The line names the view.
-fn measure(line: &mut Value, lag: Option<(u64, u64)>, parked: Option<u64>, now_ms: u64) {
-    let mut metrics = Vec::new();
-    let mut metric = |name: &str, unit: &str| metrics.push(json!({ "Name": name, "Unit": unit }));
-    if let Some((events, ms)) = lag {
-        line["events_behind"] = events.into();
-        line["view_lag"] = ms.into();
-        metric("view_lag", "Milliseconds");
+/// Measures the lag of a served view, and how many rows and events are parked, if they are known. All views share the two
+/// metrics, so a new view needs no new alarm and costs nothing a month. The line names the view.
+fn measure(line: &mut LogLine, lag: Option<(u64, u64)>, parked: Option<u64>) {
+    if let Some((events, _)) = lag {
+        line.json["events_behind"] = events.into();
     }
-    if let Some(rows) = parked {
-        line["rows_parked"] = rows.into();
-        metric("rows_parked", "Count");
-    }
-    if !metrics.is_empty() {
-        let directive = json!({ "Namespace": "Ringfence", "Dimensions": [[]], "Metrics": metrics });
-        line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
-    }
+    let lag = lag.map(|(_, ms)| ("view_lag", MetricUnit::Milliseconds, ms));
+    let parked = parked.map(|rows| ("rows_parked", MetricUnit::Count, rows));
+    line.measure(&[], lag.into_iter().chain(parked));
 }

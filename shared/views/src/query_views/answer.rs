@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use ringfence_aws::{Failure, GaveUp};
-use ringfence_core::rfc3339;
-use ringfence_lambda::{Call, Issuers, Problem, chain, http, is_http, principal, request};
+use ringfence_lambda::{
+    Call, Issuers, Level, LogLine, MetricUnit, Problem, Sender, chain, http, principal, request,
+};
 use serde_json::{Value, json};
 use tokio::time::{error::Elapsed, timeout};
 
@@ -37,15 +38,12 @@ pub struct Answered {
 
 impl Answered {
     /// The line of the log of a call that took the time between two moments, in milliseconds since 1970. An HTTP answer
-    /// of 503 or 500 for which there is another alarm counts as `views_not_ready` in CloudWatch's embedded metric
-    /// format, so that the alarm of failed requests can leave it out. That alarm counts answers of API Gateway, and a
-    /// direct invoke does not pass there.
+    /// of 503 or 500 that has its own alarm is measured as `views_not_ready`, so that the alarm of failed requests can
+    /// leave it out. That alarm counts the answers of API Gateway, which never sees a direct invoke.
     #[must_use]
-    pub fn line(&self, call: &Call, started_ms: u64, now_ms: u64) -> Value {
-        let mut line = json!({
-            "timestamp": rfc3339(now_ms),
-            "level": if self.cause.is_some() { "ERROR" } else { "INFO" },
-            "message": format!("query {}", self.outcome),
+    pub fn line(&self, call: &Call, started_ms: u64, now_ms: u64) -> LogLine {
+        let level = if self.cause.is_some() { Level::ERROR } else { Level::INFO };
+        let mut json = json!({
             "function": call.function,
             "function_request_id": call.request_id,
             "view": self.view,
@@ -53,15 +51,11 @@ impl Answered {
             "duration_ms": now_ms.saturating_sub(started_ms),
         });
         if let Some(cause) = &self.cause {
-            line["cause"] = cause.as_str().into();
+            json["cause"] = cause.as_str().into();
         }
+        let mut line = LogLine::new(now_ms, level, format!("query {}", self.outcome), json);
         if self.is_http && [BEHIND, BUILDING, PARKED].contains(&self.outcome) {
-            line["views_not_ready"] = 1.into();
-            let metric = json!({ "Name": "views_not_ready", "Unit": "Count" });
-            let directive = json!({
-                "Namespace": "Ringfence", "Dimensions": [["function"]], "Metrics": [metric],
-            });
-            line["_aws"] = json!({ "Timestamp": now_ms, "CloudWatchMetrics": [directive] });
+            line.measure(&["function"], [("views_not_ready", MetricUnit::Count, 1)]);
         }
         line
     }
@@ -78,7 +72,7 @@ pub async fn answer(
     request_id: &str,
     time: Duration,
 ) -> Answered {
-    let is_http = is_http(payload);
+    let is_http = Sender::of(payload) == Sender::Http;
     let asked = match is_http {
         true => request(payload.clone())
             .and_then(|asks| Ok((principal(&asks, issuers)?, Ask::of_request(&asks)?))),

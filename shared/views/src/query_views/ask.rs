@@ -215,7 +215,7 @@ fn page_end(view: &str, page: &ListPage, after: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ringfence_lambda::{is_http, request};
+    use ringfence_lambda::{Sender, request};
     use serde_json::json;
 
     use super::*;
@@ -230,9 +230,9 @@ mod tests {
 
     /// Reads a payload as the function does.
     fn parsed(payload: &Value) -> Result<Ask, Problem> {
-        match is_http(payload) {
-            true => Ask::of_request(&request(payload.clone())?),
-            false => Ask::parse(payload),
+        match Sender::of(payload) {
+            Sender::Http => Ask::of_request(&request(payload.clone())?),
+            _ => Ask::parse(payload),
         }
     }
 

@@ -192,7 +192,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
     )
     .await;
     assert!(round.unfinished.is_empty(), "no further notification is needed: {round:?}");
-    let line = &round.lines[0];
+    let line = &round.lines[0].json;
     assert_eq!((&line["level"], &line["rows_parked"]), (&json!("ERROR"), &json!(1)));
     let named = &line["parked"][0];
     assert_eq!((&named["row"], &named["event"]), (&json!("b"), &json!(event)));
@@ -229,7 +229,7 @@ async fn a_parked_row_is_a_problem_in_its_place_and_an_alarm() {
             "r-1",
         )
         .await;
-        let line = &round.lines[0];
+        let line = &round.lines[0].json;
         assert_eq!((&line["rows_parked"], &line["level"]), (&json!(rows), &json!("INFO")));
         world.projector().retry(&view(), &|_| {}).await.unwrap();
     }
@@ -244,6 +244,7 @@ async fn an_answer_that_has_an_alarm_of_its_own_is_counted_apart() {
         answer(&world.reader(), &Issuers::default(), payload, "request-1", LONG)
             .await
             .line(&call, 0, 7)
+            .json
     };
     let row = http(json!({ "view": "notes", "id": "a" }), Value::Null);
     assert!(line(&row).await.get("_aws").is_none(), "404 is the caller's");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{join, join3};
 use ringfence_aws::{Random, Retry};
 use ringfence_core::{BoundaryId, NewEvent, Reads, SequencedEvent};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_views::{Definition, View};
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::{join, join3};
 use ringfence_aws::Retry;
 use ringfence_aws::wire::{Edit, Fault};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_views::Ran;
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use futures::future::join3;
 use ringfence_aws::Retry;
 use ringfence_aws::wire::Fault;
 use ringfence_core::BoundaryId;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_views::{Generation, ListPage, Ran, Registered, Step, ViewError, ViewRead};
 
 use crate::notes::{catalog, noted, sized, view};

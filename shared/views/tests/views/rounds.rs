@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use ringfence_aws::wire::Fault;
+use ringfence_lambda::LogLine;
 use ringfence_views::{Definition, View};
 use serde_json::json;
 
@@ -62,7 +63,9 @@ async fn a_view_that_fails_fails_the_round_but_neither_stops_nor_delays_others()
     assert_eq!(round.unfinished.len(), 1);
     let why = "notes: view notes: 100 events are parked, the limit, and event noteId:n1/102 can't be read either;";
     assert!(round.unfinished[0].starts_with(why), "{round:?}");
-    let [notes, others] = &round.lines[..] else { panic!("{round:?}") };
+    let [LogLine { json: notes, .. }, LogLine { json: others, .. }] = &round.lines[..] else {
+        panic!("{round:?}")
+    };
     assert_eq!((&notes["rows_parked"], &others["rows_parked"]), (&json!(100), &json!(0)));
     assert_eq!(notes["parked"][99]["event"], "noteId:n1/101");
     for (line, expected) in [
@@ -113,7 +116,9 @@ async fn a_generation_that_is_being_built_is_kept_current_without_a_lag_of_its_o
     let round =
         ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
-    let [live, building] = &round.lines[..] else { panic!("{round:?}") };
+    let [LogLine { json: live, .. }, LogLine { json: building, .. }] = &round.lines[..] else {
+        panic!("{round:?}")
+    };
     assert_eq!((&live["generation"], &building["generation"]), (&json!(1), &json!(2)));
     assert!(live.get("_aws").is_some() && building.get("_aws").is_none());
     assert_eq!((&building["live"], &building["outcome"]), (&json!(false), &json!("failed")));
@@ -139,7 +144,7 @@ async fn the_lag_is_logged_and_measured_for_each_view_that_could_be_read() {
             "r-1",
         )
         .await;
-        let line = &round.lines[0];
+        let line = &round.lines[0].json;
         assert_eq!(line["outcome"], if asked { "present" } else { "failed" });
         assert_eq!(line.get("events_behind").is_some(), asked, "{line}");
         let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"].to_string();
@@ -161,7 +166,7 @@ async fn a_round_without_time_says_that_it_is_behind() {
         ringfence_views::project_views::run_views(&projector, &[view()], time, &world.clock, "r-1")
             .await;
     assert_eq!(round.unfinished, ["notes: behind"]);
-    let line = &round.lines[0];
+    let line = &round.lines[0].json;
     assert_eq!((&line["level"], &line["events_behind"]), (&json!("WARN"), &json!(50)));
     assert!(line["view_lag"].as_u64().is_some_and(|ms| ms >= 2_000), "{line}");
 }

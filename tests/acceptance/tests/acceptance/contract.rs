@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use ringfence_core::Slice;
-use ringfence_local::node::{Driver, NodeProgram};
+use ringfence_harness::{Driver, NodeProgram};
 use ringfence_local::workspace_root;
 use ringfence_stack::{MemberList, Members, Visitor};
 use serde_json::{Value, json};

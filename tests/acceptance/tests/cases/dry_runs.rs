@@ -5,8 +5,9 @@ use futures::future::LocalBoxFuture;
 use ringfence_aws::{Intent, Usage};
 use ringfence_core::kit::Case;
 use ringfence_core::{Context, Envelope, HandleError, Handled, LogName, LogOf, OnLog, Slice};
+use ringfence_harness::bound;
 use ringfence_local::template::Template;
-use ringfence_local::{bound, workspace_root};
+use ringfence_local::workspace_root;
 use ringfence_log::{DryRun, InTable, Log};
 use ringfence_stack::{MemberList, Members, Visitor};
 

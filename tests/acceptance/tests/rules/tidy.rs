@@ -162,9 +162,13 @@ fn no_source_file_is_too_long() {
 }
 
 #[test]
-fn one_module_reads_the_clock_and_makes_ids() {
+fn one_module_reads_the_clock_and_makes_ids_and_one_writes_lines_of_the_log() {
     let root = workspace_root();
-    let clock = root.join("shared/aws/src/clock.rs");
+    let clock = ["SystemTime::now", "Utc::now", "Instant::now", "new_v4", "now_v7"];
+    let rules = [
+        (root.join("shared/aws/src/clock.rs"), &clock[..]),
+        (root.join("shared/lambda/src/line.rs"), &["println!", "\"CloudWatchMetrics\""]),
+    ];
     let sources = ["shared", "functions", "projects", "starter"]
         .into_iter()
         .flat_map(|folder| files(&root.join(folder), "rs"))
@@ -174,16 +178,19 @@ fn one_module_reads_the_clock_and_makes_ids() {
         // The tools run on a person's machine.
         .filter(|path| !path.starts_with(root.join("functions/tools")))
         .filter(|path| !path.starts_with(root.join("projects/functions/tools")));
-    let mut seen = false;
+    let mut seen = BTreeSet::new();
     for path in sources {
         let source = fs::read_to_string(&path).unwrap();
-        for call in ["SystemTime::now", "Utc::now", "Instant::now", "new_v4", "now_v7"] {
-            let reads = production(&source).contains(call);
-            seen |= reads && path == clock;
-            assert!(!reads || path == clock, "{}: {call}", path.display());
+        let code = production(&source).lines().filter(|line| !line.starts_with("//!"));
+        let code: String = code.collect();
+        for (module, calls) in &rules {
+            for call in calls.iter().filter(|call| code.contains(**call)) {
+                assert_eq!(&path, module, "only the module on the right may have {call}");
+                seen.insert(module);
+            }
         }
     }
-    assert!(seen, "{} has moved", clock.display());
+    assert_eq!(seen.len(), rules.len(), "a module has moved: {seen:?}");
 }
 
 #[test]

@@ -8,8 +8,9 @@ use std::process::{ExitCode, Stdio};
 use std::time::Instant;
 use std::{env, fs};
 
+use ringfence_harness::PROOF;
 use ringfence_local::programs::cargo;
-use ringfence_local::{PROOF, workspace_root};
+use ringfence_local::workspace_root;
 use ringfence_oracle::{Schedule, contention, each, import, names, picture, queries, run};
 use ringfence_proof::environment::ENVIRONMENTS;
 use ringfence_proof::feed;

@@ -3,7 +3,7 @@
 
 mod claims;
 
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use ringfence_oracle::{
     Difference, Kind, Mutant, Schedule, Subject, contention, each, import, names, queries, run,
 };

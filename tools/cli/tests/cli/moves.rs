@@ -4,7 +4,7 @@ use ringfence_aggregate_log::{
     AggregateKey, AggregateTable, NewAggregateEvent, PushPlace, legacy_table_layout,
 };
 use ringfence_aws::Clock;
-use ringfence_local::node::NodeProgram;
+use ringfence_harness::NodeProgram;
 use serde_json::{Value, json};
 
 use crate::logs::customer;

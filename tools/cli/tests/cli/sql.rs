@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use ringfence_aws::Clock;
-use ringfence_local::pip::PipProgram;
+use ringfence_harness::PipProgram;
 use serde_json::{Value, json};
 
 use crate::data::{export, of_all_logs};

@@ -104,7 +104,7 @@ mod tests {
     use projects::Projects;
     use projects::facts::{AUTH, DESIGN_CODE, created, started};
     use ringfence_core::{HandleError, Handled, OnEvents, OnLog, Slice, events};
-    use ringfence_local::bound;
+    use ringfence_harness::bound;
     use ringfence_stack::{MemberList, Visitor};
 
     use super::super::cache::Cache;

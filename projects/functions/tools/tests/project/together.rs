@@ -1,6 +1,6 @@
 //! Several agents at once.
 
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::{Value, json};
 
 use crate::world::{World, edge, feature, iteration};

@@ -1,6 +1,6 @@
 //! Castore itself, on the same tables as the log.
 
-use ringfence_local::node::{Driver, NodeProgram};
+use ringfence_harness::{Driver, NodeProgram};
 
 use crate::stack::{LEGACY, OTHER, Stack, TABLE};
 

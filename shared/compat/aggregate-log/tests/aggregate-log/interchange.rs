@@ -6,7 +6,7 @@ use ringfence_aggregate_log::{
     Range, Version, event_of_image, push_to_tables,
 };
 use ringfence_aws::Item;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::{Value, json};
 
 use crate::castore;

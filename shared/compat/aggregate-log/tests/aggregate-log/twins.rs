@@ -8,7 +8,7 @@ use ringfence_aggregate_log::{
 };
 use ringfence_aws::Random;
 use ringfence_aws::wire::Fault;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use crate::customers::added;
 use crate::stack::{NOW_MS, Stack, TABLE, events, in_process, key};

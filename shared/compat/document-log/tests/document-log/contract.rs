@@ -6,7 +6,7 @@ use ringfence_document_log::{
     Batch, Direction, DocumentError, DocumentLog, NESTING_MAX, Payload, Store, StreamAppend,
     StreamAppended, TimelineEvent, TipLimits,
 };
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::{Value, json};
 
 use crate::stack::{command, events_max, log, name};

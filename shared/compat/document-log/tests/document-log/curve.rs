@@ -11,7 +11,7 @@ use ringfence_document_log::{
     Batch, Encoding, ItemPage, ItemQuery, MemoryStore, Payload, Store, StreamAppend,
     StreamAppended, StreamName, Streams, TipLimits, Write,
 };
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::json;
 
 use crate::stack::{log, name};

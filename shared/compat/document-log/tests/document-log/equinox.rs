@@ -1,6 +1,6 @@
 //! The original library, on the same table as the log.
 
-use ringfence_local::node::{Driver, NodeProgram};
+use ringfence_harness::{Driver, NodeProgram};
 
 use crate::stack::{Stack, TABLE};
 

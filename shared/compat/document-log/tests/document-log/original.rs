@@ -7,8 +7,8 @@ use ringfence_document_log::{
     AccessStrategy, Cache, Category, Direction, DynamoStore, Encoding, Load, Span, StreamAppend,
     StreamAppended, TipLimits,
 };
-use ringfence_local::bound;
-use ringfence_local::node::Driver;
+use ringfence_harness::Driver;
+use ringfence_harness::bound;
 use serde_json::{Value, json};
 
 use crate::basket::{Event, State, add, added, baskets, rolling, snapshot, state, transact};

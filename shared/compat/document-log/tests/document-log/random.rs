@@ -3,7 +3,7 @@
 use ringfence_aws::Random;
 use ringfence_core::Envelope;
 use ringfence_document_log::{Direction, MemoryStore, TipLimits};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use crate::contract::{append, read, written};
 use crate::stack::{in_process, log, name};

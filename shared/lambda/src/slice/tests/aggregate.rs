@@ -102,7 +102,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
     });
     let (status, _, body) = parts(&invoked);
     assert_eq!((status, body), (200, json!({ "accepted": true, "events": [event] })));
-    let line = invoked.line().json();
+    let line = invoked.line().log().json;
     assert_eq!(
         (&line["slice"], &line["outcome"], &line["attempts"], &line["requests"]),
         (&json!("register-customer"), &json!("accepted"), &json!(1), &json!(2))
@@ -110,7 +110,7 @@ async fn a_customer_is_registered_over_http_and_renamed_by_a_direct_invoke() {
 
     let invoked = shop.invoke::<RenameCustomer>(rename("Eve")).await;
     assert_eq!(invoked.answer.unwrap()["events"][0]["slot"], 2);
-    assert_eq!(invoked.lines[0].json()["requests"], 2, "its own");
+    assert_eq!(invoked.lines[0].log().json["requests"], 2, "its own");
 
     let events = shop.events("ada").await;
     let metadata = events[0].metadata.as_ref().unwrap();

@@ -185,7 +185,7 @@ fn text_of_a_caller_is_cut_before_it_is_repeated() {
             let command = command.to_string();
             let command = if command.len() < 350_000 { command } else { text.clone() };
             let invoked = invoke(&shop, request(&command, json!({})));
-            let line = invoked.line().json().to_string();
+            let line = invoked.line().log().json.to_string();
             let answer = invoked.answer.expect("an answer").to_string();
             assert!(answer.contains("problem:malformed"), "{answer}");
             assert!(answer.len() < 8_192 && line.len() < 4_096, "{} {}", answer.len(), line.len());

@@ -163,7 +163,7 @@ fn a_token_needs_a_scope_of_the_slice_and_without_one_nothing_is_decided() {
         if status == 403 {
             request["body"] = "no JSON".into();
             let invoked = invoke(&shop, request);
-            let line = invoked.line().json();
+            let line = invoked.line().log().json;
             assert_eq!(line["outcome"], "scope-missing");
             assert_eq!(line["principal"], "jwt:https%3A%2F%2Fid.example.com:ada");
             let (status, _, body) = super::parts(&invoked);
@@ -200,7 +200,7 @@ fn a_direct_caller_names_itself_and_nobody_else() {
         let function = function();
         let invoked = invoke(&function, direct(name));
         assert_eq!(invoked.answer.unwrap()["accepted"], true);
-        let line = invoked.lines[0].json();
+        let line = invoked.lines[0].log().json;
         assert_eq!((&line["principal"], line.get("by")), (&json!(expected), None));
         assert_eq!(principal(&function), Some(Principal::from(expected)));
     }
@@ -208,7 +208,7 @@ fn a_direct_caller_names_itself_and_nobody_else() {
     assert_eq!(refused["errors"][0]["field"], "principal", "{refused}");
     let mut malformed = direct("service-1");
     malformed["command"] = json!({});
-    assert_eq!(invoke(&function(), malformed).line().json()["principal"], "direct:service-1");
+    assert_eq!(invoke(&function(), malformed).line().log().json["principal"], "direct:service-1");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_reaction_carries_the_principal_of_its_cause() {
         "by": "place-order",
         "effectiveAt": "2026-11-20T12:00:00Z",
     });
-    let line = invoke(&function, placed).line().json();
+    let line = invoke(&function, placed).line().log().json;
     let given = (&line["principal"], &line["by"]);
     assert_eq!(given, (&json!("jwt:main:ada"), &json!("record-demand")));
     let Envelope { context, metadata, idempotency_key, cause_ms, .. } = only(&function);

@@ -311,6 +311,6 @@ fn the_key_of_a_command_is_bounded_whatever_the_id_of_the_event() {
         Some(2_042),
         "the whole id of the event"
     );
-    assert!(invoked.line().json()["causation_id"].as_str().unwrap().starts_with("ppp"));
+    assert!(invoked.line().log().json["causation_id"].as_str().unwrap().starts_with("ppp"));
     invoked.answer.unwrap();
 }

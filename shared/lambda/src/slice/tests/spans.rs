@@ -92,7 +92,7 @@ fn flow() -> (Vec<Value>, Vec<SequencedEvent>) {
         lines.extend(invoke(&discount, entry("shop", &recorded)).lines);
     }
     all.extend(events(&discount));
-    (lines.iter().map(Line::json).collect(), all)
+    (lines.iter().map(|line| line.log().json).collect(), all)
 }
 
 #[test]
@@ -146,14 +146,14 @@ fn a_command_without_a_parent_begins_a_trace_whatever_its_correlation_id() {
         (json!({ "idempotency-key": "k", "traceparent": "x".repeat(200) }), None),
     ] {
         let shop = shop();
-        let line = invoke(&shop, request(&order().to_string(), headers.clone())).line().json();
+        let line = invoke(&shop, request(&order().to_string(), headers.clone())).line().log().json;
         assert_eq!(line.get("parent_span_id").and_then(Value::as_str), parent, "{headers}");
         let own = Traceparent::of_command("k", "place-order", None);
         assert_eq!(line["span_id"], own.span_id());
         assert_eq!(line["trace_id"] == own.trace_id(), parent.is_none(), "{headers}");
     }
     let direct = json!({ "command": order(), "commandId": "k", "traceparent": "no trace" });
-    let line = invoke(&shop(), direct).line().json();
+    let line = invoke(&shop(), direct).line().log().json;
     assert_eq!((line["outcome"].as_str(), line.get("parent_span_id")), (Some("accepted"), None));
 }
 
@@ -164,7 +164,7 @@ fn a_run_that_left_nothing_has_its_own_span_and_a_repeat_says_so() {
         let mut lambda = lambda_runtime::Context::default();
         lambda.request_id = request_id.to_owned();
         let payload = request(&order.to_string(), json!({ "idempotency-key": key })).to_string();
-        futures::executor::block_on(shop.invoke(&payload, &lambda)).line().json()
+        futures::executor::block_on(shop.invoke(&payload, &lambda)).line().log().json
     };
     let span = |line: &Value| line["span_id"].as_str().unwrap().to_owned();
     let [first, again] = ["r-1", "r-2"].map(|id| run(id, &order(), "k"));
@@ -183,7 +183,7 @@ fn a_run_that_left_nothing_has_its_own_span_and_a_repeat_says_so() {
 fn a_trace_that_nobody_keeps_is_continued_and_its_lines_say_so() {
     let shop = shop();
     let headers = json!({ "traceparent": CALLER.replace("-01", "-00") });
-    let line = invoke(&shop, request(&order().to_string(), headers)).line().json();
+    let line = invoke(&shop, request(&order().to_string(), headers)).line().log().json;
     assert_eq!((&line["trace_id"], &line["sampled"]), (&json!(CALLER[3..35]), &json!(false)));
     let event = events(&shop).pop().unwrap();
     assert!(event.metadata.text("traceparent").unwrap().ends_with("-00"));
@@ -197,9 +197,9 @@ fn a_span_takes_111_bytes_of_the_line_and_66_of_the_event() {
     let invoked = invoke(&shop, request(&order().to_string(), headers));
     let line = invoked.line();
     let without = Line { span: None, parent: None, ..line.clone() };
-    let bytes = |line: &Line| line.json().to_string().len();
+    let bytes = |line: &Line| line.log().json.to_string().len();
     assert_eq!(bytes(line) - bytes(&without), 111);
-    assert!(bytes(line) < 640, "{}", line.json());
+    assert!(bytes(line) < 640, "{}", line.log().json);
     let event = events(&shop).pop().unwrap();
     let traceparent = event.metadata.text("traceparent").unwrap();
     assert_eq!("traceparent".len() + traceparent.len(), 66);

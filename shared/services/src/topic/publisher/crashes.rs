@@ -13,7 +13,7 @@ use std::{
 
 use futures::FutureExt;
 use ringfence_aws::Random;
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use tokio::sync::Notify;
 
 use super::{

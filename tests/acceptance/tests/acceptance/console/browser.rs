@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use reqwest::Method;
-use ringfence_local::left_out::left_out;
+use ringfence_harness::left_out;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ringfence_local::bound;
+use ringfence_harness::bound;
 
 use super::browser::Browser;
 use super::site::Site;

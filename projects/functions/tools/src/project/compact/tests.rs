@@ -9,7 +9,7 @@ use projects::{EdgeConverged, FeatureCreated};
 use ringfence_core::kit::{BEGIN_MS, id};
 use ringfence_core::{Append, Envelope, EventLog, MemoryLog, NewEvent, events};
 use ringfence_feed::{Checkpoint, Entry};
-use ringfence_local::bound;
+use ringfence_harness::bound;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -256,7 +256,7 @@ impl Writing<'_> {
 mod tests {
     use std::fs;
 
-    use ringfence_local::bound;
+    use ringfence_harness::bound;
     use tempfile::TempDir;
 
     use super::super::files::Folder;
