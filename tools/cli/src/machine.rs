@@ -40,6 +40,12 @@ pub(crate) fn is_local(endpoint: &str) -> bool {
     })
 }
 
+/// Whether DynamoDB is on this machine.
+pub(crate) fn is_dynamo_local() -> bool {
+    let endpoint = std::env::var_os(DYNAMO_ENDPOINT);
+    endpoint.and_then(|it| it.into_string().ok()).is_some_and(|it| is_local(&it))
+}
+
 /// The roots that the machine trusts, among them that of a proxy, or those of `AWS_CA_BUNDLE`.
 ///
 /// # Errors

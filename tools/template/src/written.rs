@@ -16,5 +16,5 @@ pub use adopt::{Adopted, adopted};
 pub use edits::edits;
 pub use error::WriteError;
 pub use grants::{Grant, Grants};
-pub use source::StackPlace;
+pub use source::{StackPlace, table_of};
 pub use write::written;
