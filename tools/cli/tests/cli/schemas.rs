@@ -106,7 +106,7 @@ async fn what_this_build_can_not_read_is_named_before_it_is_deployed() {
         (&json!(2), &json!(1))
     );
 
-    let (_, report) = world.json(&["verify", "--settle-seconds", "0"]);
+    let (_, report) = world.json(&["verify"]);
     assert_eq!(report["ahead"]["productId:p/2"], month);
 }
 
